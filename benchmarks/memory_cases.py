@@ -112,7 +112,7 @@ def trains(function: Callable[..., Any]) -> bool:
 def call(function: Callable[..., Any], sets: list[Set], train: bool) -> Any:
     """Call each set of inputs once, in training with the backward of its loss; returns the last
     output."""
-    from workbench.worker.runs import loss_of
+    from compiler.measure.calls.runs import loss_of
 
     output = None
     with contextlib.redirect_stdout(io.StringIO()):

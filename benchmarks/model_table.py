@@ -128,8 +128,8 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
     from torch._inductor.utils import fresh_cache
 
     from benchmarks import table_models
-    from compiler.measure.speed import no_collection
-    from workbench.worker.runs import loss_of
+    from compiler.measure.calls.runs import loss_of
+    from compiler.measure.rounds.rounds import no_collection
 
     machine = Machine()
     title, make = table_models.MODELS[name]
@@ -209,7 +209,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
                 "compile_seconds": sum(max(0.0, one - running) for one in first_calls[side]),
             }
     if torch._dynamo.utils.counters["stats"]["unique_graphs"] != graphs:
-        row["note"] = "compiled again while the clock ran: the times say nothing"
+        row["note"] = "recompiled during timing: the times mean nothing"
     return row
 
 

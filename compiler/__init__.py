@@ -1,1 +1,1 @@
-"""The compiler: recorded (PyTorch's own) and, stage by stage, ours. Imports neither UI nor CLI."""
+"""PyTorch's compiler, recorded, and ours, stage by stage. Imports neither UI nor CLI."""

@@ -17,14 +17,14 @@ class CacheRefused(Exception):
 def cache_folder() -> Path:
     """The folder `tcw` under XDG_CACHE_HOME (else ~/.cache), made with mode 0700.
 
-    Raises `CacheRefused` where it is a link, is no folder, belongs to someone else, can be entered
-    or written by others, or cannot be made: a cache that others may write to can run their code.
+    Raises `CacheRefused` if it is a link, is not a folder, belongs to someone else, can be entered
+    or written by others, or cannot be created: a cache that others can write to can run their code.
     """
     return private_folder(cache_path())
 
 
 def private_folder(path: Path, instead: str = "set XDG_CACHE_HOME") -> Path:
-    """`path`, made with mode 0700 where it is not there; `CacheRefused` as for `cache_folder`.
+    """`path`, created with mode 0700 if missing. Raises `CacheRefused` like `cache_folder`.
 
     `instead` says what the user can set to name another folder.
     """
@@ -33,7 +33,7 @@ def private_folder(path: Path, instead: str = "set XDG_CACHE_HOME") -> Path:
         found = os.lstat(path)
     except OSError as error:
         raise CacheRefused(
-            f"the cache folder {path} cannot be made: {error.strerror or error}; "
+            f"the cache folder {path} cannot be created: {error.strerror or error}; "
             f"{instead} to a folder of your own"
         ) from error
     if not stat.S_ISDIR(found.st_mode):
@@ -49,13 +49,13 @@ def private_folder(path: Path, instead: str = "set XDG_CACHE_HOME") -> Path:
 
 
 def read_own(path: Path, most: int) -> bytes:
-    """The content of a regular file of this user's, of at most `most` bytes.
+    """The content of a regular file owned by this user, of at most `most` bytes.
 
-    No link is followed and no pipe is waited for. Raises OSError, also for what is anything else.
+    Follows no link and waits for no pipe. Raises OSError, also for any other kind of file.
     """
     with plain_file(path, links=False) as (stream, found):
         if found.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "it is no file of yours", str(path))
+            raise OSError(errno.EPERM, "it is not your own file", str(path))
         content = stream.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, "it is too large", str(path))
@@ -63,8 +63,8 @@ def read_own(path: Path, most: int) -> bytes:
 
 
 def cache_path() -> Path:
-    """Where the cache folder is, or would be; nothing is made."""
+    """The path of the cache folder, which is not created."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG rules say that a relative path is to be ignored.
+    # The XDG rules require ignoring a relative path.
     root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
     return root / "tcw"

@@ -1,6 +1,6 @@
-"""Files that are written where a user says: new ones, or ours of the same kind, nobody else's.
+"""Files written where the user says: new ones, or our own of the same kind, never anyone else's.
 
-No link is followed, no pipe or device is opened, and a file appears whole or not at all.
+No link is followed, no pipe or device is opened, and a file appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compiler import plain_file
 from compiler.trace.records import AnyRecord
 
 SAFELY = plain_file.SAFELY | os.O_NOFOLLOW
-"""Flags for opening a file that somebody else may have put there."""
+"""Flags for opening a file that someone else may have put there."""
 _HEAD_BYTES = 4096
 
 
@@ -29,14 +29,14 @@ class OutputRefused(OSError):
 
 @dataclass(frozen=True)
 class Kind:
-    """Files of ours that a later run may write over."""
+    """A kind of our files that a later run may overwrite."""
 
     words: str
     """`trace`"""
     begins: Callable[[bytes], bool]
     """Whether a file that begins with these bytes is one of them."""
     grows: bool = False
-    """It is written in place, as the run goes on."""
+    """Whether it is written in place during the run."""
 
 
 _RECORD = re.compile(rb'\{"record":"([a-z-]+)"[,}]')
@@ -52,7 +52,8 @@ TRACE = Kind("trace", _begins_a_trace, grows=True)
 
 
 def check(path: Path, kind: Kind | None = None) -> None:
-    """Raise `OutputRefused` unless `path` can be made, or is an empty file or one of this kind."""
+    """Raise `OutputRefused` unless `path` can be created, or is an empty file or one of this
+    kind."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -61,14 +62,14 @@ def check(path: Path, kind: Kind | None = None) -> None:
     except OSError as error:
         raise OutputRefused(words(error)) from error
     except ValueError as error:
-        raise OutputRefused("that is no name of a file") from error
+        raise OutputRefused("that is not a file name") from error
     refuse_special(found.st_mode)
     if kind is None:
-        raise OutputRefused("it is there already; name another file")
+        raise OutputRefused("it already exists; name another file")
     if not kind.grows:
         _check_folder(path.parent)
     elif not os.access(path, os.W_OK):
-        raise OutputRefused("it is there and cannot be written")
+        raise OutputRefused("it exists and is not writable")
     try:
         descriptor = os.open(path, os.O_RDONLY | SAFELY)
     except OSError as error:
@@ -80,11 +81,11 @@ def check(path: Path, kind: Kind | None = None) -> None:
 
 
 def check_open(descriptor: int, kind: Kind) -> None:
-    """The same of a file that is open for reading."""
+    """The same for a file opened for reading."""
     refuse_special(os.fstat(descriptor).st_mode)
     head = os.pread(descriptor, _HEAD_BYTES, 0)
     if head and not kind.begins(head):
-        raise OutputRefused(f"it is there and is no {kind.words}: it is left as it is")
+        raise OutputRefused(f"it exists and is not a {kind.words}: it was left unchanged")
 
 
 def refuse_special(mode: int) -> None:
@@ -96,9 +97,9 @@ def refuse_special(mode: int) -> None:
 
 
 def write(path: Path, content: bytes, kind: Kind | None = None) -> None:
-    """Put a whole file there in one step: a new one, or over one of ours of this kind.
+    """Write a whole file in one step: a new one, or over one of ours of this kind.
 
-    Raises `OutputRefused` as `check` does, and OSError where the disk does not take it.
+    Raises `OutputRefused` like `check`, and OSError if writing fails.
     """
     check(path, kind)
     temporary = path.with_name(f".tcw-{secrets.token_hex(8)}")
@@ -107,7 +108,7 @@ def write(path: Path, content: bytes, kind: Kind | None = None) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
         if kind is not None and os.path.lexists(path):
-            check(path, kind)  # again: writing may have taken a while
+            check(path, kind)  # again, because writing may have taken a while
             os.replace(temporary, path)
         else:
             _place(temporary, path)
@@ -117,7 +118,7 @@ def write(path: Path, content: bytes, kind: Kind | None = None) -> None:
 
 
 def _place(temporary: Path, path: Path) -> None:
-    """Give the file its name, if nobody else has taken it."""
+    """Give the file its name, unless someone else has taken it."""
     try:
         try:
             os.link(temporary, path)
@@ -127,14 +128,14 @@ def _place(temporary: Path, path: Path) -> None:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFELY))
             os.replace(temporary, path)
     except FileExistsError as error:
-        raise OutputRefused("it is there already; name another file") from error
+        raise OutputRefused("it already exists; name another file") from error
 
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise OutputRefused(f"there is no folder {folder}")
+        raise OutputRefused(f"no folder {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputRefused(f"the folder {folder} cannot be written")
+        raise OutputRefused(f"the folder {folder} is not writable")
 
 
 def words(error: OSError) -> str:

@@ -22,7 +22,7 @@ HOOKS: tuple[Hook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)
 
 
 def statuses() -> tuple[HookStatus, ...]:
-    """What this torch supports, hook by hook. Imports torch."""
+    """Which hooks this torch supports. Imports torch."""
     return tuple(hook.check() for hook in HOOKS)
 
 

@@ -15,7 +15,7 @@ SAFELY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotPlain(OSError):
-    """It is a folder, a FIFO, a device or a socket."""
+    """The file is a folder, a FIFO, a device or a socket."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(errno.EINVAL, f"it is {what}, not a file", os.fspath(path))
@@ -29,7 +29,7 @@ def open_plain(path: Path, *, links: bool = True) -> int:
     """A descriptor of the file, for reading.
 
     `links`: whether a symbolic link is followed. Raises `NotPlain`, OSError, and ValueError if the
-    name cannot be one of a file.
+    name is not a valid file name.
     """
     refuse_special(path, os.stat(path, follow_symlinks=links).st_mode)
     descriptor = os.open(path, os.O_RDONLY | SAFELY | (0 if links else os.O_NOFOLLOW))
@@ -43,7 +43,7 @@ def open_plain(path: Path, *, links: bool = True) -> int:
 
 @contextmanager
 def plain_file(path: Path, *, links: bool = True) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """The file open for reading as by `open_plain`, and what the system says of just that file."""
+    """The file opened as by `open_plain`, and the `stat` of exactly that file."""
     descriptor = open_plain(path, links=links)
     with open(descriptor, "rb") as stream:
         yield stream, os.fstat(descriptor)

@@ -1,1 +1,1 @@
-"""Small models that each show one thing that torch.compile does."""
+"""Small models, each of which shows one thing that torch.compile does."""

@@ -1,10 +1,10 @@
 """An attention mask that eager drops and capture cannot: the fused attention is lost.
 
-`reach` says which positions each head may look at. The library code looks whether it hides anything
-and drops it where it does not. Under capture it cannot look at the data, so the mask stays; and as
-it has three dimensions, one for the heads, the fused attention of the CPU does not take it. Look
-for: `tcw profile` names the attention's line, the two products and the softmax that stand in for
-one call, and the mask that only capture brings in.
+`reach` says which positions each head may attend to. The library code checks whether it hides
+anything and drops it if not. Under capture it cannot look at the data, so the mask stays; and since
+it has three dimensions, one for the heads, the fused attention on the CPU does not accept it. Look
+for: `tcw profile` names the attention's line, the two products and the softmax that replace one
+call, and the mask that exists only under capture.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """A graph break in the middle of a chain that would be one kernel.
 
-The chain writes nothing to memory until its end, but for the `print`: what is under way there has
-to be written, and read again by the second graph. Look for: `tcw profile` names the line, the
-tensors that cross and the bytes; without it one kernel does it all.
+The chain would write to memory only at its end. At the `print`, the intermediate values have to be
+written, and read again by the second graph. Look for: `tcw profile` names the line, the tensors
+that cross and their bytes; without the `print`, one kernel does it all.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""A custom operator is a barrier to fusion: what stands before it and after it stays apart.
+"""A custom operator is a barrier to fusion: operations before and after it stay apart.
 
 Look for: one graph, yet two kernels with a call between them; `--show fusion` has no pair across
 the call. The operator has a fake implementation; without one it would break the graph too.

@@ -1,7 +1,7 @@
 """Dynamic shapes done right: the batch is marked dynamic, the length is fixed.
 
-Look for: one compile for four batch sizes, a symbol in place of the size in the graph, and the
-one guard that remains on it. Without `mark_dynamic` the second size costs another compile.
+Look for: one compile for four batch sizes, a symbol instead of the size in the graph, and the one
+guard that remains on it. Without `mark_dynamic`, the second size costs another compile.
 """
 
 import torch

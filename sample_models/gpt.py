@@ -1,7 +1,7 @@
 """A GPT of four layers: what repeats, and what it costs.
 
-Look for: the same kernels four times over, compile time by phase (`--show phases`), and the many
-equal rejections of the fusion, one line with a count (`--show fusion`).
+Look for: the same kernels four times over, compile time by phase (`--show phases`), and many equal
+fusion rejections on one line with a count (`--show fusion`).
 """
 
 import torch

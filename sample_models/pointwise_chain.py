@@ -1,8 +1,8 @@
-"""A chain of pointwise operations: the simplest thing that fusion wins.
+"""A chain of pointwise operations: the simplest win from fusion.
 
-Look for: one graph, one kernel. Eager reads and writes the tensor once per operation; compiled
-code once in all. `--show fusion` has no scheduler pair at all: the chain was inlined into one
-loop before the scheduler saw it.
+Look for: one graph, one kernel. Eager reads and writes the tensor once per operation, compiled code
+once in total. `--show fusion` has no scheduler pairs: the chain was inlined into one loop before
+the scheduler saw it.
 """
 
 import torch

@@ -1,8 +1,8 @@
-"""Four ways to make torch.compile start again.
+"""Four ways to make torch.compile recompile.
 
-Look for: each call's failing guard with the value expected and the value seen: a float argument
-that changes, a batch that grows, a dtype, and a list that gets longer. The second batch size
-turns the dimension dynamic, so the third costs nothing.
+Look for: each call's failed guard, with the expected value and the actual one: a float argument
+that changes, a batch that grows, a dtype, and a list that gets longer. The second batch size makes
+the dimension dynamic, so the third costs nothing.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Softmax, a residual and LayerNorm: reductions over the same rows.
 
 Look for: one graph, one kernel, several loop nests. `--show fusion` lists which reductions were
-put together and which pairs were kept apart, with Inductor's reasons.
+fused and which pairs were kept apart, with Inductor's reasons.
 """
 
 import torch

@@ -1,7 +1,7 @@
-"""A training step: what the forward keeps for the backward, and what is computed again.
+"""A training step: what the forward saves for the backward, and what is recomputed.
 
-Run with `--train`. Look for: `--show autograd` lists every value that crosses, its bytes and why it
-was saved or recomputed (dropout's mask is); `tcw profile` times the optimizer's step apart.
+Run with `--train`. Look for: `--show autograd` lists every value passed to the backward, its bytes
+and why it is saved or recomputed (dropout's mask is); `tcw profile` times the optimizer separately.
 """
 
 import torch

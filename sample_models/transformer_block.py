@@ -1,4 +1,4 @@
-"""One pre-norm transformer block that compiles whole.
+"""A pre-norm transformer block that compiles without graph breaks.
 
 Look for: one graph and no breaks; LayerNorm and GELU become kernels, the matrix products and the
 attention stay library calls. Compare `--train`: the same block with its backward graph.

@@ -1,7 +1,7 @@
-"""A transformer block with four things for a compiler to trip over.
+"""A transformer block with four obstacles for the compiler.
 
-Run with `--train`. Look for: a `print` and a branch on data cut the forward into three graphs; a
-float argument and a growing batch compile it again. The findings are ranked by what they cost.
+Run with `--train`. Look for: a `print` and a branch on data split the forward into three graphs; a
+float argument and a growing batch recompile it. The findings are ranked by cost.
 """
 
 import torch

@@ -1,1 +1,1 @@
-"""A trace, as something that a person reads. Pure functions of a trace: no torch."""
+"""Views of a trace for people and programs. Pure functions of a trace, without torch."""

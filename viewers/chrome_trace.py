@@ -1,7 +1,7 @@
-"""A profiled call for Perfetto or chrome://tracing: a round of each side, one track each.
+"""A profiled call for Perfetto or chrome://tracing: one round of each side, one track each.
 
-The format is the Trace Event Format's JSON object: complete events (`X`) with times in µs, metadata
-events (`M`) that name processes and threads. Both sides begin at 0, so that they can be compared.
+The format is the JSON object of the Trace Event Format: complete events (`X`) with times in µs, and
+metadata events (`M`) that name processes and threads. Both sides start at 0, for comparison.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _MARK = {"writer": "tcw profile --chrome"}
 CHROME = Kind(
     "Chrome trace of tcw's", lambda head: head.startswith(json_text(_MARK, 0)[:-2].encode())
 )
-"""A file of such an object, by its first key."""
+"""The kind of such a file, recognised by its first key."""
 
 
 def chrome_trace(recording: Recording) -> dict[str, Any]:
-    """The object of a JSON trace, as `json_text` writes it on one line. No events where no call was
+    """The object of a JSON trace, as `json_text` writes it on one line. No events if no call was
     profiled."""
     start = recording.start
     names = FileNames.for_settings(start.settings if start else None)
@@ -93,8 +93,8 @@ def _side(one: Profile, timeline: CallTimeline, process: int, names: FileNames) 
 
 
 def _nesting(timeline: CallTimeline) -> Iterable[tuple[Moment, float]]:
-    """Each moment and its seconds, cut where the next one begins: viewers drop slices of a track
-    that do not nest, and what is measured runs one after the other."""
+    """Each moment and its seconds, cut where the next one starts: viewers drop slices of a track
+    that do not nest, and what is measured runs in sequence."""
     moments = sorted(timeline.moments, key=lambda one: one.start)
     ends = [*(one.start for one in moments[1:]), timeline.seconds]
     for one, end in zip(moments, ends, strict=False):

@@ -1,4 +1,4 @@
-"""The command line that asks for what a recording was asked for: it can be pasted and run."""
+"""The command line that repeats a recording, ready to paste."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _GRADS = {"no-grad": "--no-grad", "inference": "--inference-mode", "train": "--t
 def command_line(
     verb: str, settings: Settings, options: Sequence[str] = (), *, overrides: bool = True
 ) -> str:
-    """`tcw profile model.py --train …`, as a shell takes it, with further options.
+    """`tcw profile model.py --train …`, quoted for a shell, with further options.
 
-    `overrides`: with the decisions that were taken otherwise, one by one.
+    `overrides`: including overruled decisions, one by one.
     """
     words = ["tcw", verb, near(settings.file)]
     words += ["--model", settings.model] if settings.model else []
@@ -46,6 +46,6 @@ def command_line(
 
 
 def near(file: str) -> str:
-    """A path as it is typed here: from the folder that one is in, where it is below that."""
+    """A path as typed here: relative to the current folder if it is below it."""
     path = os.path.relpath(file)
     return file if path.startswith(os.pardir) else path

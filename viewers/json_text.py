@@ -1,6 +1,6 @@
-"""The one encoder of the JSON that tcw prints or writes: safe to look at, equal when it is parsed.
+"""The only encoder of the JSON that tcw prints or writes: safe to view, and equal when parsed.
 
-What `viewers.plain` makes visible in text (controls, bidirectional overrides, zero-width
+Characters that `viewers.plain` makes visible in text (controls, bidirectional overrides, zero-width
 characters, spaces of other widths) is written as `\\u202e`.
 """
 
@@ -19,8 +19,8 @@ _NOT_ASCII = re.compile(r"[^\n -~]")
 def json_text(value: Any, indent: int = 2, encoding: str = "utf-8") -> str:
     """`value` as JSON with a newline at its end. `indent` 0: on one line.
 
-    Always valid: nan and infinity are null, lone surrogates are `?`, and what `encoding` cannot
-    carry is escaped.
+    Always valid: nan and infinity become null, lone surrogates `?`, and characters outside
+    `encoding` are escaped.
     """
     try:
         body = msgspec.json.encode(value)

@@ -1,8 +1,8 @@
 """Kernels in few words: `softmax`, `embedding, layer norm`, `copy`.
 
-A kernel's recorded label lists all operations that torch says it comes from; here are those by
-which a reader would call it. Nothing is made up: where words are left out that say more than
-arithmetic, `…` stands for them.
+A kernel's recorded label lists all operations that torch says it comes from; this picks those by
+which a reader would call it. Nothing is invented: `…` replaces omitted words that say more than
+arithmetic does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from compiler.trace.records import Kernel
 
 WORDS = 2
-"""As many operations as a short label names."""
+"""Most operations named in a short label."""
 
 _MOVEMENT = frozenset({
     "view", "unsafe view", "reshape", "permute", "transpose", "t", "expand", "expand as",
@@ -34,7 +34,7 @@ _MORE = re.compile(r" \+ \d+ more$")
 
 
 def kernel_label(kernel: Kernel) -> str:
-    """What a viewer calls a kernel; its name where no operation was recorded."""
+    """A kernel's label in viewers; its name if no operation was recorded."""
     return short_label(kernel.label, "backward" in kernel.graph) or kernel.name
 
 

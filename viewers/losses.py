@@ -1,4 +1,4 @@
-"""What a trace lacks and what was left out of it, in words: its figures are not whole."""
+"""What a trace lacks and what was skipped, in words: its figures are incomplete."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from viewers.words import number, plural
 
 
 def losses_sentences(losses: Losses) -> list[str]:
-    """A sentence for each kind of loss; none of a trace that is whole."""
+    """One sentence for each kind of loss; none for a complete trace."""
     unknown = sum(losses.unknown.values())
     left = (
         (losses.damaged, plural(losses.damaged, "damaged line")),
@@ -27,7 +27,7 @@ def losses_sentences(losses: Losses) -> list[str]:
 
 
 def losses_short(losses: Losses) -> str:
-    """The same in a few words, for the edge of a screen."""
+    """The same in a few words, for the edge of the screen."""
     unreadable = losses.damaged + sum(losses.unknown.values())
     counts = (
         (unreadable, f"{plural(unreadable, 'line')} unreadable"),

@@ -21,7 +21,7 @@ class FileNames:
 
     @classmethod
     def for_settings(cls, settings: Settings | None) -> FileNames:
-        """Names as they read beside the recorded file."""
+        """Names relative to the recorded file."""
         return cls(os.path.dirname(settings.file) if settings else "")
 
     def short(self, file: str) -> str:
@@ -53,11 +53,11 @@ def _short(file: str, root: str) -> str:
 
 
 PER_CELL = 8
-"""Characters of a long text that are looked at for a cell: more would be marks on one letter."""
+"""Characters of a long text considered per cell: more would be marks on one letter."""
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` cells of `text`; `›` says that something was cut at the right."""
+    """At most `width` cells of `text`; `›` marks a cut at the right."""
     if width <= 0:
         return ""
     shown = text[: PER_CELL * width]
@@ -67,7 +67,7 @@ def cut(text: str, width: int) -> str:
 
 
 def keep_end(text: str, width: int) -> str:
-    """At most `width` cells of `text`, the end of it: `…ln1.weight`."""
+    """At most `width` cells of the end of `text`: `…ln1.weight`."""
     if width <= 0:
         return ""
     if cell_len(text) <= width:

@@ -1,8 +1,8 @@
-"""The one place where a user's text is made safe for a terminal.
+"""The only place where a user's text is made safe for a terminal.
 
-Names, messages, reprs and source lines are data: whatever could steer a terminal, reorder what is
-read or hide in it becomes something visible. Each character is treated by itself, so that
-`plain(a) + plain(b) == plain(a + b)` and columns can be carried over with `plain(text[:column])`.
+Names, messages, reprs and source lines are data: anything that could control a terminal, reorder
+text or hide in it becomes visible. Each character is handled separately, so that
+`plain(a) + plain(b) == plain(a + b)` and columns map through `plain(text[:column])`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ TAB = "    "
 _FILLERS = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)
 _SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
 _INVISIBLE = frozenset((*_FILLERS, *_SELECTORS))
-"""Characters that Unicode calls printable and that no terminal shows: fillers, variation selectors,
-the blank Braille pattern."""
+"""Characters that Unicode calls printable but no terminal shows: fillers, variation selectors, the
+blank Braille pattern."""
 
 _SPACES = frozenset([0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000])
-"""Spaces of other widths: a plain space stands for them."""
+"""Spaces of other widths: replaced by a plain space."""
 
 
 def plain(text: str) -> str:
-    """`text` as one line that only ever prints.
+    """`text` as one line that only prints.
 
     A tab becomes four spaces; other C0 controls and DEL become their pictures (`␛`, `␊`, `␡`);
     C1 controls, bidirectional overrides, zero-width and invisible characters, private-use and
@@ -69,15 +69,15 @@ GLYPHS = {
     "▔": "^", **dict.fromkeys("▌▍▎▏▐│┃", "|"), **dict.fromkeys("─┄", "-"), "━": "=",
     **dict.fromkeys("╭╮╰╯├┤┬┴┼└┘┌┐", "+"),
 }  # fmt: skip
-"""Glyphs of the interface and what stands for them in ASCII, in one cell."""
+"""Glyphs of the interface and their ASCII replacements, one cell each."""
 
 _WORDS = {"✓": "ok", "→": "->", "⤷": "->", "±": "+-", "…": "...", "≤": "<=", "≥": ">="}
-"""The same where there are no cells to keep."""
+"""The same without a limit on cells."""
 
 
 def fit_encoding(text: str, encoding: str) -> str:
-    """`text` with what `encoding` cannot carry replaced: glyphs of the interface by ASCII ones,
-    pictures of controls by caret notation (`^[`), anything else by `\\u4e2d`."""
+    """`text` with everything that `encoding` cannot represent replaced: interface glyphs by ASCII,
+    control pictures by caret notation (`^[`), anything else by `\\u4e2d`."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

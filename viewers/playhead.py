@@ -1,7 +1,7 @@
-"""A recording up to one of its records: what a reader sees who goes back in time.
+"""A recording up to one of its records, for going back in time.
 
-Moving forward feeds; moving back starts from the nearest checkpoint, a copy of the lists (not of
-the records) of a recording. Nothing is compiled again and nothing is decoded again.
+Moving forward feeds records; moving back starts from the nearest checkpoint, a copy of a
+recording's lists (not of the records). Nothing is recompiled or decoded again.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from viewers.recording import Recording
 
 CHECKPOINTS = 24
-"""How many checkpoints a trace has at most …"""
+"""Most checkpoints of a trace …"""
 LEAST = 2000
-"""… and the fewest records between two."""
+"""… and fewest records between two."""
 
 
 class Playhead:
-    """Answers a recording as it stood after any number of its records."""
+    """Returns a recording as of any number of its records."""
 
     def __init__(self, whole: Recording) -> None:
         self.whole = whole
@@ -27,7 +27,7 @@ class Playhead:
         self._position = 0
 
     def at(self, position: int) -> Recording:
-        """The first `position` records; the answer is fed further or left behind by later calls."""
+        """The first `position` records. Later calls feed the returned recording or discard it."""
         position = max(0, min(position, len(self.whole.records)))
         if position < self._position:
             self._back(position)
@@ -51,8 +51,8 @@ class Playhead:
 
 
 def fork(recording: Recording, known: dict[int, Any] | None = None) -> Recording:
-    """A recording with the same records that grows by itself; its parts likewise. What parts share
-    they share again."""
+    """A recording with the same records that grows independently, and so do its parts. What parts
+    share, they still share."""
     known = {} if known is None else known
     if id(recording) not in known:
         copy = known[id(recording)] = Recording.__new__(Recording)

@@ -1,6 +1,6 @@
 """A trace in time: its segments, what happened where, and where a reader can stop.
 
-Fed as the trace grows, so that a timeline of a million records costs what is drawn of it. Places
+Fed as the trace grows, so a timeline of a million records costs only what is drawn of it. Places
 are indexes into the records of the whole trace, from 0.
 """
 
@@ -54,12 +54,12 @@ Mark = Literal["break", "recompile", "breakpoint", "override", "note"]
 QUIET: tuple[type[Record], ...] = (
     Step, Bytecode, Text, Waiting, Resumed, Refused, Asked, Progress, StageStart, Note,
 )  # fmt: skip
-"""Records of which no summary of a recording takes note."""
+"""Records that no summary of a recording uses."""
 
 _UNSEEN: tuple[type[Record], ...] = (
     Text, Source, Bytecode, Phase, Progress, EnginePart, Environment, Resumed, StageStart, Asked,
 )  # fmt: skip
-"""Records that show nothing by themselves: scrubbing goes past them."""
+"""Records that show nothing by themselves: scrubbing skips them."""
 
 _STAGE_OF: dict[type[Record], str] = {
     CallStart: "call", FrameStart: "capture", Step: "capture", GraphBreak: "capture",
@@ -86,7 +86,7 @@ class Segment:
     began: float = 0.0
     ended: float = 0.0
     waited: float = 0.0
-    """Seconds that a person took in it."""
+    """Seconds that the user took in it."""
     marks: list[tuple[int, Mark]] = field(default_factory=list)
 
     @property
@@ -107,7 +107,7 @@ class Track:
         self.count = 0
         self.segments: list[Segment] = []
         self.loud: list[int] = []
-        """Where something changes that a summary takes note of."""
+        """Where something changes that a summary uses."""
         self.seen: list[int] = []
         """Where scrubbing stops."""
         self.stages: list[int] = []
@@ -115,7 +115,7 @@ class Track:
         self.stage_names: list[str] = []
         self.waits: list[int] = []
         self.moves: list[int] = []
-        """Where the compile went on after a wait, or a new run began."""
+        """Where the compile continued after a wait, or a new run started."""
         self.runs: list[tuple[int, int]] = []
         """(index, number) of each run."""
         self._waiting: list[Waiting] = []
@@ -226,7 +226,7 @@ class Track:
 
     @property
     def run(self) -> int:
-        """The last run; 0 where the trace has none."""
+        """The last run; 0 if the trace has none."""
         return self.runs[-1][1] if self.runs else 0
 
     def run_at(self, position: int) -> int:
@@ -240,7 +240,7 @@ class Track:
         return min(starts, default=self.count)
 
     def waiting(self, position: int) -> Waiting | None:
-        """Where the compile stood still after the first `position` records, if it did."""
+        """Where the compile was waiting after the first `position` records, if it was."""
         found = bisect_left(self.waits, position)
         if not found:
             return None

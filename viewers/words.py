@@ -13,7 +13,7 @@ NOT_MEASURED = "not measured"
 _BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 DEEPEST = 40
-"""Levels that are indented."""
+"""Most levels of indentation."""
 
 
 def bytes_text(count: int | None) -> str:
@@ -51,7 +51,7 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def milliseconds_text(milliseconds: float | None) -> str:
-    """A measured time with three digits, to be compared: 6.55 -> `6.55 ms`, 1312 -> `1.31 s`."""
+    """A measured time with three digits, for comparison: 6.55 -> `6.55 ms`, 1312 -> `1.31 s`."""
     if milliseconds is not None and 999.5 <= milliseconds < 59950:
         return f"{_three_digits(milliseconds / 1e3)} s"
     return seconds_text(None if milliseconds is None else milliseconds / 1e3)
@@ -90,7 +90,7 @@ def percent(part: float) -> str:
 
 
 def error_text(value: float | None) -> str:
-    """4.77e-07 -> `4.8e-07`, 0.5 -> `0.5`, 0.0 -> `0`; one that was not measured says so."""
+    """4.77e-07 -> `4.8e-07`, 0.5 -> `0.5`, 0.0 -> `0`; `not measured` for None."""
     if value is None:
         return NOT_MEASURED
     if math.isnan(value):
@@ -141,5 +141,5 @@ def _run_text(run: Sequence[int]) -> str:
 
 
 def indent(depth: int) -> str:
-    """Two blanks a level; what is nested deeper than a screen shows is not indented further."""
+    """Two spaces per level, up to the deepest level that a screen shows."""
     return "  " * min(depth, DEEPEST)

@@ -1,1 +1,1 @@
-"""The program that the user runs: commands, the worker process, the terminal workbench."""
+"""The program that the user runs: the commands, the worker process, the terminal workbench."""

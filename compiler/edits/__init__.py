@@ -1,7 +1,7 @@
-"""Small edits of the user's source, tried on a copy in memory: each line keeps its number.
+"""Small edits of the user's source, tried on an in-memory copy: each line keeps its number.
 
-No torch here: the front end proposes them and shows their diff, the worker runs the edited text.
-"""
+No torch here: the front end proposes edits and shows their diff, the worker runs the edited
+text."""
 
 from compiler.edits.apply import edited
 from compiler.edits.edit import Edit, EditError, by_file, read_edit, relative

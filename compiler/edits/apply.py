@@ -1,4 +1,4 @@
-"""A text with edits made."""
+"""Applies edits to a text."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ BOM = "\ufeff"
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:
-    """The text with all edits made: as many lines, each ended as it was, and those without an
-    edit as they were.
+    """The text with all edits applied: the same number of lines, each with its own line ending;
+    lines without an edit are unchanged.
 
-    Raises `EditError` where one cannot be made, or where two meet in one place.
+    Raises `EditError` if an edit cannot be applied, or if two edits overlap.
     """
     mark = BOM if text.startswith(BOM) else ""
     ended = text.removeprefix(BOM).split("\n")
     whole = "\n".join([*(line.removesuffix("\r") for line in ended[:-1]), ended[-1]])
     if "\r" in whole:
-        raise EditError("the file has carriage returns that end no line")
+        raise EditError("the file has carriage returns inside lines")
     source = Text(whole)
     changes: list[Change] = []
     for edit in dict.fromkeys(edits):
         kind = KINDS.get(edit.kind)
         if kind is None:
-            raise EditError(f"{edit}: there is no edit {edit.kind!r}, but {', '.join(KINDS)}")
+            raise EditError(f"{edit}: no edit {edit.kind!r}; the kinds are {', '.join(KINDS)}")
         try:
             made = kind(source, edit.line)
         except EditError as error:
@@ -39,7 +39,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     try:
         Text(result)
     except EditError as error:
-        raise EditError(f"what it leaves is no Python: {error}") from error
+        raise EditError(f"the result is not valid Python: {error}") from error
     lines = result.split("\n")
     returns = ["\r" if line.endswith("\r") else "" for line in ended]
     return mark + "\n".join(map("".join, zip(lines, returns, strict=True)))

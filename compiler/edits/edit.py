@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class EditError(Exception):
-    """An edit that cannot be made; the message says why, in a phrase."""
+    """An edit that cannot be applied; the message says why, in a phrase."""
 
 
 @dataclass(frozen=True)
@@ -20,23 +20,23 @@ class Edit:
     line: int
     """A line of the statement, from 1."""
     file: str = ""
-    """Relative to the folder of the file that is run; "" for that file."""
+    """Relative to the folder of the main file; "" for the main file."""
 
     def __str__(self) -> str:
         return ":".join(filter(None, (self.kind, self.file, str(self.line))))
 
 
 def read_edit(text: str) -> Edit:
-    """Raises `EditError` where that is no edit; the kind is not looked at."""
+    """Raises `EditError` if it is not an edit; does not check the kind."""
     kind, _, rest = text.partition(":")
     file, _, line = rest.rpartition(":")
     if not kind or not line.isascii() or not line.isdigit() or int(line) < 1:
-        raise EditError(f"{text!r}: it takes KIND:LINE or KIND:FILE:LINE, such as drop:15")
+        raise EditError(f"{text!r}: expected KIND:LINE or KIND:FILE:LINE, such as drop:15")
     return Edit(kind, int(line), os.path.normpath(file) if file else "")
 
 
 def by_file(texts: Iterable[str], main: str) -> dict[str, list[Edit]]:
-    """Absolute path of each file that is edited -> its edits. `main` is the file that is run."""
+    """Absolute path of each edited file -> its edits. `main` is the file that runs."""
     found: dict[str, list[Edit]] = {}
     main = os.path.abspath(main)
     for text in texts:
@@ -47,7 +47,7 @@ def by_file(texts: Iterable[str], main: str) -> dict[str, list[Edit]]:
 
 
 def relative(file: str, main: str) -> str | None:
-    """`Edit.file` of an absolute path; None of a file that is not in the folder of `main`."""
+    """`Edit.file` for an absolute path; None for a file outside the folder of `main`."""
     main, file = os.path.abspath(main), os.path.abspath(file)
     if file == main:
         return ""

@@ -1,7 +1,6 @@
-"""What each kind of edit does to the statement on a line: a function of the text to its changes.
+"""The kinds of edit: each is a function from a text and a line to changes of its statement.
 
-None of them is known to keep the results: that is measured where they are tried.
-"""
+None is known to preserve results: that is measured when an edit is tried."""
 
 from __future__ import annotations
 
@@ -17,23 +16,23 @@ MATH = frozenset({
 })  # fmt: skip
 """Functions of `math` that torch has under the same name."""
 _MASK, _CAUSAL = 3, 5
-"""Places of `attn_mask` and `is_causal` in `scaled_dot_product_attention(q, k, v, …)`."""
+"""Positions of `attn_mask` and `is_causal` in `scaled_dot_product_attention(q, k, v, …)`."""
 
 
 def drop(text: Text, line: int) -> list[Change]:
-    """The statement is gone: a call whose result nobody takes, or an assertion."""
+    """Remove the statement: a call whose result is unused, or an assertion."""
     statement = text.statement(line, ast.Expr, ast.Assert)
     if not isinstance(statement, ast.Expr | ast.Assert):
-        raise EditError("no call of its own stands there")
+        raise EditError("no call statement or assertion is on that line")
     several = statement.end_lineno != statement.lineno
     return [Change(span_of(statement), "None" if several else "pass")]
 
 
 def later(text: Text, line: int) -> list[Change]:
-    """The statement runs last in its function, after the result is computed."""
+    """Run the statement last in its function, after the result is computed."""
     statement = text.statement(line, ast.Expr)
     if not isinstance(statement, ast.Expr):
-        raise EditError("no call of its own stands there")
+        raise EditError("no call statement is on that line")
     function = text.function_of(statement)
     last = function.body[-1]
     after = function.body[function.body.index(statement) + 1 :]
@@ -48,7 +47,7 @@ def later(text: Text, line: int) -> list[Change]:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     }
     if read & bound:
-        raise EditError(f"{min(read & bound)} is bound again after it")
+        raise EditError(f"{min(read & bound)} is assigned again after it")
     moved = ast.unparse(statement)
     gone = drop(text, line)
     if last.value is None:
@@ -61,7 +60,7 @@ def later(text: Text, line: int) -> list[Change]:
 
 
 def undisable(text: Text, line: int) -> list[Change]:
-    """`torch.compiler.disable` is gone: as a decorator, or around a function."""
+    """Remove `torch.compiler.disable`, as a decorator or around a function."""
     for node in ast.walk(text.tree):
         for one in getattr(node, "decorator_list", ()):
             inner = one.func if isinstance(one, ast.Call) else one
@@ -70,7 +69,7 @@ def undisable(text: Text, line: int) -> list[Change]:
     for call in text.calls(line):
         if _disables(call.func) and len(call.args) == 1:
             return [Change(span_of(call), _one_line(call.args[0]))]
-    raise EditError("no torch.compiler.disable stands there")
+    raise EditError("no torch.compiler.disable is on that line")
 
 
 def _disables(node: ast.expr) -> bool:
@@ -79,14 +78,14 @@ def _disables(node: ast.expr) -> bool:
 
 def _without_decorator(text: Text, node: ast.expr) -> Change:
     if node.end_lineno != node.lineno:
-        raise EditError("the decorator has several lines")
+        raise EditError("the decorator spans several lines")
     before = text.lines[node.lineno - 1].encode()[: node.col_offset]
     at = before.rindex(b"@")
     return Change(Span(node.lineno, at, node.lineno, node.end_col_offset or at), "", False)
 
 
 def item(text: Text, line: int) -> list[Change]:
-    """`.item()` and `float(…)` are gone: a tensor stays one."""
+    """Remove `.item()` and `float(…)`: a tensor stays a tensor."""
     found = []
     for call in text.calls(line):
         function = call.func
@@ -103,9 +102,9 @@ def item(text: Text, line: int) -> list[Change]:
                 Change(Span(*_from_to(end_of(value), end_of(call))), ")"),
             ]
     if not found:
-        raise EditError("no .item() and no float() stands there")
+        raise EditError("no .item() or float() is on that line")
     if any(one.span.line != one.span.end_line for one in found):
-        raise EditError("it has several lines")
+        raise EditError("it spans several lines")
     return found
 
 
@@ -114,14 +113,14 @@ def _from_to(start: Span, end: Span) -> tuple[int, int, int, int]:
 
 
 def torch_math(text: Text, line: int) -> list[Change]:
-    """`math.exp(…)` is `torch.exp(…)`."""
+    """Replace `math.exp(…)` by `torch.exp(…)`."""
     found = []
     for call in text.calls(line):
         name = dotted(call.func)
         if name.startswith("math.") and name.removeprefix("math.") in MATH:
             found.append(Change(span_of(call.func), f"torch.{name.removeprefix('math.')}"))
     if not found:
-        raise EditError("no function of math stands there that torch has, too")
+        raise EditError("no math function that torch also has is on that line")
     imported = (
         name.asname or name.name
         for node in ast.walk(text.tree)
@@ -129,37 +128,38 @@ def torch_math(text: Text, line: int) -> list[Change]:
         for name in node.names
     )
     if "torch" not in imported:
-        raise EditError("the file does not import torch by its name")
+        raise EditError("the file does not import torch under its own name")
     return found
 
 
 def always(text: Text, line: int) -> list[Change]:
-    """The body of an `if` runs in any case."""
+    """Run the body of an `if` unconditionally."""
     statement = text.statement(line, ast.If)
     if not isinstance(statement, ast.If) or statement.orelse:
-        raise EditError("no `if` without `else` stands there")
+        raise EditError("no `if` without `else` is on that line")
     return [Change(span_of(statement.test), "True")]
 
 
 def text_of_sizes(text: Text, line: int) -> list[Change]:
-    """What is printed of sizes is a string, which torch can print after the graph."""
+    """Turn printed sizes into strings, which torch can print after the graph."""
     statement = text.statement(line, ast.Expr)
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
-        raise EditError("no call of its own stands there")
+        raise EditError("no call statement is on that line")
     found = []
     for argument in statement.value.args:
         if is_size(argument):
             source = _one_line(argument)
             if '"' in source or "\\" in source:
-                raise EditError("it has strings of its own")
+                raise EditError("it contains quotes or backslashes")
             found.append(Change(span_of(argument), f'f"{{{source}}}"'))
     if not found:
-        raise EditError("it prints no size")
+        raise EditError("it does not print a size")
     return found
 
 
 def is_size(argument: ast.expr) -> bool:
-    """`x.shape`, `x.size()`, `tuple(x.shape)`, `list(x.size())`: integers, whatever `x` holds."""
+    """`x.shape`, `x.size()`, `tuple(x.shape)`, `list(x.size())`: integers, whatever `x`
+    contains."""
     if isinstance(argument, ast.Attribute):
         return argument.attr == "shape"
     if not isinstance(argument, ast.Call) or argument.keywords:
@@ -172,16 +172,16 @@ def is_size(argument: ast.expr) -> bool:
 
 
 def no_mask(text: Text, line: int) -> list[Change]:
-    """Attention gets no mask."""
+    """Remove attention's mask."""
     return [Change(span_of(_mask(_attention(text, line))), "None")]
 
 
 def causal(text: Text, line: int) -> list[Change]:
-    """Attention masks the future by itself, in place of a mask."""
+    """Give attention `is_causal=True` instead of a mask."""
     call = _attention(text, line)
     given = next((one for one in call.keywords if one.arg == "is_causal"), None)
     if len(call.args) > _CAUSAL:
-        raise EditError("it has is_causal already")
+        raise EditError("it already has is_causal")
     changes = no_mask(text, line)
     if given is not None:
         return [*changes, Change(span_of(given.value), "True")]
@@ -198,7 +198,7 @@ def _attention(text: Text, line: int) -> ast.Call:
             if any(isinstance(one, ast.Starred) for one in call.args):
                 raise EditError("its arguments are not written out")
             return call
-    raise EditError("no scaled_dot_product_attention stands there")
+    raise EditError("no scaled_dot_product_attention is on that line")
 
 
 def _mask(call: ast.Call) -> ast.expr:
@@ -225,4 +225,4 @@ KINDS: dict[str, Callable[[Text, int], list[Change]]] = {
     "no-mask": no_mask,
     "causal": causal,
 }
-"""By the word that names them on the command line."""
+"""By their names on the command line."""

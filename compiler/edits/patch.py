@@ -1,7 +1,7 @@
-r"""A unified diff as `git apply` and `patch -p1` take it, and a strict reader of it.
+r"""A unified diff in the form that `git apply` and `patch -p1` accept, and a strict reader of it.
 
-Lines end at `\n` alone, as they do for those programs: form feeds, U+2028 and the `\r` of `\r\n`
-are text like any other.
+Only `\n` ends a line, as for those programs: form feeds, U+2028 and the `\r` of `\r\n` are ordinary
+text.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _QUOTED = {'"': '\\"', "\\": "\\\\"}
 
 
 def diff(name: str, before: str, after: str) -> str:
-    """The patch of one file; "" where nothing changed. `name` is the file's path from the folder
-    it is applied in.
+    """The patch of one file; "" if nothing changed. `name` is the file's path from the folder in
+    which the patch is applied.
 
     Raises `EditError` for a name that a patch cannot carry safely.
     """
@@ -30,10 +30,10 @@ def diff(name: str, before: str, after: str) -> str:
 
 
 def applied(patch: str, files: Mapping[str, str]) -> dict[str, str]:
-    """The texts of all files that a patch changes, by name, once it is applied to `files`.
+    """The texts of all files that a patch changes, by name, after applying it to `files`.
 
-    Far stricter than those programs: every line has to be where its hunk says, and each file is
-    patched once. Raises `EditError` for whatever `diff` does not write.
+    Much stricter than those programs: every line must be where its hunk says, and each file is
+    patched once. Raises `EditError` for anything that `diff` does not write.
     """
     names = {(_header("a", name), _header("b", name)): name for name in files}
     lines = _lines(patch)
@@ -43,13 +43,13 @@ def applied(patch: str, files: Mapping[str, str]) -> dict[str, str]:
         old, new = (_after(lines, place + one, mark) for one, mark in ((0, "--- "), (1, "+++ ")))
         name = names.get((old, new))
         if name is None or name in found:
-            raise EditError(f"line {place + 1} of the patch begins no file that was edited")
+            raise EditError(f"line {place + 1} of the patch does not start an edited file")
         found[name], place = _patched(_lines(files[name]), lines, place + 2)
     return found
 
 
 def _patched(before: list[str], lines: list[str], place: int) -> tuple[str, int]:
-    """A file's text after its hunks, which begin at a line of the patch; where they end."""
+    """A file's text after applying its hunks, which start at a line of the patch, and their end."""
     after: list[str] = []
     taken = 0
     while place < len(lines) and (hunk := _HUNK.fullmatch(lines[place])) is not None:
@@ -60,12 +60,12 @@ def _patched(before: list[str], lines: list[str], place: int) -> tuple[str, int]
         after += before[taken:first]
         taken = first
         if len(after) != (to - 1 if to_count else to):
-            raise EditError(f"the hunk at line {place + 1} of the patch is at another line")
+            raise EditError(f"the hunk at line {place + 1} of the patch has the wrong line number")
         place += 1
         while count or to_count:
             mark, text, place = _body(lines, place)
             if mark not in " -+" or (mark != "+" and before[taken : taken + 1] != [text]):
-                raise EditError(f"line {place} of the patch is not what the file has")
+                raise EditError(f"line {place} of the patch does not match the file")
             taken += mark != "+"
             count -= mark != "+"
             to_count -= mark != "-"
@@ -78,7 +78,7 @@ def _patched(before: list[str], lines: list[str], place: int) -> tuple[str, int]
 
 
 def _body(lines: list[str], place: int) -> tuple[str, str, int]:
-    """The mark and the text of a line of a hunk, and the place of the next one."""
+    """The mark and the text of a line of a hunk, and the index of the next line."""
     line = _after(lines, place, "", keep=True)
     if place + 1 < len(lines) and lines[place + 1] == _NO_NEWLINE:
         return line[0], line[1:-1], place + 2
@@ -86,14 +86,14 @@ def _body(lines: list[str], place: int) -> tuple[str, str, int]:
 
 
 def _after(lines: list[str], place: int, mark: str, keep: bool = False) -> str:
-    """What follows a mark at the beginning of a line of the patch."""
+    """The rest of a patch line after its prefix."""
     if place >= len(lines) or not lines[place].startswith(mark) or not lines[place].endswith("\n"):
-        raise EditError(f"line {place + 1} of the patch is no part of one")
+        raise EditError(f"line {place + 1} of the patch is not valid")
     return lines[place] if keep else lines[place][len(mark) : -1]
 
 
 def _lines(text: str) -> list[str]:
-    r"""With their `\n`; the last may have none."""
+    r"""With their `\n`, which the last may lack."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 

@@ -1,4 +1,4 @@
-"""A source text with its syntax tree, and spans of it replaced: each line keeps its number."""
+"""A source text with its syntax tree; replacing spans keeps every line number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compiler.edits.edit import EditError
 
 @dataclass(frozen=True)
 class Span:
-    """From a place to a place: lines from 1, columns in bytes, as `ast` has them."""
+    """A range of the text: lines from 1, columns in bytes, as in `ast`."""
 
     line: int
     column: int
@@ -22,29 +22,29 @@ class Span:
 
 @dataclass(frozen=True)
 class Change:
-    """What stands in a span from now on: one line."""
+    """The new text of a span: one line."""
 
     span: Span
     text: str
     is_expression: bool = True
-    """It may stand in parentheses, where the span has several lines; else the span has one."""
+    """Whether it can be parenthesised if the span has several lines; else the span must have
+    one."""
 
 
 class Text:
-    """A parsed file. Raises `EditError` where Python cannot read it."""
+    """A parsed file. Raises `EditError` if Python cannot parse it."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the user's escapes are none of ours
+                warnings.simplefilter("ignore")  # warnings about the user's escapes are not ours
                 self.tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise EditError(f"Python cannot read the file: {error}") from error
+            raise EditError(f"Python cannot parse the file: {error}") from error
 
     def statement(self, line: int, *wanted: type[ast.stmt]) -> ast.stmt:
-        """The innermost statement that this line is of; of several on one line the first that is
-        wanted, else the last."""
+        """The innermost statement on this line; of several, the first wanted one, else the last."""
         nodes = [one for one in ast.walk(self.tree) if isinstance(one, ast.stmt) and _on(one, line)]
         if not nodes:
             raise EditError(f"no statement is on line {line}")
@@ -53,20 +53,20 @@ class Text:
         return next((one for one in inner if isinstance(one, wanted)), inner[-1])
 
     def function_of(self, statement: ast.stmt) -> ast.FunctionDef | ast.AsyncFunctionDef:
-        """The function that has the statement in its own body, not in a block of it."""
+        """The function whose own body has the statement, not a block inside it."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and statement in node.body:
                 return node
-        raise EditError("it does not stand in the body of a function by itself")
+        raise EditError("it is not directly in the body of a function")
 
     def calls(self, line: int) -> Iterator[ast.Call]:
-        """The calls that this line is of, outer ones first."""
+        """The calls on this line, outer ones first."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call) and _on(node, line):
                 yield node
 
     def of(self, node: ast.AST) -> str:
-        """The source of a node, whole."""
+        """The full source of a node."""
         span = span_of(node)
         if span.line == span.end_line:
             return self._bytes(span.line)[span.column : span.end_column].decode()
@@ -82,7 +82,7 @@ class Text:
             span, text = change.span, change.text
             more = span.end_line - span.line
             if more and not change.is_expression:
-                raise EditError("it has several lines")
+                raise EditError("it spans several lines")
             before = lines[span.line - 1].encode()[: span.column].decode()
             after = lines[span.end_line - 1].encode()[span.end_column :].decode()
             if not more:
@@ -102,19 +102,19 @@ def span_of(node: ast.AST) -> Span:
 
 
 def start_of(node: ast.AST, length: int = 0) -> Span:
-    """The first bytes of a node, none by default: where something is put before it."""
+    """The first bytes of a node; by default an empty span, for inserting before it."""
     span = span_of(node)
     return Span(span.line, span.column, span.line, span.column + length)
 
 
 def end_of(node: ast.AST) -> Span:
-    """The place behind a node."""
+    """The empty span after a node."""
     span = span_of(node)
     return Span(span.end_line, span.end_column, span.end_line, span.end_column)
 
 
 def dotted(node: ast.expr) -> str:
-    """`torch.compiler.disable` of such an expression; "" of any other."""
+    """`torch.compiler.disable` for such an expression, "" for any other."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

@@ -1,1 +1,1 @@
-"""Time and numerics of the whole model, both sides measured in the same run."""
+"""Measurements of a model, compiled and eager, in the process that compiled it."""

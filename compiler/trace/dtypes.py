@@ -19,5 +19,5 @@ SHORT_NAMES = {
 
 
 def short_dtype(name: str) -> str:
-    """`float32` -> `f32`; a dtype without a short name keeps its own."""
+    """`float32` -> `f32`; a dtype without a short name is unchanged."""
     return SHORT_NAMES.get(name, name)

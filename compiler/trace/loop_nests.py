@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _LOOP = re.compile(r"\s*for\s*\(")
 _HELPER = re.compile(r"\s*for\s*\(\s*int \w+ = 0;")
-"""Over accumulators, one for each thread or lane: no nest."""
+"""A loop over accumulators, one per thread or lane: not a nest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,19 +15,19 @@ class LoopNest:
     """Lines count from 1."""
 
     first: int
-    """Its pragma, where it has one; else its loop."""
+    """The line of its pragma, else of its loop."""
     line: int
-    """Its outermost `for`."""
+    """The line of its outermost `for`."""
     last: int
-    """Where its body ends."""
+    """The line where its body ends."""
     shared: bool
-    """All threads of a team come to it."""
+    """Whether all threads of a team reach it."""
 
 
 def outermost_loops(text: str) -> tuple[LoopNest, ...]:
-    """The nests of a kernel, in order; loops inside of loops are part of theirs.
+    """The nests of a kernel, in order; inner loops belong to their nest.
 
-    Reads what the engines generate: a statement a line, and bodies in braces.
+    Expects the style of both engines' generators: one statement per line, bodies in braces.
     """
     lines = text.splitlines()
     found: list[LoopNest] = []
@@ -57,6 +57,6 @@ def outermost_loops(text: str) -> tuple[LoopNest, ...]:
 
 
 def _shared(blocks: list[str]) -> bool:
-    """Whether a team of threads runs what is in these blocks, and not one of it."""
+    """Whether a whole team of threads runs these blocks, not just one thread."""
     inside = [place for place, block in enumerate(blocks) if "omp parallel" in block]
     return bool(inside) and not any("omp single" in block for block in blocks[inside[-1] :])

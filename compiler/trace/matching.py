@@ -1,7 +1,8 @@
-"""Kernels of two runs that do the same work, found by what they compute and never by their ids.
+"""Kernels of two runs that do the same work, matched by what they compute, never by their ids.
 
-A kernel computes scheduler nodes, and a scheduler node is known by the nodes of the lowered graph
-that it comes from: those names hold from run to run, while `k4`, `op9` and `buf3` are counters.
+A kernel computes scheduler nodes, and a scheduler node is identified by the nodes of the lowered
+graph that it comes from: those names are the same in every run, while `k4`, `op9` and `buf3` are
+counters.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Kind = Literal["same", "changed", "split", "merged", "regrouped", "new", "gone"]
 
 @dataclass(frozen=True)
 class Match:
-    """The kernels of either run that do one piece of work."""
+    """The kernels of both runs that do one piece of work."""
 
     graph: str
     """Without its last stage: `0/0/forward`."""
@@ -32,8 +33,8 @@ class Match:
 
     @property
     def only_one_side(self) -> tuple[str, ...]:
-        """Origins that only one side computes: then the two are not the same work, and a time of
-        one says nothing about the other."""
+        """Origins that only one side computes. If there are any, the two are not the same work, and
+        the time of one says nothing about the other."""
         before, after = (
             {origin for kernel in side for origin in kernel.origins}
             for side in (self.before, self.after)
@@ -60,8 +61,8 @@ def base_graph(graph: str) -> str:
 def work_by_origins(
     kernels: Iterable[Kernel], operations: Iterable[SchedulerNode]
 ) -> dict[str, Work]:
-    """Kernel id -> what it computes, for runs of one engine. Scheduler nodes of the same origins
-    are told apart by their order."""
+    """Kernel id -> what it computes, for runs of one engine. Scheduler nodes with equal origins are
+    distinguished by their order."""
     names: dict[tuple[str, str], Hashable] = {}
     seen: Counter[Hashable] = Counter()
     for node in operations:
@@ -98,8 +99,8 @@ def match(
     code_before: Mapping[str, str],
     code_after: Mapping[str, str],
 ) -> list[Match]:
-    """All kernels of both runs, each once, in the order of the run (what is gone comes where it
-    was). `code_…`: kernel id -> its text, as far as it counts for being the same."""
+    """All kernels of both runs, each once, in the order of the run (a kernel that is gone appears
+    where it was). `code_…`: kernel id -> its text, without what does not affect equality."""
     first, second = list(before), list(after)
     taken: set[int] = set()
     pairs: list[Match] = []
@@ -132,7 +133,7 @@ def match(
 
 
 def _joined(kernels: list[tuple[int, Kernel, Work]]) -> list[list[tuple[int, Kernel]]]:
-    """Kernels put together as far as they share work; those of one side alone share nothing."""
+    """Kernels grouped by shared work; those of only one side share none."""
     parent = list(range(len(kernels)))
 
     def root(place: int) -> int:

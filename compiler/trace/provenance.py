@@ -1,9 +1,10 @@
 """Provenance: which things of a trace come from which, through all stages.
 
-Every thing has a ref (`refs.py`). A link leads from a thing to what it was made from: a kernel line
-to the FX nodes it computes, a lowered node to the nodes before the passes, a captured node to its
-source line. A link is exact where torch recorded it, inferred where the line was worked out from
-neighbours. The counterparts of a thing are all that it came from and all that came of it.
+Every thing has a ref (`refs.py`). A link leads from a thing to what it was made from: from a kernel
+line to the FX nodes it computes, from a lowered node to the nodes before the passes, from a
+captured node to its source line. A link is exact if torch recorded it, inferred if the line was
+derived from neighbours. The counterparts of a thing are everything it came from and everything made
+from it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Links = dict[Ref, dict[Ref, bool]]
 
 
 class Provenance:
-    """The links of one trace. Feed it records as they come; links are drawn when first asked."""
+    """The links of one trace. Feed it records in any order; links are built on the first query."""
 
     def __init__(self, records: Iterable[AnyRecord] = ()) -> None:
         self._waiting: list[AnyRecord] = []
@@ -31,15 +32,15 @@ class Provenance:
         self.feed(records)
 
     def feed(self, records: Iterable[AnyRecord]) -> None:
-        """Take what links: graphs, scheduler nodes and kernels, in any order."""
+        """Add the records that link: graphs, scheduler nodes and kernels, in any order."""
         kinds = (Graph, SchedulerNode, Kernel)
         self._waiting.extend(record for record in records if isinstance(record, kinds))
 
     def counterparts(self, ref: Ref) -> dict[Ref, Quality]:
-        """Everything that `ref` was made from or that was made from it, itself left out.
+        """Everything that `ref` was made from or that was made from it, without `ref` itself.
 
-        `exact` where one path without an inferred link leads there. A ref that no record mentions
-        has none.
+        `exact` if a path without an inferred link leads there. A ref that no record mentions has no
+        counterparts.
         """
         self._draw()
         found = _closure(ref, self._made_from)
@@ -101,7 +102,7 @@ class Provenance:
 
 
 def _closure(ref: Ref, links: _Links) -> dict[Ref, bool]:
-    """All that `links` lead to from `ref`, with whether a wholly exact path leads there."""
+    """Everything reachable from `ref` over `links`, and whether an exact path leads there."""
     found: dict[Ref, bool] = {}
     for exact_only in (True, False):
         waiting = deque([ref])

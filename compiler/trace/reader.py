@@ -1,9 +1,9 @@
 """The tolerant reader: damaged and unknown lines are skipped and counted, the rest is read.
 
-It also follows a trace that is still being written: feed it bytes as they come. A trace may come
+It also follows a trace that is still being written: feed it bytes as they arrive. A trace may come
 from anyone, so nothing here costs more than the file's size: only regular files are opened, a line
-longer than `LONGEST` is skipped as it streams by, numbers have the bounds of their records, and
-what is in the file twice is read once.
+longer than `LONGEST` is skipped while it streams by, numbers have the bounds of their records, and
+duplicates are read once.
 """
 
 from __future__ import annotations
@@ -34,39 +34,39 @@ from compiler.trace.records import (
 )
 
 CHUNK = 4 << 20
-"""Bytes that are read at once: a trace is never in memory a second time, as bytes."""
+"""Bytes read at once, so that a trace is not also in memory as bytes."""
 LONGEST = 64 << 20
-"""Bytes of the longest line that is read; a longer one counts as damaged."""
+"""Bytes of the longest line that is read; longer ones count as damaged."""
 
 
 class TraceError(Exception):
-    """The file is no trace, or of a schema that this version cannot read."""
+    """The file is not a trace, or its schema is newer than this version reads."""
 
 
 @dataclass
 class Losses:
-    """What a reader had to leave out, and what is missing."""
+    """What a reader skipped, and what is missing."""
 
     damaged: int = 0
-    """Lines that are no JSON object, do not fit their record, or are too long."""
+    """Lines that are not a JSON object, do not match their record, or are too long."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """Tags that this version does not know, with their counts: a newer tool wrote them."""
+    """Tags that this version does not know, with their counts: written by a newer tcw."""
     doubled: int = 0
     """Records that are in the trace more than once; each is read once."""
     foreign: int = 0
     """Records of another recording in the same file, or after the end of this one."""
     written: int = 0
-    """Lines that were written, as the end record says; 0 where it does not say."""
+    """Lines that were written, according to the end record; 0 if it does not say."""
     missing: int = 0
-    """Lines that were written and are no longer there."""
+    """Lines that were written and are missing."""
     added: int = 0
-    """Records before the end that the recording did not write, doubled ones not counted."""
+    """Records before the end that the recording did not write, without duplicates."""
     partial: bool = False
-    """The last line has no end: the writer was cut off, or is still writing it."""
+    """Whether the last line is incomplete: the writer was killed, or is still writing."""
 
     @property
     def total(self) -> int:
-        """Lines of the file that were left out."""
+        """Lines of the file that were skipped."""
         return self.damaged + sum(self.unknown.values()) + self.doubled + self.foreign
 
     def __bool__(self) -> bool:
@@ -79,37 +79,37 @@ class _Tag(msgspec.Struct):
 
 _KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in AnyRecord.__args__)
 _NAMED = (Kernel, EagerOperation, CompiledStep, Region)
-"""Their `id` is there once in each part of a trace, and viewers add up their figures."""
+"""Their `id` is unique in each part of a trace, and viewers add up their figures."""
 _LOOKED_INTO = frozenset((Start, Run, EnginePart, End, *_NAMED))
 _BETWEEN = (Note, Output, OutputCapped, Waiting)
 """What the front end may write between a `Run` and the `Start` of the worker that runs it."""
 _SAME_RECORDING = 1.0
-"""Seconds by which the start times of two workers of one recording may differ: the clock of the
-machine may have been set in between."""
+"""Seconds by which the start times of two workers of one recording may differ: the machine's clock
+may have been set in between."""
 
 
 class TraceDecoder:
-    """Turns bytes into records, however the bytes are cut."""
+    """Decodes bytes into records, however the bytes are split."""
 
     def __init__(self) -> None:
         self.losses = Losses()
         self.ended = False
         self.start: Start | None = None
         self._pieces: list[bytes] = []
-        """Of a line whose end has not come."""
+        """Pieces of an incomplete line."""
         self._size = 0
         """Bytes of that line so far; its pieces are dropped once it is too long."""
         self._lines = 0
         self._seen: set[int] = set()
         """Hashes of the lines so far, and of the names in them."""
         self._part: tuple[int, str] = (0, "")
-        """Run and engine that the records of now belong to."""
+        """Run and engine of the current records."""
         self._begins = False
-        """A `Run` has come, and nothing of its worker since."""
+        """A `Run` was read, and nothing of its worker since."""
         self._foreign = False
-        """Another recording has begun in this file."""
+        """Whether another recording has begun in this file."""
         self._wary = False
-        """Whether every record has to be looked into, of any kind."""
+        """Whether every record has to be checked, whatever its kind."""
         self._decode = msgspec.json.Decoder(AnyRecord).decode
         self._tag = msgspec.json.Decoder(_Tag).decode
 
@@ -160,7 +160,7 @@ class TraceDecoder:
             self.losses.damaged += 1
 
     def _belongs(self, record: AnyRecord) -> bool:
-        """Whether a record is one of this recording, and was not read before under its name."""
+        """Whether a record belongs to this recording and was not read before under its name."""
         if isinstance(record, Start):
             self._begin(record)
         if self._foreign or (self.ended and not isinstance(record, Note)):
@@ -218,7 +218,7 @@ def open_trace(path: Path) -> FileIO:
     """Open a file that may be a trace, for reading.
 
     Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file: a FIFO or
-    a device may block for ever, and has no end.
+    a device may block forever and has no end.
     """
     try:
         return FileIO(open_plain(path))
@@ -227,13 +227,13 @@ def open_trace(path: Path) -> FileIO:
 
 
 class FileFollower:
-    """Reads on in a trace file that may still grow. Raises what `open_trace` raises."""
+    """Reads a trace file that may still grow. Raises what `open_trace` raises."""
 
     def __init__(self, path: Path) -> None:
         self._file = open_trace(path)
 
     def read(self, size: int = -1) -> bytes:
-        """The next `size` bytes at most; all that there are for -1."""
+        """At most the next `size` bytes; all that there are for -1."""
         return self._file.read(size) or b""
 
     def close(self) -> None:
@@ -242,7 +242,7 @@ class FileFollower:
 
 @dataclass
 class Trace:
-    """All that could be read of one trace."""
+    """Everything that could be read of one trace."""
 
     records: list[AnyRecord]
     losses: Losses
@@ -250,15 +250,15 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Whether the recording was ended by its writer."""
+        """Whether the writer completed the recording."""
         return any(isinstance(record, End) for record in reversed(self.records))
 
 
 def read_trace(path: Path) -> Trace:
     """Read a trace file.
 
-    Raises `TraceError` where the file holds no start record of a trace at all, and `OSError`
-    where it cannot be read.
+    Raises `TraceError` if the file has no start record of a trace, and `OSError` if it cannot be
+    read.
     """
     decoder = TraceDecoder()
     records: list[AnyRecord] = []
@@ -267,5 +267,5 @@ def read_trace(path: Path) -> Trace:
             records.extend(decoder.feed(data))
     if decoder.start is None and not records:
         name = os.fspath(path)
-        raise TraceError(f"{name} is not a tcw trace: no line of it is a record")
+        raise TraceError(f"{name} is not a tcw trace: none of its lines is a record")
     return Trace(records, decoder.losses, path)

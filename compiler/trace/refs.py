@@ -34,7 +34,7 @@ def kind(ref: Ref) -> str:
 
 
 def split_source(ref: Ref) -> tuple[str, int]:
-    """`src:FILE:LINE` -> (FILE, LINE); FILE may hold colons."""
+    """`src:FILE:LINE` -> (FILE, LINE); FILE may contain colons."""
     file, _, line = ref[4:].rpartition(":")
     return file, digits(line) or 0
 
@@ -52,5 +52,5 @@ def split_kernel(ref: Ref) -> tuple[str, int | None]:
 
 
 def digits(text: str) -> int | None:
-    """The number that a text of a trace is; None for a text that is none, or too long to be one."""
+    """The number in a text of a trace; None if it is not a number or is too long."""
     return int(text) if len(text) <= 18 and text.isascii() and text.isdigit() else None

@@ -1,4 +1,4 @@
-"""How far something is from what the machine can do: its roofline, from the measured ceilings.
+"""How far something is from the machine's limits: a roofline from measured ceilings.
 
 After Williams, Waterman and Patterson, "Roofline" (2009), with a bandwidth for each working set.
 """
@@ -15,9 +15,9 @@ Limit = Literal["bandwidth", "rate"]
 
 
 def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
-    """Bytes a second of a working set of so many bytes: between two that were measured, on the
-    line between them over the logarithm of the size; beyond them, that of the last one. None
-    where nothing was measured, and beyond the largest of partial ceilings."""
+    """Bytes per second for a working set of this size: between two measured sizes, interpolated
+    over the logarithm of the size; below the smallest or above the largest, that of the nearest
+    one. None if nothing was measured, and above the largest of partial ceilings."""
     points = [one for one in ceilings.bandwidth if one.bytes > 0]
     if not points:
         return None
@@ -35,10 +35,10 @@ def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
 def least_seconds(
     ceilings: Ceilings, size: int | None, flops: int | None, dtype: str
 ) -> tuple[float, Limit] | None:
-    """The least time that the ceilings allow to move `size` bytes (read and written together) and
-    to compute `flops`, and which ceiling it is that holds it up.
+    """The least time that the ceilings allow for moving `size` bytes (read and written together)
+    and computing `flops`, and the limiting ceiling.
 
-    None where the bytes are not known, or there are FLOPs and no rate of their dtype.
+    None if the bytes are unknown, or if there are FLOPs but no rate for their dtype.
     """
     if size is None:
         return None
@@ -58,9 +58,9 @@ def least_seconds(
 def roofline_share(
     ceilings: Ceilings, size: int | None, flops: int | None, dtype: str, seconds: float
 ) -> float | None:
-    """The least time over the time taken, from 0 to 1; None where either is not known.
+    """The least time over the time taken, from 0 to 1; None if either is unknown.
 
-    1 also where a step was faster than the ceilings, which a noisy machine and short steps allow.
+    Also 1 if a step was faster than the ceilings, which happens with noise and short steps.
     """
     least = least_seconds(ceilings, size, flops, dtype)
     if least is None or seconds <= 0:

@@ -1,4 +1,4 @@
-"""JSON Schema of a trace: of each of its lines."""
+"""JSON Schema of the lines of a trace."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from compiler.trace.records import SCHEMA_VERSION, AnyRecord
 
 
 def schema() -> dict[str, Any]:
-    """The schema that every line of a trace fits; a reader skips lines with a tag that is not
-    in it."""
+    """The schema that every line of a trace matches; a reader skips lines with an unknown tag."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"one line of a tcw trace, schema {SCHEMA_VERSION}",

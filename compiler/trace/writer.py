@@ -1,8 +1,8 @@
-"""The append-only writer: a record is in the file when `emit` returns.
+"""The append-only writer: when `emit` returns, the record is in the file.
 
-Each record is one `write` of one whole line to a descriptor opened with O_APPEND, so a process
-that is killed loses at most the line it was writing, and two processes (the worker, and the front
-end that captures its output) may append to one trace.
+Each record is one `write` of one whole line to a descriptor opened with O_APPEND, so a killed
+process loses at most the line it was writing, and two processes (the worker, and the front end that
+captures its output) can append to one trace.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def clean(body: str) -> str:
 
 
 def file_sink(descriptor: int) -> Sink:
-    """A sink that writes whole lines to `descriptor`; OSError where the disk is full."""
+    """A sink that writes whole lines to `descriptor`; raises OSError if the disk is full."""
 
     def write(line: bytes) -> None:
         view = memoryview(line)
@@ -46,7 +46,7 @@ def file_sink(descriptor: int) -> Sink:
 
 
 class TraceWriter:
-    """Stamps, encodes and writes records; stores each text once. Safe to call from any thread."""
+    """Stamps, encodes and writes records; stores each text once. Thread-safe."""
 
     def __init__(self, *sinks: Sink, started: float | None = None) -> None:
         self.started = time.monotonic() if started is None else started
@@ -61,7 +61,7 @@ class TraceWriter:
         return time.monotonic() - self.started
 
     def emit(self, record: Record) -> None:
-        """Write one record. Its `at` is set to now unless the caller has set it."""
+        """Write one record. Sets `at` to now unless the caller has set it."""
         if not record.at:
             msgspec.structs.force_setattr(record, "at", round(self.now(), 6))
         try:
@@ -75,12 +75,12 @@ class TraceWriter:
                 sink(line)
 
     def hold(self, seconds: float = 1.0) -> None:
-        """Let no other thread write any more: the process is about to end. Waits for one that is
-        writing, so that its line is whole."""
+        """Stop all other threads from writing: the process is about to end. Waits for a thread that
+        is writing, so that its line is complete."""
         self._lock.acquire(timeout=seconds)
 
     def text(self, body: str) -> TextHash:
-        """Store `body` unless this writer has stored it before; "" for an empty text."""
+        """Store `body` unless already stored, and return its hash; "" for an empty text."""
         if not body:
             return ""
         body = clean(body)

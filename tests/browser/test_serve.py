@@ -138,7 +138,7 @@ async def test_a_page_without_the_key_says_where_it_is(
     with served(str(block_file), cache=tmp_path / "cache") as server:
         async with chromium(program, tmp_path / "profile") as page:
             await page.go(server.site + key)
-            words = "Open the address that tcw serve printed: it has the key."
+            words = "Open the address that tcw serve printed: it contains the key."
             await says(page, "document.body?.innerText.trim()", words)
 
 

@@ -105,7 +105,7 @@ def test_a_worker_that_dies_is_a_missing_torch(
     assert result.return_value == 1
     first = json.loads(result.stdout)["checks"][0]
     assert first["name"] == "torch"
-    assert "ended with code 7" in first["found"]
+    assert "exited with code 7" in first["found"]
 
 
 def test_a_machine_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ FAULTS = {
         "hooks",
         {"hooks": (HookStatus(name="x", available=False, offers="", tried_on=("2.13.0",)),)},
         "missing",
-        "tried on torch 2.13.0",
+        "tested on torch 2.13.0",
     ),
     "no triton": ("triton", {"triton": ""}, "missing", "pip install"),
     "another triton": ("triton", {"triton": "3.5.0"}, "limited", "triton==3.7.*"),
@@ -179,7 +179,7 @@ def test_a_build_folder_that_is_not_ours_is_said(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/proc/nowhere/inside")
     check = found(WHOLE, "build folder")
     assert check.state == "missing"
-    assert check.found == "/proc/nowhere/inside cannot be written"
+    assert check.found == "/proc/nowhere/inside is not writable"
 
 
 def test_what_the_machine_says_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compiler.measure.inductor_graphs import inductor_graphs  # noqa: E402
+from compiler.measure.compiled.inductor_graphs import inductor_graphs  # noqa: E402
 from compiler.measure.probes.between import LOSS, outside  # noqa: E402
 from compiler.measure.probes.clock import HostClock, Reading  # noqa: E402
 from compiler.measure.probes.device_clock import DeviceClock, device_clock  # noqa: E402

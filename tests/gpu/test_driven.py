@@ -10,9 +10,9 @@ from msgspec import structs
 from torch.profiler import ProfilerActivity, profile
 
 from compiler.control.commands import Rerun
-from compiler.measure.inductor_graphs import inductor_graphs
-from compiler.measure.kernels import captured
-from compiler.measure.speed import DeviceRun
+from compiler.measure.compiled.alone import captured
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
+from compiler.measure.rounds.whole_runs import DeviceRun
 from compiler.trace.records import FusionPair, Kernel, Numerics, Settings, WhatIf
 from tests.cpu.worker.driven import person
 from viewers.recording import Recording

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from compiler.measure.peak import peak_bytes
+from compiler.measure.memory.peak import peak_bytes
 from compiler.trace.records import AnyRecord, Settings
 from compiler.trace.records.profile import Account
 from workbench.cli.modes import Way, modes

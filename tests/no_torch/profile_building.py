@@ -200,7 +200,7 @@ class Call:
         return step.id
 
     def between(self, name: str, us: float, **more: Any) -> str:
-        """An operation of the compiled call that ran outside of all graphs."""
+        """An operation of the compiled call that ran outside all graphs."""
         step = CompiledStep(
             id=f"s{len(self.steps) + 1}",
             call=self.call,
@@ -269,7 +269,7 @@ class Call:
         counted = {
             "kernels": f"{sum(one.kind == 'kernel' for one in self.steps)} kernels",
             "aten": f"{sum(one.kind == 'aten' for one in self.steps)} calls into ATen",
-            "eager": "outside of all graphs",
+            "eager": "outside all graphs",
         }
         if side == "eager":
             counted["aten"] = f"{len(self.operations)} operations"

@@ -120,7 +120,7 @@ def block_profile(**profile: Any) -> list[AnyRecord]:
 
 
 def masked_attention() -> list[AnyRecord]:
-    """A mask that only capture brings in: the fused attention becomes products and a softmax."""
+    """A mask that exists only under capture: the fused attention becomes products and a softmax."""
     call = Call()
     _block(call)
     looked = call.operation("aten.all.default", 17, 4.1, "bool[4, 128]")
@@ -425,7 +425,7 @@ def modes() -> list[AnyRecord]:
         ModeRow(
             name="inductor max-autotune", engine="inductor", mode="max-autotune", eager=eager,
             time=timed(2255.0), speedup=1.002, noise=0.03, compile_seconds=31.0,
-            peak_bytes=4 << 20, note="no template was chosen: its code is that of the default mode",
+            peak_bytes=4 << 20, note="no template was chosen: same code as the default mode",
         ),
         ModeRow(
             name="inductor reduce-overhead", engine="inductor", mode="reduce-overhead",
@@ -451,7 +451,7 @@ def trials() -> list[AnyRecord]:
         Trial(
             id="mode max-autotune", words="mode max-autotune", options=("--mode", "max-autotune"),
             before=before, after=timed(2131.0), difference=7e-6, noise=41e-6,
-            reason="no difference that this run can show",
+            reason="no measurable difference",
         ),
         Trial(id="break block.py:27", words="h = h.clamp(-8, 8)", reason="of the source"),
     ]  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_link_is_refused(home: Path, tmp_path: Path) -> None:
 def test_a_file_is_refused(home: Path) -> None:
     home.parent.mkdir()
     home.write_text("")
-    with pytest.raises(CacheRefused, match="cannot be made"):
+    with pytest.raises(CacheRefused, match="cannot be created"):
         cache_folder()
 
 
@@ -65,7 +65,7 @@ def test_a_place_that_cannot_be_made_is_refused(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(CacheRefused, match="cannot be made"):
+    with pytest.raises(CacheRefused, match="cannot be created"):
         cache_folder()
 
 

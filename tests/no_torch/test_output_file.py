@@ -44,10 +44,10 @@ def test_only_one_of_its_kind_is_replaced(tmp_path: Path) -> None:
         write(path, b"ours", OURS)
         assert path.read_bytes() == b"ours"
     path.write_bytes(b"theirs")
-    with pytest.raises(OutputRefused, match="it is there and is no list of ours"):
+    with pytest.raises(OutputRefused, match="it exists and is not a list of ours"):
         write(path, b"ours", OURS)
     path.write_bytes(b"ours")
-    with pytest.raises(OutputRefused, match="there already"):
+    with pytest.raises(OutputRefused, match="already exists"):
         write(path, b"more")
     assert path.read_bytes() == b"ours"
     assert not others(tmp_path)
@@ -60,7 +60,7 @@ def test_only_one_of_its_kind_is_replaced(tmp_path: Path) -> None:
         ("link", "symbolic link"), ("dangling", "symbolic link"), ("loop", "symbolic link"),
         ("folder", "it is a folder"), ("fifo", "a pipe"),
         ("socket", "a socket"), ("/dev/null", "a device"),
-        ("no/file", "there is no folder"), ("file/file", "Not a directory"),
+        ("no/file", "no folder"), ("file/file", "Not a directory"),
         ("x" * 300, "too long"),
     ],
 )  # fmt: skip
@@ -107,7 +107,7 @@ def test_whoever_came_first_keeps_the_name(
         link(source, target)
 
     monkeypatch.setattr(os, "link", late)
-    with pytest.raises(OutputRefused, match="there already"):
+    with pytest.raises(OutputRefused, match="already exists"):
         write(path, b"ours", kind)
     assert path.read_bytes() == b"theirs"
     assert not others(tmp_path)
@@ -180,7 +180,7 @@ def test_what_may_not_be_written_is_known_before(tmp_path: Path) -> None:
     )
     lines = done.stdout.splitlines()
     assert lines[0].startswith("the folder")
-    assert lines[1:] == ["it is there and cannot be written"] * 2, done.stderr
+    assert lines[1:] == ["it exists and is not writable"] * 2, done.stderr
 
 
 def test_every_record_may_begin_a_trace(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_every_record_may_begin_a_trace(tmp_path: Path) -> None:
 def test_what_only_looks_like_a_trace_is_none(head: bytes, tmp_path: Path) -> None:
     path = tmp_path / "run.tcw"
     path.write_bytes(head)
-    with pytest.raises(OutputRefused, match="is no trace"):
+    with pytest.raises(OutputRefused, match="is not a trace"):
         check(path, TRACE)
 
 

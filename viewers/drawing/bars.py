@@ -8,8 +8,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def cells_of(value: float, most: float, room: int) -> int:
-    """Cells of a bar to a scale on which `most` takes `room` cells: from 0 to `room`, whatever
-    the values are."""
+    """Cells of a bar on a scale on which `most` takes `room` cells: from 0 to `room`, whatever the
+    values."""
     if value <= 0 or most <= 0:
         return 0
     return round(room * min(1.0, value / most))

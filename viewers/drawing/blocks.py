@@ -20,13 +20,13 @@ from viewers.panes.view import View
 from viewers.words import plural, shape_text, tensor_text
 
 ALL = 20_000
-"""Blocks that are drawn at once where the reader asks for all."""
+"""Most blocks drawn at once if the reader asks for all."""
 SCALES = ("groups", "ops", "shapes")
 
 
 @dataclass
 class _Piece:
-    """A block in the making."""
+    """A block under construction."""
 
     key: str
     nodes: list[int] = field(default_factory=list)
@@ -41,7 +41,7 @@ def all_key(graph: Graph) -> str:
 
 
 def diagram(view: View) -> Diagram | None:
-    """The graph that is looked at, as the view wants it drawn; None where there is no graph."""
+    """The current graph, as the view wants it drawn; None if there is no graph."""
     graph = view.graph()
     if graph is None:
         return None
@@ -58,8 +58,8 @@ def diagram(view: View) -> Diagram | None:
 
 KEPT = 12
 _kept: dict[tuple[object, ...], Diagram] = {}
-"""The last diagrams, which hold their graphs: a trace that grows, or a reader who goes back and
-forth in time, draws the same graph again and again."""
+"""The last diagrams, which keep their graphs alive: a growing trace, or a reader who moves back and
+forth in time, draws the same graph repeatedly."""
 
 
 class _Maker:
@@ -72,7 +72,7 @@ class _Maker:
         self.group_of = group_of_nodes(view, graph, self.groups)
         self.hues: dict[str, int] = {}
         self.named: dict[int, str] = {}
-        """Hue -> what it stands for."""
+        """Hue -> its meaning."""
         nodes = graph.nodes
         self.weight = [is_weight(view, graph, node) for node in nodes]
         self.hidden = sum(self.weight)
@@ -101,7 +101,7 @@ class _Maker:
         return Diagram(self.graph, self.scale, blocks, tuple(found), hidden, groups, legend)
 
     def _pieces(self) -> list[_Piece]:
-        """The nodes, each in one piece; those that are drawn as lines only are in none."""
+        """The nodes, each in one piece; those drawn only as lines are in none."""
         drawn = [i for i in range(len(self.graph.nodes)) if not self.dissolved[i]]
         most = ALL if all_key(self.graph) in self.unfolded else MOST
         if len(drawn) <= most or self.group_of:
@@ -111,7 +111,7 @@ class _Maker:
         return self._folded(drawn, 0, "")
 
     def _folded(self, drawn: Sequence[int], depth: int, inside: str) -> list[_Piece]:
-        """By module; a module that was opened shows its groups, or the modules in it."""
+        """By module; an opened module shows its groups, or the modules in it."""
         inputs = [i for i in drawn if not self.graph.nodes[i].op.startswith("call")]
         rest = [i for i in drawn if self.graph.nodes[i].op.startswith("call")]
         pieces = self._of(inputs, inside) if len(inputs) <= MOST else []
@@ -135,7 +135,7 @@ class _Maker:
         return f"{self.graph.id}:draw:{what}:{self.graph.nodes[first].name}"
 
     def _of(self, drawn: Sequence[int], inside: str) -> list[_Piece]:
-        """Fusion groups, and the nodes that are in none, of these nodes."""
+        """The fusion groups of these nodes, and the nodes that are in none."""
         pieces: list[_Piece] = []
         by_group: dict[str, _Piece] = {}
         for index in drawn:
@@ -160,7 +160,7 @@ class _Maker:
         return pieces
 
     def _passes(self, node: Node) -> bool:
-        """Whether a node is drawn as a line only: a view, where groups are drawn."""
+        """Whether a node is drawn as a line only: a view, if groups are drawn."""
         return self.scale == 0 and self.graph.kind != "captured" and is_view(node)
 
     def _edges(self, owner: dict[int, int]) -> set[Edge]:
@@ -180,8 +180,8 @@ class _Maker:
         return edges
 
     def _split(self, pieces: list[_Piece], single: bool) -> list[_Piece]:
-        """Pieces that read each other cannot be drawn as they are: each becomes the runs of nodes
-        that stand together in the graph, else its nodes."""
+        """Pieces that read each other cannot be drawn: each is split into runs of nodes that are
+        adjacent in the graph, else into its nodes."""
         owner = {index: number for number, p in enumerate(pieces) for index in p.nodes}
         found: list[_Piece] = []
         last = -1
@@ -319,8 +319,8 @@ def _operations(nodes: Iterable[Node], most: int) -> tuple[str, ...]:
 
 
 def _topological(count: int, edges: Iterable[Edge], first: Sequence[int]) -> list[int] | None:
-    """An order in which every edge leads on, in the graph's own order where it can; None where
-    the edges run in a circle."""
+    """An order in which every edge leads forward, in the graph's own order if possible; None if the
+    edges form a cycle."""
     follows: list[list[int]] = [[] for _ in range(count)]
     waits = [0] * count
     for source, reader in edges:

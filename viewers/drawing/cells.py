@@ -1,4 +1,4 @@
-"""A layout as characters: the part of it that is in sight, row by row."""
+"""The visible part of a layout as characters, row by row."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def bits_of(lines: Iterable[Line], y: int, left: int, right: int) -> dict[int, i
 def row(layout: Layout, y: int, left: int, right: int, path: Iterable[Line] = ()) -> list[Run]:
     """The runs of a row between two columns, left to right; blanks are left out.
 
-    `path`: lines that stand out. A block that is cut by `left` or `right` is answered whole.
+    `path`: highlighted lines. A block that is cut by `left` or `right` is returned whole.
     """
     lines: dict[Line, None] = {}
     blocks: dict[int, None] = {}

@@ -1,4 +1,4 @@
-"""What is drawn of a graph: blocks in topological order, and the edges between them."""
+"""A diagram of a graph: blocks in topological order, and the edges between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = Literal["input", "weight", "group", "call", "op", "module"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One box. Words are as recorded: who shows them makes them plain."""
+    """One box. Words are as recorded: views make them plain."""
 
     key: str
     title: str
@@ -29,14 +29,14 @@ class Block:
     """Which of the colours of groups; -1 for none."""
     kernel: str = ""
     fold: str = ""
-    """Key under which `⏎` opens it, or closes what it was opened from; "" where it does neither."""
+    """Key under which `⏎` opens it, or closes what it was opened from; "" if it does neither."""
     operations: tuple[str, ...] = ()
     """Scheduler nodes of a fusion group."""
 
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """What is drawn of a graph: blocks in topological order, and the edges between them."""
+    """A diagram of a graph: blocks in topological order, and the edges between them."""
 
     graph: Graph
     scale: int

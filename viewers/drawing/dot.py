@@ -1,4 +1,4 @@
-"""A diagram in Graphviz's language, and as Graphviz lays it out where its `dot` is installed."""
+"""A diagram in Graphviz's language, and as laid out by Graphviz if its `dot` is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viewers.drawing.diagram import Diagram
 from viewers.plain import plain
 
 MOST = 400
-"""Blocks up to which `dot` is asked: it takes half a minute for 5,000."""
+"""Most blocks for which `dot` is used: it takes half a minute for 5,000."""
 SECONDS = 20
 
 
@@ -43,7 +43,7 @@ def quoted(words: str) -> str:
 
 
 def laid_out(source: str, form: Literal["svg", "png"]) -> bytes | None:
-    """What `dot` makes of it; None where there is no `dot`, or it fails or takes too long."""
+    """The output of `dot`; None if there is no `dot`, or it fails or takes too long."""
     program = shutil.which("dot")
     if program is None:
         return None

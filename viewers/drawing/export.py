@@ -1,4 +1,4 @@
-"""Writes the graph that is looked at as a file: SVG, PNG or DOT."""
+"""Writes the current graph to a file: SVG, PNG or DOT."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class ExportError(Exception):
-    """Nothing was written; the words say why and what to do."""
+    """Nothing was written; the message says why and what to do."""
 
 
 def suggested(view: View, form: Format = "svg") -> str:

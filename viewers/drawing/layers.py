@@ -8,6 +8,7 @@ that are too long for that are left out of the layout and named in their blocks 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,9 +17,11 @@ Edge = tuple[int, int]
 
 DUMMIES = 3000
 """Dummies that a layout may have, beside one for each node."""
-LIBRARY_MOST = 8000
-"""Nodes and dummies up to which fast-sugiyama orders; above it takes longer than our sweeps."""
-SWEEPS = 8
+SWAPPED_MOST = 8000
+"""Nodes and dummies up to which neighbours are tried in the other order too."""
+SWEEPS = 24
+STALE = 4
+"""Sweeps without fewer crossings after which the order is left as it is."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ def layers_of(count: int, edges: Sequence[Edge]) -> list[int]:
     return layer
 
 
-def layered(count: int, edges: Sequence[Edge], own: bool = False) -> Layered:
-    """Layers, trunks and orders. `own`: by our own ordering, without fast-sugiyama."""
+def layered(count: int, edges: Sequence[Edge]) -> Layered:
+    """Layers, trunks and orders: the same for the same graph."""
     layer = layers_of(count, edges)
     longest = _longest(count, edges, layer)
     far = [edge for edge in edges if layer[edge[1]] - layer[edge[0]] > longest]
@@ -91,10 +94,7 @@ def layered(count: int, edges: Sequence[Edge], own: bool = False) -> Layered:
     for upper, lowers in enumerate(below):
         for lower in lowers:
             above[lower].append(upper)
-    rows = _first_rows(layer)
-    links = [(upper, lower) for upper, lowers in enumerate(below) for lower in lowers]
-    found = None if own or len(layer) > LIBRARY_MOST else _ordered_by_library(rows, links)
-    rows = found or _ordered(rows, above, below)
+    rows = _ordered(_first_rows(layer), above, below)
     return Layered(layer, source, below, above, rows, far)
 
 
@@ -125,51 +125,67 @@ def _first_rows(layer: list[int]) -> list[list[int]]:
     return rows
 
 
-def _ordered_by_library(rows: list[list[int]], links: Sequence[Edge]) -> list[list[int]] | None:
-    """fast-sugiyama's order; None where the package is not there or answers for other nodes.
-
-    It gives positions, and knows neither widths nor our layers: only the order is taken. Its own
-    ranking by network simplex, which takes half a minute for 15,000 nodes, is not needed either.
-    """
-    try:
-        from fast_sugiyama import from_edges
-    except ImportError:
-        return None
-    place: dict[int, tuple[int, float]] = {}
-    for positions, _, _, _ in from_edges(list(links), ranking_type="up"):
-        part = min(int(node) for node, _ in positions)
-        place.update((int(node), (part, float(x))) for node, (x, _) in positions)
-    alone = float("inf")
-    known = place.get
-    return [sorted(row, key=lambda n: (*known(n, (n, alone)), n)) for row in rows]
-
-
 def _ordered(
     rows: list[list[int]], above: list[list[int]], below: list[list[int]]
 ) -> list[list[int]]:
-    """Barycentres, swept down and up; the order with the fewest crossings is kept."""
-    rows = [list(row) for row in rows]
+    """Barycentres, swept down and up, each sweep followed by swaps of neighbours; the order with
+    the fewest crossings is kept. Starts twice: with a sweep down, then with a sweep up.
+
+    Gansner, Koutsofios, North and Vo: A Technique for Drawing Directed Graphs (1993), section 3.
+    """
     best, fewest = rows, crossings(rows, below)
-    for sweep in range(SWEEPS):
-        if not fewest:
-            break
-        down = sweep % 2 == 0
-        neighbours = above if down else below
-        place = {node: at for row in rows for at, node in enumerate(row)}
-        for row in rows if down else reversed(rows):
-            centre = {
-                node: sum(place[other] for other in neighbours[node]) / len(neighbours[node])
-                if neighbours[node]
-                else place[node]
-                for node in row
-            }
-            row.sort(key=lambda node: (centre[node], place[node]))
-            for at, node in enumerate(row):
-                place[node] = at
-        count = crossings(rows, below)
-        if count < fewest:
-            best, fewest = [list(row) for row in rows], count
+    swap = sum(map(len, rows)) <= SWAPPED_MOST
+    for upwards in (0, 1):
+        found, stale = [list(row) for row in rows], 0
+        for sweep in range(SWEEPS):
+            if not fewest or stale == STALE:
+                break
+            down = sweep % 2 == upwards
+            _sweep(found, above if down else below, down)
+            if swap:
+                _swap(found, above, below)
+            count = crossings(found, below)
+            stale += 1
+            if count < fewest:
+                best, fewest, stale = [list(row) for row in found], count, 0
     return best
+
+
+def _sweep(rows: list[list[int]], neighbours: list[list[int]], down: bool) -> None:
+    """Sort each row by the mean place of its nodes' neighbours in the row before it."""
+    place = {node: at for row in rows for at, node in enumerate(row)}
+    for row in rows if down else reversed(rows):
+        centre = {
+            node: sum(place[other] for other in neighbours[node]) / len(neighbours[node])
+            if neighbours[node]
+            else place[node]
+            for node in row
+        }
+        row.sort(key=lambda node: (centre[node], place[node]))
+        for at, node in enumerate(row):
+            place[node] = at
+
+
+def _swap(rows: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
+    """Swap neighbours in a row where fewer of their links cross then."""
+    place = {node: at for row in rows for at, node in enumerate(row)}
+    for row in rows:
+        ends = {
+            node: [sorted(place[one] for one in links[node]) for links in (above, below)]
+            for node in row
+        }
+        for at in range(len(row) - 1):
+            left, right = row[at], row[at + 1]
+            now = sum(map(_crossed, ends[left], ends[right]))
+            if now and sum(map(_crossed, ends[right], ends[left])) < now:
+                row[at], row[at + 1] = right, left
+        for at, node in enumerate(row):
+            place[node] = at
+
+
+def _crossed(left: list[int], right: list[int]) -> int:
+    """How many links cross that lead to these sorted places from a node and its right neighbour."""
+    return sum(bisect_left(right, place) for place in left)
 
 
 def crossings(rows: list[list[int]], below: list[list[int]]) -> int:

@@ -193,12 +193,12 @@ class Layout:
         return -1
 
 
-def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge], own: bool = False) -> Layout:
+def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge]) -> Layout:
     """Place blocks of these sizes (cells across, rows) so that every edge leads down.
 
-    Edges lead from a lower to a higher number. `own`: without fast-sugiyama.
+    Edges lead from a lower to a higher number.
     """
-    drawn = layered(len(sizes), edges, own)
+    drawn = layered(len(sizes), edges)
     widths = [width for width, _ in sizes]
     centres = columns(drawn, widths)
     count = drawn.count

@@ -28,7 +28,7 @@ class Net:
 
 
 def lanes(nets: list[Net], port: Callable[[int, set[int]], int | None]) -> int:
-    """Give every net its lane; answers how many there are.
+    """Give every net its lane; returns how many there are.
 
     `port(node, taken)` is another column for entering a block, None where it has none.
     """

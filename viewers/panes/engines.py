@@ -81,7 +81,7 @@ def verdict(comparison: Comparison) -> tuple[str, Role]:
     noise = f"±{percent(speed.noise)}, {plural(speed.rounds, 'round')}"
     if speed.in_noise:
         return (
-            f" no difference that this run can show: {ratio_text(speed.speedup)} {noise}",
+            f" no measurable difference: {ratio_text(speed.speedup)} {noise}",
             "strong",
         )
     if speed.speedup >= 1:

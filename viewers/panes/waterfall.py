@@ -360,7 +360,7 @@ class _Chart:
 def _verdict(table: Table) -> str:
     head, total = table.head, table.total
     if total.in_noise:
-        return f"no difference that {plural(head.rounds, 'round')} can show"
+        return f"no measurable difference in {plural(head.rounds, 'round')}"
     speedup, share = head.speedup, head.noise
     if (total.eager, total.compiled) != (head.eager.median, head.compiled.median):  # one phase
         speedup = total.eager / total.compiled if total.compiled else head.speedup

@@ -196,7 +196,7 @@ def _unexplained(profile: Profile, row: RegionRow, width: int) -> list[Row]:
     """A region that no cause speaks of."""
     if row.standing == "noise":
         mark: Span = (" · ", "dim")
-        words = "no difference that the rounds can show"
+        words = "no measurable difference"
         if row.same_calls:
             least = same_calls_least(profile.head)
             words = f"both sides run the same calls: {words}, or less than {least}"

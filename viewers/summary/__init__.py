@@ -1,7 +1,7 @@
-"""What a recording says, worked out once for the text, the JSON and the terminal workbench.
+"""What a recording says, computed once for the text, the JSON and the terminal workbench.
 
-Pure functions of a `Recording`; one file a thing. Texts in a summary may hold the user's own
-words: whoever shows them makes them safe (`viewers.plain`).
+Pure functions of a `Recording`, one file per topic. Texts in a summary may contain the user's own
+words: whoever shows them escapes them (`viewers.plain`).
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Summary:
     settings: Settings | None
     environment: Environment | None
     gpu: str
-    """Name of the GPU that the calls ran on; "" where they did not."""
+    """Name of the GPU that the calls ran on; "" if they ran on none."""
     status: str
-    """How the recording ended; `incomplete` where it has no end record (yet)."""
+    """How the recording ended; `incomplete` without an end record (so far)."""
     verdict: Verdict
     calls: tuple[Call, ...]
     cut: Call | None
-    """The call that shows how the model is cut into graphs: the first that compiled anything."""
+    """The call that best shows the split into graphs: the first that compiled anything."""
     findings: tuple[Finding, ...]
     """Ranked by measured cost."""
     graphs: int
@@ -71,7 +71,7 @@ class Summary:
     memory: MemorySummary
     phases: tuple[PhaseTime, ...]
     stages: tuple[StageTime, ...]
-    """Where the time of compiling went, by stage; these add up."""
+    """Compile time by stage; the parts add up."""
     caches: tuple[CacheUse, ...]
     speed: Speed | None
     numerics: Numerics | None
@@ -79,17 +79,17 @@ class Summary:
     warnings: tuple[Warned, ...]
     end: End | None
     doing: str
-    """The last stage and activity that were reported: `build: building 12 kernels`."""
+    """The last reported stage and activity: `build: building 12 kernels`."""
 
     @property
     def recompile_seconds(self) -> float | None:
-        """Seconds of all recompiles; None where there is none, or none has ended."""
+        """Seconds of all recompiles; None if there are none, or none has ended."""
         known = [cause.seconds for cause in self.recompiles if cause.seconds is not None]
         return sum(known) if known else None
 
 
 def summarise(recording: Recording) -> Summary:
-    """Sum up a recording, whole or still growing."""
+    """Summarize a recording, complete or still growing."""
     breaks = break_sites(recording)
     causes = recompile_causes(recording)
     calls = calls_of(recording)

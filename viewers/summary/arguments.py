@@ -8,7 +8,7 @@ from viewers.words import tensor_text
 
 
 def gpu_of(recording: Recording) -> str:
-    """Name of the GPU that a call was given tensors on; "" where none was."""
+    """Name of the GPU that a call's tensors were on; "" if none were."""
     machine = recording.environment
     on_gpu = any(
         argument.tensor is not None and argument.tensor.device.startswith("cuda")
@@ -19,7 +19,7 @@ def gpu_of(recording: Recording) -> str:
 
 
 def arguments_of(start: CallStart) -> dict[str, str]:
-    """Name -> `f32 4×128×256`, or the value as it was described."""
+    """Name -> `f32 4×128×256`, or the description of the value."""
     return {
         argument.name: tensor_text(argument.tensor) if argument.tensor else argument.value
         for argument in start.arguments

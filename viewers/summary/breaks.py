@@ -1,4 +1,4 @@
-"""Graph breaks: each compile's cut, and the sites that they group into."""
+"""Graph breaks: the break of each compile, and the sites they are grouped into."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ TITLES = {
     "Call to `torch._dynamo.graph_break()`": "torch._dynamo.graph_break()",
     "attempted to trace numpy function unsupported by PyTorch": "NumPy function unknown to torch",
 }
-"""Shorter words than torch's for the commonest types; all others keep torch's."""
+"""Shorter names than torch's for the most common types; the others keep torch's."""
 
 
 @dataclass(frozen=True)
 class Crossings:
-    """What has to live across a break."""
+    """The values that are live across a break."""
 
     names: tuple[str, ...]
-    """Of the tensors; other values are in the record."""
+    """Names of the tensors; other values are in the record."""
     bytes: int | None
     """Bytes of all crossing tensors; None where the size of one is symbolic or unknown."""
 
 
 @dataclass(frozen=True)
 class BreakSite:
-    """One place and reason at which a graph ended, in however many compiles."""
+    """One place and reason of a graph break, over all compiles."""
 
     gb: str
     type: str
@@ -53,11 +53,11 @@ class BreakSite:
     records: tuple[GraphBreak, ...]
     compile_ids: tuple[str, ...]
     extra_graphs: int | None
-    """Graphs that one call runs because of it: the compiled pieces that resume after it.
-    None where the recording ended before that was known."""
+    """Extra graphs that one call runs because of it: the compiled pieces that resume after it.
+    None if the recording ended before that was known."""
     crossings: Crossings
     host_waits: bool
-    """Python needs a tensor's data here, so it waits until the device has computed it."""
+    """Python needs a tensor's data here, so it waits for the device to compute it."""
     advice: tuple[Advice, ...]
     """Ours first, then torch's hints."""
     resumed: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class BreakSite:
 
 
 def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
-    """Distinct sites, by file, line and code, in the order in which they were first met."""
+    """Distinct sites, by file, line and code, in order of first occurrence."""
     grouped: dict[tuple[str, int, str], list[GraphBreak]] = defaultdict(list)
     for record in recording.all(GraphBreak):
         grouped[record.location.file, record.location.line, record.gb or record.type].append(record)
@@ -82,7 +82,7 @@ def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
 
 
 def break_title(record: GraphBreak) -> str:
-    """The reason in a few words: ours for the commonest types, else torch's type."""
+    """The reason in a few words: ours for the most common types, else torch's type."""
     name = record.context.split() if record.context else []
     if record.type == "Failed to trace builtin operator" and name[:1] == ["builtin"] and name[1:]:
         return f"{name[1]}()"
@@ -96,7 +96,7 @@ def host_waits(record: GraphBreak) -> bool:
 
 
 def crossings_of(record: GraphBreak) -> Crossings:
-    """Names and bytes of the tensors that cross."""
+    """Names and bytes of the tensors that cross the break."""
     total: int | None = 0
     names = []
     for value in record.crossing:
@@ -137,8 +137,8 @@ def _site(recording: Recording, records: list[GraphBreak], frames: set[str]) -> 
 def _resumed_frames(recording: Recording) -> dict[int, set[str]]:
     """`id` of a break -> frames that resumed after it and captured a graph.
 
-    A resume function goes on in the line of the break, or in the line that called the function
-    it was in. Where a line breaks several times, it resumes after the last break before it.
+    A resume function continues on the line of the break, or on the line that called the function
+    it was in. If a line breaks several times, it resumes after the last break before it.
     """
     captured = {graph.compile_id for graph in recording.all(Graph) if graph.kind == "captured"}
     last: dict[tuple[str, int], GraphBreak] = {}

@@ -1,4 +1,4 @@
-"""What the compile caches answered."""
+"""Hits and misses of the compile caches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler.trace.records import CacheLookup
 from viewers.recording import Recording
 
 _ORDER = ("aot autograd", "fx graph", "kernel build")
-"""As a compile asks them; any other comes after."""
+"""In the order in which a compile queries them; any other comes last."""
 
 Served = Literal["", "some", "all"]
 
@@ -23,12 +23,12 @@ class CacheUse:
     misses: int
     bypasses: int
     missed: tuple[str, ...]
-    """Distinct reasons of misses and bypasses, in the order in which they came."""
+    """Distinct reasons of misses and bypasses, in order of occurrence."""
     saved_seconds: float | None
 
 
 def cache_uses(recording: Recording) -> tuple[CacheUse, ...]:
-    """One entry a cache, in the order in which a compile asks them."""
+    """One entry per cache, in the order in which a compile queries them."""
     by_cache: dict[str, list[CacheLookup]] = {name: [] for name in _ORDER}
     for lookup in recording.all(CacheLookup):
         by_cache.setdefault(lookup.cache, []).append(lookup)
@@ -51,7 +51,7 @@ def cache_uses(recording: Recording) -> tuple[CacheUse, ...]:
 
 
 def served_from_caches(recording: Recording) -> Served:
-    """How many of the compiled graphs a cache served: their code was not generated anew."""
+    """How many of the compiled graphs came from a cache, with no code generated."""
     verdicts = {
         lookup.verdict
         for lookup in recording.all(CacheLookup)

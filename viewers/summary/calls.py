@@ -1,4 +1,4 @@
-"""How each call was cut into compiled pieces."""
+"""How each call was split into compiled pieces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from viewers.summary.place import Place, place_of
 
 @dataclass(frozen=True)
 class Cut:
-    """Where one compile's graph ended before its function did."""
+    """A graph break: where a compile's graph ended before its function did."""
 
     gb: str
     title: str
@@ -42,17 +42,17 @@ class Piece:
     call: int
     place: Place | None
     resumes_at: int | None
-    """The user's line at which a resume function goes on."""
+    """The user's line at which a resume function continues."""
     status: str
-    """`compiled`, `empty`, `skipped`, `failed`, or `open` where its end is not recorded."""
+    """`compiled`, `empty`, `skipped`, `failed`, or `open` if its end was not recorded."""
     ops: int
     guards: int
     kernels: int
     seconds: float | None
-    """Of its compile, of its backward too."""
+    """Of its compile, including its backward's."""
     attempts: int
     recompiles: bool
-    """Its frame had been compiled before."""
+    """Whether its frame had been compiled before."""
     cuts: tuple[Cut, ...]
 
     @property
@@ -68,7 +68,7 @@ class Call:
     pieces: tuple[Piece, ...]
     """What was compiled in it, in order."""
     hits: tuple[str, ...]
-    """Compile ids that served it without compiling."""
+    """Ids of earlier compiles that it reused."""
     seconds: float | None
     arguments: tuple[str, ...]
     """`x f32 4×128×256`, `temperature 0.125`."""
@@ -108,7 +108,7 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
 
 
 def first_cut_call(calls: tuple[Call, ...]) -> Call | None:
-    """The call that shows best how the model is cut: the first that compiled anything."""
+    """The call that best shows the split into graphs: the first that compiled anything."""
     return next((call for call in calls if call.pieces), None)
 
 

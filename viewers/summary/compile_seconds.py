@@ -1,4 +1,4 @@
-"""What each compile took, as the user waited for it."""
+"""How long the user waited for each compile."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ frame (`CompiledFunction.backward` in torch/_functorch/_aot_autograd/runtime_wra
 
 
 def compile_seconds(recording: Recording) -> dict[str, float]:
-    """Compile id -> seconds of its frame and of the backward that was compiled for it later.
+    """Compile id -> seconds of its frame and of the backward compiled for it later.
 
-    A backward compiled inside the frame is in the frame's seconds already. What tcw adds to
-    either (predicting GPU code) is in neither.
+    A backward compiled inside the frame is already in the frame's seconds. Neither includes what
+    tcw adds (predicting GPU code).
     """
     seconds = {end.compile_id: end.seconds for end in recording.all(FrameEnd)}
     phases = {phase.id: phase for phase in recording.all(Phase)}
@@ -41,7 +41,7 @@ def _outermost(phase: Phase, phases: dict[int, Phase]) -> Phase:
 
 
 def _predicted(phase: Phase, phases: dict[int, Phase]) -> bool:
-    """Whether a phase lies inside a prediction."""
+    """Whether a phase is part of a GPU prediction."""
     seen = {phase.id}
     while phase.parent is not None and phase.parent in phases and phase.parent not in seen:
         seen.add(phase.parent)

@@ -1,5 +1,5 @@
-"""Two engines on one model, lined up: what each made of the same lines, how long it took, how fast
-the result is."""
+"""Two engines on one model side by side: what each generated for the same lines, how long it took,
+how fast the result is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from viewers.summary.kernels import loop_nests
 STAGES = (
     "capture", "autograd", "fx passes", "lowering", "fusion", "memory", "codegen", "build", "other",
 )  # fmt: skip
-"""In the order in which a compile passes through them."""
+"""In compile order."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class EngineColumn:
     recording: Recording
     summary: Summary
     loop_nests: int | None
-    """Groups of fused loops, all graphs together; None where fusion was not reached."""
+    """Groups of fused loops, all graphs together; None if fusion was not reached."""
     calls: int
     """Kernels that are calls into a library."""
     functions: int
     """Generated functions that are not calls."""
     peak_bytes: int | None
-    """The highest peak of its graphs; None where one is unknown, or memory was not planned."""
+    """The highest peak of its graphs; None if one is unknown, or memory was not planned."""
 
 
 @dataclass(frozen=True)
 class Both:
-    """A figure of each engine, in the order of `Comparison.columns`; None where there is none."""
+    """One figure per engine, in the order of `Comparison.columns`; None if missing."""
 
     what: str
     first: float | None
@@ -46,7 +46,7 @@ class Both:
 
 @dataclass(frozen=True)
 class LineUp:
-    """What the engines made of the same user lines in one graph."""
+    """The kernels of both engines for the same user lines in one graph."""
 
     graph: str
     """Id of AOTAutograd's graph: `0/0/forward`."""
@@ -73,7 +73,7 @@ class Comparison:
     stages: tuple[Both, ...]
     """Wall seconds by stage."""
     cpu: tuple[Both, ...]
-    """CPU seconds by stage, without processes that were not waited for."""
+    """CPU seconds by stage, without processes that nobody waited for."""
     graphs: tuple[GraphPair, ...]
     kernels: tuple[LineUp, ...]
 
@@ -83,7 +83,7 @@ class Comparison:
 
 
 def compare(recording: Recording) -> Comparison | None:
-    """The comparison; None unless the recording holds the parts of two engines."""
+    """The comparison; None unless the recording has the parts of two engines."""
     if len(recording.engines) < 2:
         return None
     first, second = (_column(engine, part) for engine, part in list(recording.engines.items())[:2])
@@ -150,13 +150,13 @@ def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | Non
 
 
 def lines_of(kernel: Kernel) -> set[tuple[str, int]]:
-    """User lines that a kernel comes from."""
+    """The user lines a kernel comes from."""
     places = [*kernel.locations, *(place for line in kernel.lines for place in line.locations)]
     return {(place.file, place.line) for place in places}
 
 
 def _line_up(first: EngineColumn, second: EngineColumn) -> tuple[LineUp, ...]:
-    """Kernels of both that share user lines, graph by graph; those without a line come last."""
+    """Kernels of both that share user lines, graph by graph; those without a line last."""
     sides = [_real(column.recording.kernels.values()) for column in (first, second)]
     found: list[LineUp] = []
     for graph in dict.fromkeys(base_graph(k.graph) for side in sides for k in side):
@@ -174,7 +174,7 @@ def _real(kernels: Iterable[Kernel]) -> list[Kernel]:
 def _together(
     kernels: list[tuple[Kernel, set[tuple[str, int]]]],
 ) -> list[tuple[set[tuple[str, int]], set[int]]]:
-    """Kernels joined as far as they share lines: (lines, identities of kernels), by first line."""
+    """Kernels grouped by shared lines: (lines, identities of kernels), by first line."""
     groups: list[tuple[set[tuple[str, int]], set[int]]] = []
     for kernel, lines in kernels:
         joined = (set(lines), {id(kernel)})

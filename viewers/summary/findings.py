@@ -1,8 +1,8 @@
-"""What needs attention, grouped by cause, then site, and ranked by what it was measured to cost.
+"""What needs attention, grouped by cause, then site, and ranked by measured cost.
 
-The order: wrong results, then a slower result without a known cause, then code that runs eagerly
-although it was to be compiled, then seconds of recompiling, then cuts in the graph by the graphs
-and bytes that they add to each call.
+The order: wrong results, a slower result without a known cause, code that runs eagerly although it
+should be compiled, seconds of recompiling, then graph breaks by the graphs and bytes that they add
+to each call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GLYPHS: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that needs attention. All texts may hold the user's words: show them as data."""
+    """One thing that needs attention. All texts may contain the user's words: show them as data."""
 
     kind: Kind
     cost: str
@@ -48,9 +48,9 @@ class Finding:
     refs: tuple[refs.Ref, ...]
     compile_ids: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """Further facts, a phrase each."""
+    """Further facts, one phrase each."""
     source: BreakSite | RecompileCause | EagerFallback | Numerics | None = None
-    """What the finding was made from."""
+    """The records behind the finding."""
 
     @property
     def glyph(self) -> str:
@@ -58,7 +58,7 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """A fix that can be pasted; "" where there is none."""
+        """A fix that can be pasted; "" if there is none."""
         return next((fix.code for fix in self.fixes if fix.code), "")
 
 
@@ -97,14 +97,14 @@ def findings_of(
 
 
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
-    """A result that is slower than eager, unless one of the findings explains it."""
+    """A finding for a result slower than eager that no other finding explains."""
     speed, start = recording.speed, recording.start
     if speed is None or start is None or speed.in_noise or speed.speedup >= 1:
         return []
     if speed.compiled_again or any(_slows(finding) for finding in found):
         return []
     look = Advice(
-        text="It takes a call apart, kernel by kernel",
+        text="It breaks a call down, kernel by kernel",
         code=command_line("profile", start.settings),
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
@@ -123,7 +123,7 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _slows(finding: Finding) -> bool:
-    """Whether this costs time in each call, not only once."""
+    """Whether this costs time in every call, not only once."""
     source = finding.source
     if isinstance(source, RecompileCause):
         return bool(source.repeated)
@@ -133,17 +133,17 @@ def _slows(finding: Finding) -> bool:
 
 
 _STACK = re.compile(r"___stack\d+\b")
-"""What a resumed frame calls a value that was on the stack at the graph break."""
+"""The name in a resumed frame of a value that was on the stack at the graph break."""
 
 
 def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
-    """Whether the value that changed is the one that the broken line made."""
+    """Whether the value that changed was computed by the line of the break."""
     frames = {frame.compile_id.partition("/")[0] for frame in cause.frames}
     return bool(_STACK.match(cause.change.name)) and frames <= site.resumed
 
 
 def _adds_nothing(site: BreakSite) -> bool:
-    """Whether the function would be cut as often without this break."""
+    """Whether the function would have as many breaks without this one."""
     return site.outcome == "break" and site.extra_graphs == 0
 
 
@@ -164,7 +164,7 @@ def _numerics(recording: Recording) -> list[Finding]:
             fixes=(),
             refs=(),
             compile_ids=(),
-            notes=("outside of torch.testing.assert_close's defaults",),
+            notes=("outside the default tolerances of torch.testing.assert_close",),
             source=numerics,
         )
     ]
@@ -233,8 +233,8 @@ def recompile_title(cause: RecompileCause) -> str:
 def _break(
     site: BreakSite, also: Sequence[BreakSite] = (), carried: Sequence[RecompileCause] = ()
 ) -> Finding:
-    """`also`: breaks of the same line that cost nothing more. `carried`: recompiles of what comes
-    after it, for the value that it makes."""
+    """The finding of a break. `also`: breaks of the same line that cost nothing more. `carried`:
+    recompiles of what comes after it, caused by the value it computes."""
     if site.outcome == "skip-frame":
         cost = "eager"
     elif site.outcome == "error":
@@ -247,7 +247,7 @@ def _break(
     if site.outcome == "skip-frame":
         notes.append("the whole function runs in Python")
     if _adds_nothing(site):
-        notes.append("no graph comes after it")
+        notes.append("no graph follows it")
     crossing = crossing_text(site.crossings)
     if crossing:
         notes.append(crossing)
@@ -280,7 +280,7 @@ def _break_title(site: BreakSite) -> str:
 
 
 def crossing_text(crossings: Crossings) -> str:
-    """`x, h cross (1.0 MB)`; "" where nothing crosses."""
+    """`x, h cross (1.0 MB)`; "" if nothing crosses."""
     if not crossings.names:
         return ""
     verb = "crosses" if len(crossings.names) == 1 else "cross"

@@ -1,4 +1,4 @@
-"""Fusion decisions, counted by distinct pair: a pair that is tested again each round is one."""
+"""Fusion decisions, counted by distinct pair: a pair retested each round counts once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES = {
     "little-shared-data": "too little shared data",
     "max-horizontal": "too many side by side",
     "memory-deps": "reads do not match writes",
-    "nop": "nothing to compute",
+    "nop": "computes nothing",
     "order": "in the wrong order",
     "outer-loop": "already fused at an outer loop",
     "peak-memory": "would raise peak memory",
@@ -34,26 +34,26 @@ RULES = {
     "too-many-nodes": "too many nodes",
     "unstated": "no reason given",
 }
-"""Words for rules whose short names do not say enough; any other is shown by its name."""
+"""Words for rules with unclear names; the others are shown by name."""
 
 LABEL_PARTS = 4
 _MOST_PARTS = 1000
-"""Of what a fused node computes so many are told apart; a label names the first few of them."""
-"""Different ops named in the label of a fused node; more are counted."""
+"""Distinct ops of a fused node that are kept; a label names the first few of them."""
+"""Distinct ops named in the label of a fused node; the rest are counted."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two scheduler nodes, with the last word on them."""
+    """Two scheduler nodes, with the last verdict on them."""
 
     id: str
     graph: str
     first: str
     second: str
     verdict: str
-    """`fused`, `rejected`, or `passed`: it may fuse, and one of the two fused elsewhere first.
-    While fusion goes on also `queued`, for a pair that may fuse and whose turn has not come, and
-    `asked`, for the one that waits for an answer."""
+    """`fused`, `rejected`, or `passed`: it could fuse, but one of the two fused elsewhere first.
+    During fusion also `queued`, for a pair that can fuse but has not had its turn, and `asked`,
+    for the one that waits for the user's choice."""
     rule: str
     reason: str
     tests: int
@@ -62,11 +62,11 @@ class Pair:
     score: tuple[float, ...]
     score_text: str
     records: tuple[FusionPair, ...]
-    """None for a pair that is known by its decision only."""
+    """None for a pair known only from its decision."""
 
     @property
     def kind(self) -> str:
-        """`vertical`, `horizontal`; "" where only the decision is known."""
+        """`vertical`, `horizontal`; "" if only the decision is known."""
         return self.records[-1].kind if self.records else ""
 
     @property
@@ -82,7 +82,7 @@ class GraphFusion:
     nodes: int
     """Scheduler nodes at the start."""
     groups: int | None
-    """Groups at the end; None where they were not recorded."""
+    """Groups at the end; None if not recorded."""
     pairs: tuple[Pair, ...]
     rejected: dict[str, int]
     """Rule -> distinct pairs, most first."""
@@ -93,7 +93,7 @@ class GraphFusion:
 
     @property
     def predicted(self) -> bool:
-        """Whether it was compiled for a GPU that was not there: `0/0/forward@sm_90/lowered`."""
+        """Whether it was predicted for an absent GPU: `0/0/forward@sm_90/lowered`."""
         return "@" in self.graph
 
     @property
@@ -103,7 +103,7 @@ class GraphFusion:
 
 @dataclass(frozen=True)
 class FusionSummary:
-    """All graphs together; the sums leave out those that were predicted for a GPU."""
+    """All graphs together; the sums omit graphs predicted for a GPU."""
 
     graphs: tuple[GraphFusion, ...]
     fused: int
@@ -147,15 +147,15 @@ def fusion_summary(recording: Recording) -> FusionSummary:
 
 
 def is_over(recording: Recording, graph: str) -> int:
-    """The last round of fusion in a graph that has ended; a large number where all have."""
+    """The last finished round of fusion in a graph; a large number if all have finished."""
     if any(record.graph == graph for record in recording.all(FusionGroups)):
         return 1 << 30
     return max((one.round for one in recording.all(FusionRound) if one.graph == graph), default=0)
 
 
 def standing(pair: Pair, recording: Recording, over: int) -> Pair:
-    """A pair as it stands while fusion goes on: that it may fuse is no verdict before its round is
-    over, except where it was tried last thing before the two were fused."""
+    """A pair during fusion. That it can fuse is no verdict until its round is over, unless it was
+    the last thing tried before the two were fused."""
     if pair.verdict != "passed" or pair.round <= over:
         return pair
     last = pair.records[-1]
@@ -164,15 +164,15 @@ def standing(pair: Pair, recording: Recording, over: int) -> Pair:
 
 
 def saved_bytes(pair: Pair) -> int | None:
-    """What a fusion of the two would save in traffic, by which they are ranked: bytes that both
-    touch, as Inductor counts; those that stay in registers, as the tcw engine does."""
+    """Traffic that fusing the two would save, the key of their ranking: bytes that both access, as
+    Inductor counts; bytes that stay in registers, as the tcw engine does."""
     if pair.id.startswith("tcw/"):
         return int(pair.score[0]) if pair.score else pair.shared_bytes
     return pair.shared_bytes
 
 
 def pair_of_decided(decided: Decided, graph: str, known: Pair | None) -> Pair:
-    """A pair of which the decision is recorded, and nothing, or no end, of its tests."""
+    """A pair with a recorded decision but no, or unfinished, tests."""
     verdict = "fused" if decided.choice == "fuse" else "rejected"
     bare = _bare(decided.id, graph, verdict, decided)
     if known is None:
@@ -181,14 +181,14 @@ def pair_of_decided(decided: Decided, graph: str, known: Pair | None) -> Pair:
 
 
 def pair_of_asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
-    """The pair that waits for an answer."""
+    """The pair that waits for the user's choice."""
     pair = replace(known, verdict="asked") if known else _bare(asked.id, graph, "asked", asked)
     first, second = "_".join(asked.first), "_".join(asked.second)
     return replace(pair, first=first or pair.first, second=second or pair.second)
 
 
 def pair_asked(id: str, graph: str, first: str, second: str) -> Pair:
-    """A pair that is asked about, of which nothing else is told."""
+    """A pair that the user is asked about, with nothing else recorded."""
     return Pair(id, graph, first, second, "asked", "", "", 0, None, (), "", ())
 
 
@@ -227,7 +227,7 @@ def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
                     words.update(of.get(one) or {one: None})
             labels[round_.graph, name] = listed(list(words), LABEL_PARTS)
             if first != name != second:
-                # They are gone: nothing is fused with them again.
+                # They no longer exist: nothing fuses with them again.
                 of.pop(first, None)
                 of.pop(second, None)
     return labels

@@ -1,6 +1,6 @@
-"""The guards of one compile: those that a caller can break one by one, the others by kind.
+"""The guards of one compile: those that a caller can break, one by one; the others by kind.
 
-Most guards hold as long as nobody patches a class or adds a hook; a model has hundreds of them.
+Most guards hold unless someone patches a class or adds a hook; a model has hundreds of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STATE = (
     "AUTOGRAD_SAVED_TENSORS_HOOKS",
     "FSDP_TRAINING_STATE",
 )
-"""Kinds that look at torch's settings, in the order in which they are shown."""
+"""Kinds that check torch's settings, in display order."""
 
 CONSTANTS = ("CONSTANT_MATCH", "EQUALS_MATCH", "BOOL_MATCH", "NONE_MATCH", "NOT_NONE_MATCH")
 VALUES = (
@@ -37,7 +37,7 @@ VALUES = (
     "TUPLE_ITERATOR_LEN",
     "TENSOR_SUBCLASS_METADATA_MATCH",
 )
-"""Kinds that look at sizes and values, not at the identity of code and classes."""
+"""Kinds that check sizes and values rather than the identity of code and classes."""
 
 _ARGUMENT = re.compile(r"^L\['(?!self'\])(\w+)'\](?P<rest>.*)$", re.DOTALL)
 _OWN_ATTRIBUTE = re.compile(r"^L\['self'\]\.\w+$")
@@ -48,7 +48,7 @@ _PRIVATE = re.compile(r"__\w+__")
 
 @dataclass(frozen=True)
 class Condition:
-    """What a caller can change, and the value that it must keep."""
+    """A value that a caller can change, and what it must remain."""
 
     name: str
     value: str
@@ -63,7 +63,7 @@ class KindGroup:
     kind: str
     guards: tuple[Guard, ...]
     words: str
-    """What they demand; "" for a kind that is not known here."""
+    """What they require; "" for an unknown kind."""
     example: str
     """The name of one of them."""
 
@@ -75,11 +75,11 @@ class GuardGroups:
     conditions: tuple[Condition, ...]
     """Arguments first, then attributes and globals, then torch's settings."""
     kinds: tuple[KindGroup, ...]
-    """The commonest first."""
+    """Most common first."""
 
 
 def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
-    """The guards of `record`, every one in exactly one group."""
+    """The guards of `record`, each in exactly one group."""
     passed = {argument.name for start in recording.all(CallStart) for argument in start.arguments}
     shown: list[tuple[tuple[int, int], Guard]] = []
     training: dict[str, list[Guard]] = defaultdict(list)
@@ -110,7 +110,7 @@ def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
 
 
 def condition_value(guard: Guard) -> str:
-    """What the guard demands, in words where the record has them, else in torch's code."""
+    """What the guard requires: in words if the record has them, else torch's code."""
     for code in guard.code:
         keys = _KEYS.match(code)
         if guard.kind == "DICT_KEYS_MATCH" and keys is not None:
@@ -119,7 +119,7 @@ def condition_value(guard: Guard) -> str:
 
 
 def _rank(guard: Guard, passed: Collection[str], valued: Collection[str]) -> tuple[int, int] | None:
-    """Where a guard stands among the conditions; None for one that is folded."""
+    """The position of a guard among the conditions; None for one that is folded."""
     if guard.kind in STATE:
         held = guard.kind != "SHAPE_ENV" or condition_value(guard)
         return (3, STATE.index(guard.kind)) if held else None
@@ -129,7 +129,7 @@ def _rank(guard: Guard, passed: Collection[str], valued: Collection[str]) -> tup
             return None
         if guard.kind in VALUES:
             return (0, VALUES.index(guard.kind))
-        # the class of a number, or a function that was passed
+        # the class of a number, or a function passed as an argument
         alone = guard.source not in valued and guard.name in passed
         return (0, len(VALUES)) if alone else None
     if guard.kind in CONSTANTS and _OWN_ATTRIBUTE.match(guard.source):
@@ -164,7 +164,7 @@ Words = Callable[[Sequence[Guard]], str]
 
 
 def kind_words(kind: str, guards: Sequence[Guard]) -> str:
-    """What guards of this kind demand: `no hooks on 66 modules`; "" for an unknown kind."""
+    """What guards of this kind require: `no hooks on 66 modules`; "" for an unknown kind."""
     words = KINDS.get(kind)
     return words(guards) if words is not None else ""
 
@@ -216,10 +216,10 @@ KINDS: dict[str, Words] = {
     "BUILTIN_MATCH": _counted("built-in function", "not replaced"),
     "MODULE_MATCH": _counted("Python module", "not replaced"),
     "CLASS_MATCH": _counted("class", "not replaced"),
-    "ID_MATCH": _counted("name", "for the very same object"),
-    "NN_MODULE": _counted("module", "the very same"),
+    "ID_MATCH": _counted("name", "for exactly the same object"),
+    "NN_MODULE": _counted("module", "exactly the same"),
     "WEAKREF_ALIVE": _counted("object", "still alive"),
-    "HASATTR": _counted("object", "with the same attributes, as far as asked"),
+    "HASATTR": _counted("object", "with the same attributes (those checked)"),
     "SEQUENCE_LENGTH": _counted("sequence", "of the same length"),
     "TUPLE_ITERATOR_LEN": _counted("iterator", "with as many items left"),
     "RANGE_ITERATOR_MATCH": _counted("range", "at the same position"),
@@ -231,11 +231,11 @@ KINDS: dict[str, Words] = {
     "SET_CONTAINS": _counted("set", "with the items looked up"),
     "SET_NOT_CONTAINS": _counted("set", "without the items looked up"),
     "DICT_VERSION": _counted("dictionary", "not changed", "dictionaries"),
-    "DISPATCH_KEY_SET_MATCH": _counted("tensor", "of the same kind to the dispatcher"),
-    "DUAL_LEVEL": lambda _: "the same nesting of forward-mode differentiation",
+    "DISPATCH_KEY_SET_MATCH": _counted("tensor", "with the same dispatch keys"),
+    "DUAL_LEVEL": lambda _: "the same nesting of forward-mode AD",
     "FUNCTORCH_STACK_MATCH": lambda _: "the same nesting of torch.func transforms",
     "TENSOR_SUBCLASS_METADATA_MATCH": _counted("tensor subclass", "with the same metadata"),
     "DTENSOR_SPEC_MATCH": _counted("distributed tensor", "with the same placement"),
     "SHAPE_ENV": lambda _: "no condition on sizes",
 }
-"""torch's kind -> what it demands (`GuardBuilder` in torch/_dynamo/guards.py)."""
+"""torch's kind -> what it requires (`GuardBuilder` in torch/_dynamo/guards.py)."""

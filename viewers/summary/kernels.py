@@ -12,14 +12,14 @@ from viewers.recording import Recording
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel, with what a table of kernels shows."""
+    """One kernel, with the columns of a kernel table."""
 
     kernel: Kernel
     lines: tuple[tuple[str, int], ...]
     """Distinct user lines (file, line), in file order."""
     text_lines: int
     binaries: tuple[KernelBinary, ...]
-    """What it was compiled to, per architecture; only for Triton."""
+    """The binaries it was compiled to, per architecture; Triton only."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class KernelSummary:
 
     @property
     def count(self) -> int:
-        """Kernels that really ran or would run: predicted ones left out."""
+        """Kernels that ran or would run here, without predicted ones."""
         return sum(self.by_language.values())
 
 
 def loop_nests(kernels: Iterable[Kernel]) -> int | None:
-    """Loop nests that run, of the code that was generated: one of a kernel that is called twice
-    counts twice, one that was predicted does not. None where there are no kernels."""
+    """Loop nests that run, in the generated code: one in a kernel that is called twice counts
+    twice, a predicted one not at all. None if there are no kernels."""
     real = [kernel for kernel in kernels if not kernel.predicted]
     return sum(one.loop_nests * max(1, len(one.steps)) for one in real) if real else None
 

@@ -1,4 +1,4 @@
-"""The buffers of a memory plan as places in memory: who takes over whose, and what is alive."""
+"""The buffers of a memory plan as places in memory: who reuses whose, and what is live."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viewers.recording import Recording
 
 @dataclass(frozen=True)
 class Place:
-    """A stretch of memory: a buffer and, one after the other, those that took it over."""
+    """A piece of memory: a buffer and those that reused it, in order."""
 
     buffers: tuple[Buffer, ...]
 
@@ -25,14 +25,14 @@ class Place:
 
     @property
     def bytes(self) -> int | None:
-        """The largest of them; None where a size is symbolic."""
+        """The largest of them; None if a size is symbolic."""
         sizes = [buffer.bytes for buffer in self.buffers]
         return None if None in sizes else max(size or 0 for size in sizes)
 
 
 def places(plan: MemoryPlan) -> list[Place]:
-    """The memory that the graph allocates, by birth. A buffer that takes over an input's memory
-    has a place of its own here: the input is its owner's."""
+    """The memory that the graph allocates, by birth. A buffer that reuses an input's memory gets a
+    place of its own here: the input belongs to the caller."""
     own = {buffer.name: buffer for buffer in plan.buffers if buffer.kind != "input"}
     takers: dict[str, str] = {}
     for buffer in own.values():
@@ -54,7 +54,7 @@ def places(plan: MemoryPlan) -> list[Place]:
 
 
 def alive(plan: MemoryPlan) -> list[int]:
-    """Bytes alive at each step; a buffer whose memory is taken over counts until it is."""
+    """Bytes live at each step; a buffer whose memory is reused counts until then."""
     steps = max(1, len(plan.steps))
     born, once = [0] * (steps + 1), [0] * steps
     known = {buffer.name: buffer for buffer in plan.buffers}
@@ -73,7 +73,7 @@ def alive(plan: MemoryPlan) -> list[int]:
 
 
 def reuse_decisions(recording: Recording, graph: str) -> dict[str, Decided]:
-    """Buffer -> the last answer to whether it takes over another's memory, where it was asked."""
+    """Buffer -> the last decision whether it reuses another's memory, if there was one."""
     short = graph.removesuffix("/lowered")
     found = (one for one in recording.all(Decided) if one.kind == "reuse")
     return {one.id.rpartition("/")[2]: one for one in found if one.graph in (short, graph)}

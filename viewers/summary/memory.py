@@ -11,21 +11,21 @@ from viewers.words import bytes_text, plural
 
 @dataclass(frozen=True)
 class Reuse:
-    """What taking over memory saves in one graph.
+    """What memory reuse saves in one graph.
 
-    A buffer that takes over one whose life has ended saves an allocation, not memory at the peak:
-    the other would have been freed. Only a buffer that is written in place of one that is still
-    read lowers what is alive at a step.
+    A buffer that reuses the memory of a dead one saves an allocation, not memory at the peak: the
+    other would have been freed. Only a buffer written in place of one that is still read lowers
+    what is live at a step.
     """
 
     buffers: int
-    """Buffers that take over the memory of another."""
+    """Buffers that reuse the memory of another."""
     in_place: int
-    """Of those, how many are written while the other is still read."""
+    """Of those, how many are written while the other is still being read."""
     bytes: int | None
-    """Bytes that are not allocated again; None where a size is symbolic."""
+    """Bytes not allocated again; None if a size is symbolic."""
     peak_saved: int | None
-    """Bytes by which the peak is lower than if each buffer had memory of its own."""
+    """Bytes by which reuse lowers the peak."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class GraphMemory:
     without_reuse_bytes: int | None
     reuse: Reuse
     largest: tuple[Buffer, ...]
-    """The largest buffers that it allocates, at most five; unknown sizes last."""
+    """The largest buffers that it allocates, at most five, unknown sizes last."""
 
 
 @dataclass(frozen=True)

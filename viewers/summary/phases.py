@@ -1,7 +1,7 @@
-"""Where the time of compiling went: phases with their own time, children taken off.
+"""Where compile time went: phases with their own time, which excludes their children.
 
-torch builds kernels on threads of their own while the compile waits for them or goes on. Their time
-is kept apart, so that the own times of all phases add up to the time that the compile took.
+torch builds kernels on separate threads while the compile waits or continues. Their time is kept
+apart, so that the own times of all phases add up to the duration of the compile.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ STAGES = {
     "tcw.codegen": "codegen",
     "tcw.build": "build",
 }
-"""The stage of torch's phases (`dynamo_timed` names) and of ours; any other belongs to that of its
-parent."""
+"""The stage of torch's phases (`dynamo_timed` names) and of ours; any other phase has its parent's
+stage."""
 
 PREDICTION = "prediction"
-"""The stage of `predict sm_90` and of all inside it."""
+"""The stage of `predict sm_90` and everything inside it."""
 
 
 @dataclass(frozen=True)
 class PhaseTime:
-    """All phases of one name."""
+    """All phases with one name."""
 
     name: str
     count: int
     seconds: float
     """Their time; a phase inside one of the same name is not counted twice."""
     self_seconds: float
-    """Without the phases inside them and without build threads: these add up."""
+    """Excludes nested phases and build threads, so these add up."""
     beside_seconds: float
-    """Their own time on build threads, beside the compile."""
+    """Their own time on build threads, in parallel to the compile."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class StageTime:
 
     stage: str
     """`capture`, `autograd`, `fx passes`, `lowering`, `fusion`, `codegen`, `build`; `other` for
-    phases of a torch that names them otherwise."""
+    phases that this torch names differently."""
     seconds: float
     cpu_seconds: float | None = None
-    """CPU seconds of the process meanwhile, its children that it waited for included."""
+    """CPU seconds of the process meanwhile, including children that it waited for."""
 
 
 def _stage_of(name: str) -> str:
@@ -86,7 +86,7 @@ class _Sums:
 
 @dataclass
 class _Forest:
-    """Phases by their ids, with what follows from how they nest."""
+    """Phases by id, with what follows from their nesting."""
 
     phases: dict[int, Phase]
     inside: dict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -108,7 +108,7 @@ class _Forest:
         return max(0.0, phase.cpu_seconds - self.inside_cpu[phase.id])
 
     def ancestors(self, phase: Phase) -> list[Phase]:
-        """From the phase itself outwards; a damaged trace may hold a ring."""
+        """From the phase itself outwards; a damaged trace may contain a cycle."""
         found = {phase.id: phase}
         parent = phase.parent
         while parent is not None and parent in self.phases and parent not in found:
@@ -123,7 +123,7 @@ class _Forest:
         return next(filter(None, stages), "other")
 
     def build_threads(self) -> set[int]:
-        """Threads that only ever build kernels."""
+        """Threads that only build kernels."""
         roots: dict[int, set[str]] = defaultdict(set)
         for phase in self.phases.values():
             if phase.parent not in self.phases:
@@ -132,7 +132,7 @@ class _Forest:
 
 
 def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
-    """One entry a name, most own time first."""
+    """One entry per name, most own time first."""
     forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
     beside = forest.build_threads()
     sums: dict[str, _Sums] = defaultdict(_Sums)
@@ -152,8 +152,8 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
 
 
 def stage_times(recording: Recording) -> tuple[StageTime, ...]:
-    """Own time by stage, most first, without build threads and without what tcw itself adds:
-    the prediction of GPU code."""
+    """Own time by stage, most first, without build threads and without what tcw itself adds (the
+    prediction of GPU code)."""
     forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
     beside = forest.build_threads()
     seconds: dict[str, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""A source place with the line itself: what a finding points at."""
+"""A source location with the text of its line: what a finding points at."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from viewers.recording import Recording
 
 @dataclass(frozen=True)
 class Place:
-    """A line of source and the range on it. The texts are the user's, as they are."""
+    """A source line and a range in it. The texts are the user's, unescaped."""
 
     file: str
     line: int
     text: str = ""
-    """The source line without its end; "" where the trace does not carry it."""
+    """The source line without its end; "" if the trace does not have it."""
     column: int | None = None
-    """Start of the range, in characters of `text`; None where torch gave no columns or the text
-    is lost."""
+    """Start of the range, in characters of `text`; None if torch gave no columns or the text is
+    missing."""
     end_column: int | None = None
-    """Its end, exclusive; the end of the line for a range that goes on in the next one."""
+    """Its end, exclusive; the end of the line if the range continues on the next one."""
     function: str = ""
 
     @property
@@ -30,7 +30,7 @@ class Place:
 
 
 def place_of(recording: Recording, location: Location | None, line_text: str = "") -> Place | None:
-    """`location` as a place; the text comes from the trace's sources, else from the record."""
+    """`location` as a place, with text from the trace's sources, else from the record."""
     if location is None:
         return None
     text = recording.line(location.file, location.line) or line_text

@@ -26,7 +26,7 @@ _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
 
 @dataclass(frozen=True)
 class Change:
-    """What a guard wanted and what it met."""
+    """What a guard expected and what it saw."""
 
     name: str
     """`x.size(0)`, `temperature`."""
@@ -36,8 +36,8 @@ class Change:
 
     @property
     def text(self) -> str:
-        """`temperature 0.125 → 0.25`, `2 <= x.size(1) <= 8, seen 9`; the guard's own text where
-        no values are known."""
+        """`temperature 0.125 → 0.25`, `2 <= x.size(1) <= 8, seen 9`; the guard's own text if no
+        values are known."""
         if not self.seen:
             return self.name
         if self.name in self.expected:
@@ -51,12 +51,12 @@ class RecompiledFrame:
 
     compile_id: str
     instead_of: str
-    """The cache entry that came nearest to serving."""
+    """The cache entry that came closest to matching."""
     function: str
     call: int
     change: Change
     seconds: float | None
-    """Seconds of its compile, of its backward too; None where the recording ended before."""
+    """Seconds of its compile, backward included; None if the recording ended before."""
     place: Place | None
     """The line that made torch depend on the value."""
     advice: tuple[Advice, ...]
@@ -67,20 +67,20 @@ class RecompiledFrame:
 
 @dataclass(frozen=True)
 class RecompileCause:
-    """One thing that changed, with every frame that had to be compiled again for it."""
+    """One thing that changed, with every frame recompiled because of it."""
 
     calls: tuple[int, ...]
     change: Change
     """In the first frame it hit."""
     values: tuple[str, ...]
-    """Every value in order, from the first that was expected to the last that was seen."""
+    """Every value in order, from the first expected to the last seen."""
     frames: tuple[RecompiledFrame, ...]
     seconds: float | None
-    """Seconds of all these compiles; None where none of them has ended."""
+    """Seconds of all these compiles; None if none has ended."""
     place: Place | None
     advice: tuple[Advice, ...]
     repeated: int = 0
-    """Frames recompiled while the calls were repeated with the same inputs, to be timed."""
+    """Frames recompiled during timing, while calls were repeated with the same inputs."""
 
     @property
     def compile_ids(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class RecompileCause:
 
     @property
     def callers(self) -> str:
-        """`calls 4 and 6`, `calls with the same inputs`; "" where the calls are not known."""
+        """`calls 4 and 6`, `calls with the same inputs`; "" if the calls are unknown."""
         numbers = [call for call in self.calls if call]
         found = []
         if numbers:
@@ -105,11 +105,11 @@ class RecompileCause:
 def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     """All causes, the costliest first.
 
-    Frames recompiled in one call belong together when the same value changed, and a resumed
-    frame whose tensor changed size belongs to the size change of the frame that it resumes. A
-    number of an inner function that changed as a size did (`batch_size` 2 → 3) follows from it;
-    an argument of the call itself does not. The same name failing again at the same place in a
-    later call is the same cause.
+    Frames recompiled in one call belong together if the same value changed. A resumed frame whose
+    tensor changed size belongs to the size change of the frame that it resumes. A number in an
+    inner function that changed like a size (`batch_size` 2 → 3) follows from that size; an
+    argument of the call itself does not. If the same name fails again at the same place in a
+    later call, it is the same cause.
     """
     calls = _Calls(recording)
     seconds = compile_seconds(recording)
@@ -129,7 +129,8 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
 
 
 def change_of(failed: FailedGuard) -> Change:
-    """The values that a failed guard expected and saw, named as precisely as torch's text is."""
+    """The values that a failed guard expected and saw, named as precisely as torch's text
+    allows."""
     name = failed.name or failed.source or failed.guard
     index = _INDEX.search(failed.guard)
     is_size = index is not None or ".size(" in name or ".shape" in name
@@ -140,32 +141,32 @@ def change_of(failed: FailedGuard) -> Change:
 
 
 class _Calls:
-    """The arguments of each call, and the call in which each compile was made."""
+    """The arguments of each call, and the call of each compile."""
 
     def __init__(self, recording: Recording) -> None:
         self.arguments = {start.call: arguments_of(start) for start in recording.all(CallStart)}
         self.made_in = {start.compile_id: start.call for start in recording.all(FrameStart)}
 
     def repeats(self, frame: RecompiledFrame) -> bool:
-        """Whether `frame` was recompiled while the calls were repeated, to be timed. A script
-        makes its calls itself: none of them is a repetition."""
+        """Whether `frame` was recompiled during timing, while calls were repeated. A script makes
+        its own calls: none of them is a repetition."""
         return bool(self.arguments) and not frame.call
 
     def takes(self, frame: RecompiledFrame) -> bool:
-        """Whether what changed for `frame` is an argument of the call, not made from one."""
+        """Whether what changed for `frame` is an argument of the call, not derived from one."""
         root = re.split(r"[.\[(]", frame.change.name, maxsplit=1)[0]
         return root in self.arguments.get(frame.call, {})
 
     def differing(self, entry: str, call: int) -> int:
-        """How many arguments of `call` differ from those that `entry` was compiled for."""
+        """How many arguments of `call` differ from those for which `entry` was compiled."""
         then = self.arguments.get(self.made_in.get(entry, 0), {})
         now = self.arguments.get(call, {})
         return sum(then.get(name) != now.get(name) for name in {*then, *now})
 
     def nearest(self, record: Recompile) -> FailedGuard | None:
-        """The failure that says why: that of the entry that was compiled for the most similar
-        call, the most recent of those. Each entry fails at its first difference, which in
-        another one has often nothing to do with what is new."""
+        """The failure that explains the recompile: that of the entry compiled for the most similar
+        call, the most recent if several. Each entry fails at its first difference, which for
+        another entry often has nothing to do with the change."""
         return min(
             record.failed,
             key=lambda one: self.differing(one.entry, record.call),
@@ -193,8 +194,8 @@ def _frame(
 
 
 def _whole_advice(frames: list[RecompiledFrame], resumed: Collection[str]) -> tuple[Advice, ...]:
-    """That of the first frame; but against a size that recompiles resumed frames too, first what
-    helps there, since the caller can mark nothing that was made before a graph break."""
+    """The advice of the first frame. For a size that recompiles resumed frames too, first the
+    advice for those, since the caller cannot mark what is computed before a graph break."""
     given = [frame.advice for frame in frames if frame.advice]
     if frames[0].change.is_size and frames[0].compile_id not in resumed:
         behind = [frame.advice for frame in frames if frame.compile_id in resumed and frame.advice]
@@ -205,14 +206,14 @@ def _whole_advice(frames: list[RecompiledFrame], resumed: Collection[str]) -> tu
 
 
 def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
-    """That of the failure; the record's own is that of its first failure."""
+    """The failure's; the record's own one belongs to its first failure."""
     if why is not None and (why.advice or why != record.failed[0]):
         return why.advice
     return record.advice
 
 
 def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> Place | None:
-    """That of the failure; in traces that have none, that of the guard that failed."""
+    """The failure's; in traces without it, that of the failed guard."""
     if why is not None and why.location is not None:
         return place_of(recording, why.location, why.source_line)
     if why is not None and why != record.failed[0]:
@@ -236,7 +237,7 @@ def _same_cause(
 
 
 def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFrame]]:
-    """Join the groups of different calls that are about the same name at the same place."""
+    """Merge groups of different calls that concern the same name at the same place."""
     merged: dict[tuple[str, str, object], list[RecompiledFrame]] = {}
     for group in groups:
         place = group[0].place

@@ -1,9 +1,9 @@
 """Dynamo's state at any step: its frames with stack and locals, the graph and the guards so far.
 
-A `Step` holds what changed since the step before it in the same frame. Here the changes are put
-together again: one step forward costs what it changed, and going back starts from the nearest
-checkpoint, so a step costs the same on the first and on the last of 10,000. What only ever grows
-(nodes, guards) is kept once, with a count for each step.
+A `Step` has what changed since the previous step in the same frame. Here the changes are applied
+again: one step forward costs what it changed, and going back starts from the nearest checkpoint, so
+a step costs the same at the start and at the end of 10,000. What only grows (nodes, guards) is kept
+once, with a count for each step.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from compiler.trace.records import Bytecode, StackValue, Step
 from viewers.recording import Recording
 
 EVERY = 64
-"""Steps from one checkpoint to the next, at least: as many as the frames have values, so that all
-checkpoints together stay within a few times the recording."""
+"""Least number of steps between checkpoints. It is raised to the number of values in the frames, so
+that all checkpoints together stay within a few times the size of the recording."""
 _LEAVES = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
 
 
 @dataclass
 class Frame:
-    """One function that is being traced."""
+    """One function being traced."""
 
     function: str
     file: str
     step: Step
-    """The last step in it: where it stands."""
+    """The last step in it: its current position."""
     stack: list[StackValue] = field(default_factory=list)
     """Bottom first."""
     locals: dict[str, StackValue] = field(default_factory=dict)
     visited: tuple[tuple[int, str, str], ...] = ()
-    """The first instructions that ran in it, (ip, opcode, argument): they tell which code it is."""
+    """Its first instructions, (ip, opcode, argument): they identify its code."""
 
     def copy(self) -> Frame:
         return Frame(
@@ -56,8 +56,8 @@ Frames = dict[int, Frame]
 
 
 def is_entry(step: Step, before: Step | None, there: Frame | None) -> bool:
-    """Whether a step is the first of a frame of its own, and not a further one of `there`, the
-    frame that was last seen at its depth. `before`: the step before it, at any depth."""
+    """Whether a step is the first one of a new frame rather than the next of `there`, the frame
+    last seen at its depth. `before`: the previous step, at any depth."""
     if before is None or there is None:
         return True
     if step.frame >= 0 and there.step.frame >= 0:
@@ -74,12 +74,14 @@ def is_entry(step: Step, before: Step | None, there: Frame | None) -> bool:
 
 
 def apply(frames: Frames, step: Step, before: Step | None) -> None:
-    """Bring the frames from the step before to `step`. A frame that was left stays under its depth
-    until another takes it: a generator goes on in it."""
+    """Advance the frames by one step. A frame that was left stays at its depth until another one
+    takes its place: a generator resumes in it."""
     there = frames.get(step.depth)
     if is_entry(step, before, there):
         there = frames[step.depth] = Frame(step.function, step.location.file, step)
-        while (deepest := next(reversed(frames))) > step.depth:  # in order: the last came last
+        while (
+            deepest := next(reversed(frames))
+        ) > step.depth:  # insertion order: the deepest is last
             del frames[deepest]
     assert there is not None
     there.step = step
@@ -95,11 +97,11 @@ def apply(frames: Frames, step: Step, before: Step | None) -> None:
 
 @dataclass(frozen=True)
 class StepState:
-    """What Dynamo had when it came to an instruction, before it ran it."""
+    """Dynamo's state before it ran an instruction."""
 
     track: Track
     index: int
-    """Of the step in its track, from 0."""
+    """Index of the step in its track, from 0."""
     frames: tuple[Frame, ...]
     """Outermost first."""
 
@@ -127,13 +129,13 @@ class StepState:
 
     @property
     def nodes(self) -> Sequence[str]:
-        """The FX nodes so far, by the names that they have now."""
+        """The FX nodes so far, with their current names."""
         return Names(self.track, 0, self.track.node_counts[self.index], self.index)
 
     @property
     def coming(self) -> Sequence[str] | None:
-        """The nodes that this instruction adds, with all that it calls, by the names that they get;
-        None where the recording does not reach so far."""
+        """The nodes that this instruction adds, with all that it calls, by their current names;
+        None if the recording does not reach that far."""
         track = self.track
         after = track.after[self.index]
         if after < 0:
@@ -148,13 +150,12 @@ class StepState:
 
     @property
     def known_guards(self) -> Sequence[Installed]:
-        """Those that the steps name, in the order in which they were installed."""
+        """The guards that the steps name, in order of installation."""
         return self.track.guards[: self.track.guard_counts[self.index]]
 
 
 class Names(Sequence[str]):
-    """Names of the nodes `first` to `last` of a track as they are at a step, made as they are
-    read."""
+    """Names of the nodes `first` to `last` of a track as of a step, computed when read."""
 
     def __init__(self, track: Track, first: int, last: int, index: int) -> None:
         self._track, self._first, self._last, self._index = track, first, last, index
@@ -186,11 +187,11 @@ class Track:
         self.node_counts: list[int] = []
         """Step -> how many nodes there are."""
         self.after: list[int] = []
-        """Step -> the next step in its frame or in one that called it; -1 where none is known."""
+        """Step -> the next step in its frame or in a caller; -1 if unknown."""
         self.guards: list[Installed] = []
         self.guard_counts: list[int] = []
         self.final: list[str] = []
-        """The nodes by the names that they get in the end."""
+        """The nodes by their final names."""
         self._nodes: list[str] = []
         self._places: dict[str, int] = {}
         self._renames: dict[int, tuple[list[int], list[str]]] = {}
@@ -198,17 +199,17 @@ class Track:
         self._names: dict[str, str] = {}
         """Old name -> new name."""
         self._open: list[int] = []
-        """Steps whose `after` is not known yet, outermost first."""
+        """Steps whose `after` is still unknown, outermost first."""
         self._checkpoints: list[tuple[int, Frames]] = []
         """The frames at some steps, in order."""
         self._due = 0
-        """The step from which on the next checkpoint is set."""
+        """The step from which the next checkpoint is set."""
         self._tip: Frames = {}
         self._walk: tuple[int, Frames] | None = None
-        """Where the last question ended: the next is most often one step further."""
+        """Where the last query ended: the next one is usually one step further."""
 
     def add(self, step: Step) -> None:
-        """Take the next step of the recording."""
+        """Add the next step of the recording."""
         index = len(self.steps)
         before = self.steps[-1] if self.steps else None
         self.steps.append(step)
@@ -238,13 +239,13 @@ class Track:
             self._due = index + max(EVERY, sum(map(_size, self._tip.values())))
 
     def last_name(self, name: str) -> str:
-        """What a node is called in the end that was called `name` once."""
+        """The final name of a node that was once called `name`."""
         for _ in range(8):
             name = self._names.get(name, name)
         return name
 
     def node_name(self, node: int, index: int) -> str:
-        """What the node was called at a step."""
+        """The node's name as of a step."""
         found = self._renames.get(node)
         if found is not None:
             place = bisect_right(found[0], index) - 1
@@ -272,7 +273,7 @@ def _first(checkpoint: tuple[int, Frames]) -> int:
 
 
 def _size(frame: Frame) -> int:
-    """What a copy of it takes, in values."""
+    """Size of a copy, in values."""
     return 8 + len(frame.stack) + len(frame.locals)
 
 
@@ -283,7 +284,7 @@ def _copy(frames: Frames) -> Frames:
 class StepBook:
     """All steps of a recording by attempt; it grows with the recording.
 
-    An attempt that begins again (another engine, another run of the model) is a track of its own.
+    A restarted attempt (another engine, another run of the model) is a track of its own.
     """
 
     def __init__(self) -> None:
@@ -297,7 +298,7 @@ class StepBook:
         self._by_function: dict[tuple[str, str], list[Bytecode]] = {}
 
     def feed(self, recording: Recording) -> None:
-        """Take what the recording has more than before."""
+        """Add what is new in the recording."""
         steps = recording.all(Step)
         for step in steps[self._fed :]:
             key = step.compile_id, step.attempt
@@ -321,12 +322,12 @@ class StepBook:
         self._codes = len(codes)
 
     def state(self, step: Step) -> StepState | None:
-        """The state before `step`, a record of this recording; None where it is of another."""
+        """The state before `step`, a record of this recording; None if it belongs to another."""
         found = self._places.get(id(step))
         return found[0].state(found[1]) if found is not None else None
 
     def attempts(self, track: Track) -> int:
-        """How many attempts at this compile were stepped through, this one and later ones too."""
+        """How many attempts at this compile were stepped through, this and later ones included."""
         count = track.attempt + 1
         for other in self.tracks[self.tracks.index(track) + 1 :]:
             if other.compile_id == track.compile_id:
@@ -336,7 +337,7 @@ class StepBook:
         return count
 
     def bytecode(self, frame: Frame, text: Recording) -> Bytecode | None:
-        """The code of a frame: of several functions of that name, the one whose instructions are
+        """The code of a frame: of several functions with its name, the one whose instructions match
         those that ran."""
         line = frame.step.location.line
         found = None
@@ -351,7 +352,7 @@ class StepBook:
         return found
 
     def line(self, code: Bytecode, ip: int, opcode: str, argument: str) -> int:
-        """The source line of an instruction; 0 where neither the record nor a step says it."""
+        """The source line of an instruction; 0 if neither the record nor a step has it."""
         if ip < len(code.lines):
             return code.lines[ip]
         low, high = code.location.line, code.location.end_line or code.location.line
@@ -360,7 +361,7 @@ class StepBook:
         return found if low <= found <= high else 0
 
     def inlined(self, code: Bytecode, ip: int, line: int) -> str:
-        """The function that an instruction was seen to call and Dynamo to inline; "" for none."""
+        """The function that an instruction called and Dynamo inlined; "" for none."""
         return self._inlined.get((code.function, code.location.file, ip, line), "")
 
 
@@ -390,7 +391,7 @@ _BOOKS: WeakKeyDictionary[Recording, StepBook] = WeakKeyDictionary()
 
 
 def book_of(recording: Recording) -> StepBook:
-    """The steps of a recording, up to now."""
+    """The steps of a recording so far."""
     book = _BOOKS.get(recording)
     if book is None:
         book = _BOOKS[recording] = StepBook()

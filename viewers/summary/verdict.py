@@ -1,4 +1,4 @@
-"""The answer in one line: is it faster, slower, neither, or did it fail?"""
+"""The verdict in one line: faster, slower, neither, or failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tone = Literal["won", "lost", "neutral", "failed"]
 @dataclass(frozen=True)
 class Verdict:
     headline: str
-    """`No speed-up that this run can show`, `1.40x faster`, …"""
+    """`No measurable speed-up`, `1.40x faster`, …"""
     detail: str
     """The numbers behind it: `eager 6.55 ms, compiled 6.16 ms, 1.06x ±24% (60 pairs)`."""
     tone: Tone
@@ -44,7 +44,7 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
         return _speed(recording.speed, served_from_caches(recording))
     last = recording.last(Waiting)
     if end is None and (last is None or last.kind != "end"):
-        return Verdict("Still recording, or cut off", "what follows is what was written", "neutral")
+        return Verdict("Still recording, or cut off", "what was written so far follows", "neutral")
     if not graphs:
         return Verdict("Nothing was compiled", "torch.compile captured no graph", "lost")
     start = recording.start
@@ -52,13 +52,13 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     if until != "run":
         return Verdict(f"Recorded until {until}", f"speed {NOT_MEASURED}", "neutral")
     if not recording.all(CallStart):
-        why = "the file compiles on its own; with `model` and `example_inputs` it is timed"
+        why = "the file calls torch.compile itself; define `model` and `example_inputs` to time it"
         return Verdict(f"Speed {NOT_MEASURED}", why, "neutral")
     return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
 
 
 USELESS = 0.5
-"""Noise, as a share of the ratio, from which on a ratio inside it says nothing."""
+"""Noise, as a share of the ratio, from which a ratio within it means nothing."""
 
 _CACHED = {"": "", "some": ", partly from caches", "all": " from caches"}
 
@@ -75,10 +75,10 @@ def _speed(speed: Speed, served: Served) -> Verdict:
     sides = f"eager {eager}, compiled {compiled}"
     if speed.compiled_again:
         took = f"{sides}; {plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
-        return Verdict("Compiled again while it was timed", took, "lost")
+        return Verdict("Recompiled during timing", took, "lost")
     if speed.in_noise and speed.noise >= USELESS:
         return Verdict(
-            "Speed not measured, the machine is busy",
+            "Speed not measured: the machine is busy",
             f"{sides}, {noise} ({pairs})",
             "neutral",
         )
@@ -86,7 +86,7 @@ def _speed(speed: Speed, served: Served) -> Verdict:
         ratio = ratio_text(speed.speedup)
         what = "speed-up" if speed.speedup >= 1 else "difference"
         return Verdict(
-            f"No {what} that this run can show",
+            f"No measurable {what}",
             f"{sides}, {ratio} {noise} ({pairs})",
             "neutral",
         )

@@ -44,8 +44,8 @@ def make(on: str, words: str, run: int = 0, at: float = 0.0) -> Note:
 def append(path: Path, note: Note) -> None:
     """Put a note behind the last record of a trace, with one write of a whole line.
 
-    Other notes may be written by others at the same time. Raises OSError where the file cannot
-    be written, and `OutputRefused` where it is no trace or a link.
+    Other notes may be written by others at the same time. Raises OSError if the file cannot
+    be written, and `OutputRefused` if it is not a trace or is a link.
     """
     line = msgspec.json.encode(note) + b"\n"
     refuse_special(os.lstat(path).st_mode)

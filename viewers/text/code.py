@@ -1,4 +1,4 @@
-"""A source line with carets under the range that is meant."""
+"""A source line with carets under the range in question."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from viewers.summary import Place
 from viewers.text.lines import Line, Role, line
 
 LONG_NAME = 24
-"""Cells of a file name with its line, from which on it may have a line of its own."""
+"""Cells of `file:line` from which it may get a line of its own."""
 
 
 def place_lines(
@@ -18,7 +18,7 @@ def place_lines(
 ) -> list[Line]:
     """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it.
 
-    A long file name that would cut the code away stands on a line of its own.
+    A file name so long that the code would be cut gets a line of its own.
     """
     where = plain(names.place(place.file, place.line))
     start = indent + cell_len(where) + 2
@@ -38,8 +38,8 @@ def place_lines(
 def window(place: Place, width: int) -> tuple[str, int | None, int | None]:
     """The line without its indent in at most `width` cells, and the range in it, in cells.
 
-    Where the range lies past the width, the start of the line is cut away instead of its end.
-    A range over the whole statement says nothing that the line does not, and gives None.
+    If the range lies past the width, the start of the line is cut instead of its end. A range that
+    covers the whole statement adds nothing and gives None.
     """
     text = place.text.rstrip()
     indent = len(text) - len(text.lstrip())

@@ -1,4 +1,4 @@
-"""Two recordings of one model as text: the answer, what changed, the code that changed."""
+"""Two recordings of one model as text: the verdict, what changed, the code that changed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from viewers.text.table import Cell, heading, table
 from viewers.words import plural
 
 DECISIONS = 12
-"""Decisions listed; more are counted."""
+"""Most decisions listed; the rest are counted."""
 ROWS = 8
-"""Breaks, guards, … listed of each kind; more are counted."""
+"""Most breaks, guards, … listed of each kind; the rest are counted."""
 
 
 def difference_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
-    """The whole difference; `code`: with the code of kernels that changed, line by line."""
+    """The whole difference; with `code`, also a line diff of the kernels that changed."""
     lines = answer(difference)
     for block in (
         _settings(difference),

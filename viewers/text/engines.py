@@ -1,4 +1,4 @@
-"""`tcw explain --engine both`: the two engines in one table, then what they share."""
+"""`tcw explain --engine both`: a table of the two engines, then what they share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _verdict(comparison: Comparison) -> Line:
     noise, rounds = f"±{percent(speed.noise)}", plural(speed.rounds, "round")
     if speed.in_noise:
         return line(
-            ("No difference that this run can show", "strong"),
+            ("No measurable difference", "strong"),
             f": {sides}, {ratio_text(speed.speedup)} {noise} ({rounds})",
             hang=2,
         )
@@ -57,7 +57,7 @@ def _verdict(comparison: Comparison) -> Line:
 
 
 def engine_table(comparison: Comparison, width: int) -> list[Line]:
-    """A row an engine: speed, compile time, loop nests, calls, memory, error."""
+    """One row per engine: speed, compile time, loop nests, calls, memory, error."""
     names = ("engine", "a call", "against eager", "compiled in", "loop nests", "calls", "peak", "")
     rows: list[list[Cell]] = [[(name, "dim") for name in names]]
     rows += [_row(column) for column in comparison.columns]

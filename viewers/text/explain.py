@@ -1,4 +1,4 @@
-"""The text of `tcw explain`: the answer first, on one screen; then the sections asked for."""
+"""The text of `tcw explain`: the summary on one screen, then the sections asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from viewers.text.sections.fusion import fusion_line
 from viewers.words import listed, number, plural, seconds_text
 
 MARGIN = 12
-"""Lines of the screen that are not findings: title, verdict, counts, evidence, footer."""
+"""Screen lines not available for findings: title, verdict, counts, evidence, footer."""
 
 
 def explain(
@@ -29,16 +29,16 @@ def explain(
     show: Sequence[str] = (),
     trace: str = "",
 ) -> list[Line]:
-    """The lines of the answer for a terminal of `width` × `height` cells.
+    """The lines of the summary for a terminal of `width` × `height` cells.
 
-    `show`: names of `SECTIONS`, or with a detail (`guards=all`); `trace`: the file that the
-    recording is in, where it is kept.
+    `show`: names of `SECTIONS`, optionally with a detail (`guards=all`); `trace`: the file that has
+    the recording, if it was kept.
     """
     width = max(80, min(width, 300))
     comparison = compare(recording)
     if comparison is not None:
         return _both(recording, comparison, width, height, show, trace)
-    # an engine whose part has only begun, or the one that the recording ended in
+    # an engine whose part has only begun, or in which the recording ended
     recording = next(iter(recording.engines.values()), recording)
     summary = summarise(recording)
     names = names_of(summary)
@@ -73,7 +73,7 @@ def _both(
     show: Sequence[str],
     trace: str,
 ) -> list[Line]:
-    """Both engines: what they compiled is the same, what they made of it is in the table."""
+    """Both engines: they compiled the same graphs; the table compares the results."""
     first, second = comparison.columns
     names = names_of(first.summary)
     lines = engines.header(comparison, first.summary, width)
@@ -113,7 +113,7 @@ def _nothing(summary: Summary) -> list[Line]:
         where = "" if until == "run" else f" up to {until}"
         return [line(f"nothing needs attention{where}{'' if summary.end else ' so far'}")]
     if not summary.skipped:
-        return [line("no frame was given to torch.compile")]
+        return [line("torch.compile was given no frame")]
     lines = [line(f"{plural(len(summary.skipped), 'frame')} left to Python:")]
     names = names_of(summary)
     for frame in summary.skipped[:6]:
@@ -123,7 +123,7 @@ def _nothing(summary: Summary) -> list[Line]:
 
 
 def _evidence(summary: Summary) -> list[Line]:
-    """Where the time and the decisions went, a line each; only what was recorded."""
+    """Fusion, compile time and caches, one line each, as far as recorded."""
     lines = []
     if summary.fusion.graphs:
         text = fusion_line(summary.fusion.fused, summary.fusion.rejected)
@@ -148,7 +148,7 @@ def _evidence(summary: Summary) -> list[Line]:
 
 
 def _predicted(summary: Summary) -> list[Line]:
-    """What the GPU kernels would need, for the GPU that was not there."""
+    """What the kernels predicted for a GPU would need."""
     binaries = [one for row in summary.kernels.rows for one in row.binaries]
     if not binaries:
         return []
@@ -175,12 +175,12 @@ def _losses(recording: Recording) -> list[Line]:
 
 
 def asked_for_and_missing(summary: Summary) -> list[str]:
-    """What an option asked for and the recording does not hold: said before what it does."""
+    """What an option asked for but the recording lacks: shown before what it has."""
     return list(dict.fromkeys(warned.message for warned in summary.warnings if warned.asked))
 
 
 def warning_lines(summary: Summary) -> list[Line]:
-    """What this recording lacks: hooks that this torch does not offer, then our own warnings."""
+    """What this recording lacks: hooks that this torch does not support, then our own warnings."""
     hooks = summary.environment.hooks if summary.environment else ()
     said = [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]
     others = (warned.message for warned in summary.warnings if not warned.asked)
@@ -205,7 +205,7 @@ def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[s
     }
     shown = {name.partition("=")[0] for name in show}
     more = ",".join(name for name, there in has.items() if there and name not in shown)
-    keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
+    keep = f"browse it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
     gap = "    "
     text = f"more: --show {more}" if more else ""
     return line((gap.join(filter(None, [text, keep])), "dim"), hang=2)

@@ -1,4 +1,4 @@
-"""What is said first where the model failed, timed out or was interrupted."""
+"""The first lines of the text if the model failed, timed out or was interrupted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from viewers.text.header import file_name
 from viewers.text.lines import Line, line, prose
 
 MORE = 3
-"""Lines of a message that are shown after its first."""
+"""Lines of a message shown after the first."""
 
 
 def failure_lines(
     recording: Recording, summary: Summary, names: FileNames, width: int
 ) -> list[Line]:
-    """The failure: where, whose fault as far as that was tried, the line, the message, the hint."""
+    """The failure: where it happened, who caused it if known, the line, the message, the hint."""
     failure = summary.failure
     if failure is None:
         verdict = summary.verdict
@@ -59,11 +59,11 @@ def _ended(summary: Summary) -> str:
 
 def _blame(failure: Failure) -> str:
     if failure.culprit == "tcw":
-        return ". This is a fault of tcw, not of the model"
+        return ". This is a bug in tcw, not in the model"
     if failure.culprit == "machine":
         return ". The machine is the cause, not the model"
     if failure.eager_fails is None:
-        return ". torch raises this by itself" if failure.culprit == "torch" else ""
+        return ". torch itself raises this" if failure.culprit == "torch" else ""
     if failure.eager_fails:
         return ". Eager fails too: torch.compile is not the cause"
     return ". Eager works: torch.compile is the cause"

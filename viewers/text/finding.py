@@ -25,8 +25,8 @@ ROLES: dict[str, Role] = {
 def findings_lines(
     findings: Sequence[Finding], names: FileNames, width: int, room: int
 ) -> list[Line]:
-    """The findings in at most `room` lines: as many as possible in full, the costliest first,
-    then the others on a line each, then a count of what is left."""
+    """The findings in at most `room` lines: the costliest in full, as many as fit, the others on
+    one line each, then a count of the rest."""
     costs = [_cost(finding) for finding in findings]
     column = 3 + max([8, *map(len, costs)]) + 2
     full = [
@@ -62,14 +62,14 @@ def _short(finding: Finding, names: FileNames, cost: str, column: int) -> Line:
 
 
 def _cost(finding: Finding) -> str:
-    """Seconds end in one column; words start in it."""
+    """Pad a cost: seconds are right-aligned, words left-aligned."""
     return finding.cost.rjust(6) if finding.kind == "recompile" else finding.cost
 
 
 def finding_lines(
     finding: Finding, names: FileNames, width: int, cost: str, column: int
 ) -> list[Line]:
-    """The lines of one finding, its texts from cell `column` on."""
+    """The lines of one finding; its texts start at cell `column`."""
     role = ROLES[finding.kind]
     notes = "; " + ", ".join(finding.notes) if finding.notes else ""
     head = f"{cost}".ljust(column - 3)
@@ -89,9 +89,9 @@ def finding_lines(
 
 
 def advice_lines(advice: Sequence[Advice], indent: int, width: int) -> list[Line]:
-    """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints say so.
+    """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints are marked.
 
-    Code comes first and looks like code; what is no code never does.
+    Code comes first and is styled as code; prose never is.
     """
     lines = []
     for one in advice:
@@ -111,7 +111,7 @@ def advice_lines(advice: Sequence[Advice], indent: int, width: int) -> list[Line
 
 
 def _code_and_reason(head: Line, advice: Advice, width: int) -> list[Line]:
-    """On one line where they fit, else the reason below the code."""
+    """On one line if they fit, else the reason below the code."""
     reason = advice.text.removesuffix(".")
     if not reason:
         return [head]

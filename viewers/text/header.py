@@ -34,7 +34,7 @@ def title(summary: Summary, engine: str = "") -> Line:
 
 
 def settings_words(summary: Summary, engine: str = "") -> list[str]:
-    """What was recorded and how, a phrase each; `engine` where it was more than one."""
+    """What was recorded and how, one phrase each; `engine` if there was more than one."""
     settings, machine = summary.settings, summary.environment
     words = []
     if settings:
@@ -62,7 +62,7 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
 
 
 def _beside(file: str, other: str) -> str:
-    """A path as it reads from the folder of another file."""
+    """A path relative to the folder of another file."""
     if not (os.path.isabs(file) and os.path.isabs(other)):
         return file
     return os.path.relpath(file, os.path.dirname(other))
@@ -71,7 +71,7 @@ def _beside(file: str, other: str) -> str:
 def counts(summary: Summary, captured_only: bool = False) -> Line:
     """`3 graphs, 2 breaks · 2 causes of recompiling, 20.1 s · 39 kernels · max error 4.8e-07`.
 
-    `captured_only`: without what depends on the engine.
+    `captured_only`: omit what depends on the engine.
     """
     breaks, causes = len(summary.breaks), len(summary.recompiles)
     first = f"{plural(summary.graphs, 'graph')}, {plural(breaks, 'break')}"
@@ -111,5 +111,5 @@ def _numerics(summary: Summary) -> str:
 
 
 def names_of(summary: Summary) -> FileNames:
-    """Short file names as they read beside the recorded file."""
+    """Short file names, relative to the recorded file."""
     return FileNames.for_settings(summary.settings)

@@ -1,7 +1,7 @@
-"""Lines of text with meaning: what every text view is made of, before colour and encoding.
+"""Styled lines of text: what every text view is made of, before colour and encoding.
 
 A span's role says what it means; only `write` knows how that looks. All text passes through
-`plain` on its way in, so that nothing of the user's reaches a terminal raw.
+`plain` on its way in, so no raw text of the user's reaches a terminal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COLOURS: dict[str, dict[Role, str]] = {
         "kept": "#b03bd0",
     },
 }
-"""The colours of meanings; the text never depends on them."""
+"""The colour of each role; the text never depends on it."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) ->
 
 
 def prose(label: str, text: str, indent: int = 0) -> list[Line]:
-    """A labelled text of any number of lines, which keep their own indents; blank ones go."""
+    """A labelled text of any number of lines; they keep their indents, blank ones are dropped."""
     width = indent + len(label)
     rows = [row for row in text.splitlines() if row.strip()]
     return [
@@ -108,8 +108,8 @@ def to_text(lines: Iterable[Line], width: int) -> str:
 
 
 def write(lines: Iterable[Line], stream: TextIO, width: int) -> None:
-    """Write the lines to `stream`: coloured on a terminal unless NO_COLOR is set, and in ASCII
-    where the stream's encoding has no glyphs."""
+    """Write the lines to `stream`: coloured on a terminal unless NO_COLOR is set, and in ASCII if
+    the stream's encoding lacks our glyphs."""
     encoding = stream.encoding or "ascii"
     ready = fitted(lines, width)
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -127,7 +127,7 @@ def write(lines: Iterable[Line], stream: TextIO, width: int) -> None:
 
 
 def _light_terminal() -> bool:
-    """Whether the terminal says that its background is light (COLORFGBG, as rxvt, Konsole do)."""
+    """Whether the terminal reports a light background (COLORFGBG, set by rxvt and Konsole)."""
     return os.environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
@@ -137,7 +137,7 @@ def _cut(one: Line, width: int) -> Line:
 
 
 def _wrap(one: Line, width: int) -> list[Line]:
-    """Break between words; a word longer than a line is broken where the line ends."""
+    """Break between words; a word longer than a line is broken at the end of the line."""
     hang = min(one.hang, width // 2)
     rows = [Line(_slice(one.spans, *span), one.hang) for span in _rows(one.text, width, hang)]
     indent = Span(" " * hang)
@@ -145,7 +145,7 @@ def _wrap(one: Line, width: int) -> list[Line]:
 
 
 def _rows(text: str, width: int, hang: int) -> list[tuple[int, int]]:
-    """(start, end) in characters of each row; all but the first have `hang` cells less."""
+    """(start, end) of each row, in characters; all but the first are `hang` cells narrower."""
     rows: list[tuple[int, int]] = []
     start = used = 0
     room = width

@@ -1,4 +1,4 @@
-"""Columns of text: widths by content, numbers at the right, long columns cut to fit the width."""
+"""Columns of text: widths by content, numbers right-aligned, long columns cut to fit."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from viewers.text.lines import Line, Role, line
 Cell = str | tuple[str, Role]
 GAP = 2
 LEAST = 10
-"""Cells that a column keeps however narrow the terminal is."""
+"""Cells that a column keeps even on the narrowest terminal."""
 
 
 def table(rows: Sequence[Sequence[Cell]], align: str, width: int, indent: int = 0) -> list[Line]:
-    """Rows as lines of at most `width` cells. `align` has a letter a column:
+    """Rows as lines of at most `width` cells. `align` has one letter per column:
 
-    `l` left and `r` right, cut only where the column alone is wider than `width`; `f` left, cut at
-    its end (`›`) where the width is short; `e` left, cut at its start (`…`): for paths and
-    parameter names, which differ at the end.
+    `l` left and `r` right, cut only if the column alone is wider than `width`; `f` left, cut at its
+    end (`›`) if space is short; `e` left, cut at its start (`…`), for paths and parameter names,
+    which differ at the end.
     """
     texts = [[plain(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
     room = width - indent
@@ -58,5 +58,5 @@ def _shrink(widths: list[int], align: str, room: int) -> None:
 
 
 def heading(text: str, right: str = "") -> Line:
-    """The title of a section, its figure after it."""
+    """The title of a section, followed by its figure."""
     return line((text, "accent"), (f"  {right}" if right else "", "dim"), hang=2)

@@ -1,4 +1,4 @@
-"""The commands: one file a verb, imported when it is used; its docstring is its help."""
+"""The commands: one file per verb, imported on first use. Its docstring is its help text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NoReturn
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """The `tcw` command; ends the process with one of the codes in `workbench.cli.codes`."""
-    # -W and PYTHONWARNINGS are meant for the user's program, which is the worker's.
+    """The `tcw` command; exits with one of the codes in `workbench.cli.codes`."""
+    # -W and PYTHONWARNINGS apply to the user's program, which runs in the worker.
     warnings.simplefilter("ignore")
     end_like_ctrl_c()
     from workbench.cli import codes
@@ -27,11 +27,11 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end tcw as ctrl-c does: a recording ends whole, and nothing is left behind."""
+"""Signals that end tcw like ctrl-c: the recording is completed and nothing is left behind."""
 
 
 def end_like_ctrl_c() -> None:
-    """Have the signals of `ENDING` raise KeyboardInterrupt; under nohup SIGHUP stays ignored."""
+    """Make the signals in `ENDING` raise KeyboardInterrupt; under nohup SIGHUP stays ignored."""
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)

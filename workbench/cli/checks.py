@@ -1,4 +1,4 @@
-"""Findings about a machine, judged: what is there, what is missing, and what to do about it."""
+"""Judges the findings about a machine: what works, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from workbench.worker.findings import Findings
 
 OLDEST_TORCH, NEWEST_TORCH = (2, 11), (2, 15)
 TRITON_OF_TORCH = {(2, 11): "3.6", (2, 12): "3.7", (2, 13): "3.7", (2, 14): "3.8", (2, 15): "3.9"}
-"""The Triton that belongs to each torch, as torch's own CUDA builds require it."""
+"""The Triton release that torch's own CUDA builds require, by torch release."""
 
 GIB = 1 << 30
 ENOUGH_DISK = GIB
-"""Bytes: Inductor's caches of a large model and a trace of it fit."""
+"""Bytes. Enough for Inductor's caches of a large model and a trace of it."""
 LEAST_DISK = 64 << 20
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked at."""
+    """The result of one check."""
 
     name: str
     state: Literal["ok", "limited", "missing"]
-    """`limited`: it works, with less than there could be."""
+    """`limited`: it works, but not everything is available."""
     found: str
     needed: bool = False
-    """`tcw explain model.py` cannot do without."""
+    """`tcw explain model.py` does not work without it."""
     fix: str = ""
-    """What to do, where something is to be done."""
+    """What to do; "" if nothing needs to be done."""
 
 
 def checks(findings: Findings) -> tuple[Check, ...]:
-    """Everything that `tcw doctor` looks at, in the order in which it says it."""
+    """Every check of `tcw doctor`, in the order of its output."""
     return (
         _torch(findings),
         _compiler(findings),
@@ -71,7 +71,7 @@ def _torch(findings: Findings) -> Check:
     if OLDEST_TORCH <= _release(findings.torch) <= NEWEST_TORCH:
         return Check(name="torch", state="ok", found=found, needed=True)
     low, high = (".".join(map(str, each)) for each in (OLDEST_TORCH, NEWEST_TORCH))
-    fix = f"tcw is tried on torch {low} to {high}; hooks that this one lacks are named below"
+    fix = f"tcw is tested on torch {low} to {high}; hooks that this version lacks are listed below"
     return Check(name="torch", state="limited", found=found, needed=True, fix=fix)
 
 
@@ -103,24 +103,26 @@ def _hooks(findings: Findings) -> Check:
     found = f"{there} of {len(findings.hooks)} in torch {findings.torch}"
     if not lacking:
         return Check(name="hooks", state="ok", found=found, needed=True)
-    fix = "the records named below are left out; " + _tried(lacking)
+    fix = "the records listed below will be missing; " + _tried(lacking)
     state: Literal["limited", "missing"] = "limited" if there else "missing"
     return Check(name="hooks", state=state, found=found, needed=True, fix=fix)
 
 
 def _tried(hooks: list[HookStatus]) -> str:
     versions = sorted({version for hook in hooks for version in hook.tried_on}, key=_release)
-    return f"they are tried on torch {', '.join(versions)}" if versions else "see CHANGELOG.md"
+    return (
+        f"the hooks are tested on torch {', '.join(versions)}" if versions else "see CHANGELOG.md"
+    )
 
 
 def _triton(findings: Findings) -> Check:
     if not findings.triton:
-        fix = "pip install -c constraints.txt triton; without it no GPU code is predicted"
+        fix = "pip install -c constraints.txt triton; needed to predict GPU code"
         return Check(name="triton", state="missing", found=findings.triton_fault, fix=fix)
     belongs = TRITON_OF_TORCH.get(_release(findings.torch), "")
     if not belongs or findings.triton.startswith(f"{belongs}."):
         return Check(name="triton", state="ok", found=findings.triton)
-    fix = f"pip install 'triton=={belongs}.*': torch {findings.torch} is made for that one"
+    fix = f"pip install 'triton=={belongs}.*': torch {findings.torch} requires that release"
     return Check(name="triton", state="limited", found=findings.triton, fix=fix)
 
 
@@ -134,15 +136,15 @@ def _vector(findings: Findings) -> Check:
         return Check(name="vector ISA", state="ok", found=found)
     fix = "C++ kernels are generated without vector instructions on this CPU"
     return Check(
-        name="vector ISA", state="limited", found=found or "not known without torch", fix=fix
+        name="vector ISA", state="limited", found=found or "unknown without torch", fix=fix
     )
 
 
 def _engine(findings: Findings) -> Check:
     if findings.engine and not findings.engine_fault:
         return Check(name="tcw engine", state="ok", found=findings.engine)
-    found = f"{findings.engine or 'not to be had'}: {findings.engine_fault}"
-    fix = "with --engine tcw, graphs run on ATen, or their kernels are called through Python"
+    found = f"{findings.engine or 'not available'}: {findings.engine_fault}"
+    fix = "with --engine tcw, graphs run on ATen or their kernels are called through Python"
     return Check(
         name="tcw engine", state="limited" if findings.engine else "missing", found=found, fix=fix
     )
@@ -151,7 +153,7 @@ def _engine(findings: Findings) -> Check:
 def _gpu(findings: Findings) -> Check:
     if findings.gpu:
         return Check(name="GPU", state="ok", found=findings.gpu)
-    fix = "its code can be predicted: tcw explain model.py --device cuda --arch sm_90"
+    fix = "GPU code can still be predicted: tcw explain model.py --device cuda --arch sm_90"
     return Check(name="GPU", state="missing", found="none that torch can use", fix=fix)
 
 
@@ -159,32 +161,32 @@ def _dot() -> Check:
     path = shutil.which("dot")
     if path:
         return Check(name="dot", state="ok", found=path)
-    fix = "apt install graphviz; only diagrams need it"
+    fix = "apt install graphviz; used only for diagrams"
     return Check(name="dot", state="missing", found="not on the PATH", fix=fix)
 
 
 def _temporary_folder() -> Check:
-    """Where Inductor builds: TORCHINDUCTOR_CACHE_DIR, else under the temporary folder."""
+    """Where Inductor builds: TORCHINDUCTOR_CACHE_DIR, else the temporary folder."""
     folder = Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
     there = next((each for each in (folder, *folder.parents) if each.exists()), Path("/"))
     name, free = "build folder", shutil.disk_usage(there).free
     found = f"{folder}, {_size(free)} free"
     if not os.access(there, os.W_OK):
-        fix = "set TORCHINDUCTOR_CACHE_DIR to a folder that you may write to"
+        fix = "set TORCHINDUCTOR_CACHE_DIR to a folder that you can write to"
         return Check(
-            name=name, state="missing", found=f"{folder} cannot be written", needed=True, fix=fix
+            name=name, state="missing", found=f"{folder} is not writable", needed=True, fix=fix
         )
     if free >= ENOUGH_DISK:
         return Check(name=name, state="ok", found=found, needed=True)
     state: Literal["limited", "missing"] = "limited" if free >= LEAST_DISK else "missing"
-    fix = "make room, or set TORCHINDUCTOR_CACHE_DIR to a larger disk"
+    fix = "free some space or set TORCHINDUCTOR_CACHE_DIR to a larger disk"
     return Check(name=name, state=state, found=found, needed=True, fix=fix)
 
 
 def _cache() -> Check:
     path = cache_path()
     if not os.path.lexists(path):
-        return Check(name="cache folder", state="ok", found=f"{path}, made when it is needed")
+        return Check(name="cache folder", state="ok", found=f"{path}, created on first use")
     try:
         folder = cache_folder()
     except CacheRefused as refused:

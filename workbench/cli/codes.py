@@ -2,16 +2,16 @@
 
 OK = 0
 FINDING = 1
-"""Something was found that the user asked to be told about."""
+"""A finding that the user asked the command to fail on."""
 USAGE = 2
 MODEL_FAILED = 3
-"""The user's file or model failed: an exception, a crash, the time was up."""
+"""The user's file or model failed: an exception, a crash or a timeout."""
 INTERNAL = 4
-"""A fault of tcw."""
+"""An error in tcw itself."""
 REFUSED = 5
-"""An override asks for what a rule forbids; the rest was done."""
+"""An override was refused because a rule forbids it; everything else was done."""
 UNWRITTEN = 6
-"""All went well, but stdout or a file that was asked for could not be written."""
+"""The run succeeded, but stdout or a requested file could not be written."""
 MACHINE = 7
 """The machine is the cause: a full disk, a limit, no C++ compiler."""
 INTERRUPTED = 130
@@ -19,5 +19,5 @@ INTERRUPTED = 130
 
 
 def unwritten(code: int) -> int:
-    """The code of a run that would end with `code`, had all its output been written."""
+    """The exit code after lost output, for a run that would otherwise exit with `code`."""
     return UNWRITTEN if code == OK else code

@@ -5,13 +5,13 @@
     [tool.tcw.explain]
     show = ["breaks", "guards"]
 
-The project is that of the file that is explained. Its root is the nearest folder, from the file's
-own up, with a pyproject.toml or a .git or .hg in it. The search ends at a folder of another user,
-at another file system and at the user's home folder, and only a pyproject.toml that nobody else can
-have written is read: a folder above one's own may be anyone's, /tmp for one.
+The project is that of the FILE argument. Its root is the nearest folder, starting from the file's
+own, that has a pyproject.toml, a .git or a .hg. The search stops at a folder owned by another user,
+at another file system and at the user's home folder. Only a pyproject.toml that no other user can
+write to is read: a folder further up may belong to anyone (/tmp, for one).
 
-What runs code and what names a file is taken from the command line alone: a project may be a
-stranger's, cloned.
+Options that run code or name files are read from the command line only: the project may be a
+stranger's repository, just cloned.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from viewers.plain import plain
 _CODE = ("model", "edit", "edits", "set", "torch-settings")
 _FILES = ("override", "trace", "chrome", "patch", "output", "o")
 COMMAND_LINE_ONLY = frozenset((*_CODE, *_FILES))
-"""Keys that no project can set: they give code, or name files."""
+"""Keys that a project cannot set: they run code or name files."""
 MOST_BYTES = 1 << 20
 """A larger pyproject.toml is not read."""
 
 
 class Refused(Exception):
-    """A pyproject.toml that is left alone; the message says why."""
+    """A pyproject.toml that is ignored; the message says why."""
 
 
 def apply_defaults(ctx: click.Context, folder: Path) -> None:
-    """Set each parameter that the command line left alone to what the project says; the settings
-    name the pyproject.toml that set any.
+    """Set each parameter that the command line does not give to the project's value,
+    and note in the settings which pyproject.toml set any.
 
-    One that cannot be trusted is named on stderr, with the reason, and not used. Raises
-    `click.UsageError` for an unknown key, a value that does not fit its option, and a key that is
-    for the command line alone.
+    A file that cannot be trusted is reported on stderr with the reason and ignored. Raises
+    `click.UsageError` for an unknown key, a value that does not fit its option, and a key that can
+    only be given on the command line.
     """
     try:
         file = nearest(folder)
         text = _text(file) if file is not None else ""
     except Refused as refused:
-        click.echo(f"tcw: {plain(str(refused))}; its [tool.tcw] is not used", err=True)
+        click.echo(f"tcw: {plain(str(refused))}; its [tool.tcw] is ignored", err=True)
         return
     if file is None or "tcw" not in text:
         return
@@ -61,7 +61,7 @@ def apply_defaults(ctx: click.Context, folder: Path) -> None:
     shared, own = tables(file, text, ctx.command.name)
     for key in (*shared, *own):
         if _dashed(key) in COMMAND_LINE_ONLY:
-            raise click.UsageError(f"{file}: {key} is set only on the command line", ctx)
+            raise click.UsageError(f"{file}: {key} can only be given on the command line", ctx)
     for key in own:
         if _dashed(key) not in options:
             raise click.UsageError(f"{file}: {_unknown(key, options)}", ctx)
@@ -76,8 +76,9 @@ def apply_defaults(ctx: click.Context, folder: Path) -> None:
 
 
 def nearest(folder: Path) -> Path | None:
-    """The pyproject.toml in the root of the project of `folder`, which has no symbolic links; None
-    where there is none. Raises `Refused` for one in a folder of another user's."""
+    """The pyproject.toml in the project root of `folder`, or None. `folder` has no symbolic links.
+
+    Raises `Refused` if the file is in a folder owned by another user."""
     home, device = os.path.realpath(os.path.expanduser("~")), None
     for place in (folder, *folder.parents):
         file = place / "pyproject.toml"
@@ -91,7 +92,7 @@ def nearest(folder: Path) -> Path | None:
         there = os.path.lexists(file)
         if found.st_uid != os.geteuid():
             if there:
-                raise Refused(f"{file} is in a folder of user {found.st_uid}'s")
+                raise Refused(f"{file} is in a folder owned by user {found.st_uid}")
             return None
         if there:
             return file
@@ -101,14 +102,14 @@ def nearest(folder: Path) -> Path | None:
 
 
 def _text(file: Path) -> str:
-    """Raises `Refused` where the file is another user's or others may write to it, is no plain
+    """Raises `Refused` if the file belongs to another user, is writable by others, is not a regular
     file, or is too large."""
     try:
         with plain_file(file, links=False) as (stream, found):
             if found.st_uid != os.geteuid():
                 raise Refused(f"{file} belongs to user {found.st_uid}")
             if found.st_mode & 0o002 or (found.st_mode & 0o020 and not _private(found.st_gid)):
-                raise Refused(f"{file} can be written by others (chmod go-w)")
+                raise Refused(f"{file} is writable by others (chmod go-w)")
             data = stream.read(MOST_BYTES + 1)
     except NotPlain as error:
         raise Refused(str(error)) from error
@@ -124,8 +125,8 @@ def _text(file: Path) -> str:
 
 
 def _private(group: int) -> bool:
-    """Whether this is the group of its one user, which goes by the user's name: many systems give
-    each user one, and let it write."""
+    """Whether this is a user's private group, named after the user: many systems create one per
+    user and make files group-writable."""
     import grp
     import pwd
 
@@ -138,14 +139,14 @@ def _private(group: int) -> bool:
 
 
 def tables(file: Path, text: str, verb: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`[tool.tcw]` and `[tool.tcw.VERB]`; a text that is no TOML is a `click.UsageError`."""
+    """`[tool.tcw]` and `[tool.tcw.VERB]`; raises `click.UsageError` for invalid TOML."""
     try:
         table = tomllib.loads(text).get("tool", {}).get("tcw", {})
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{file}: {error}") from error
     own = table.get(verb, {}) if isinstance(table, dict) else None
     if not isinstance(own, dict):
-        raise click.UsageError(f"{file}: [tool.tcw] and [tool.tcw.{verb}] have to be tables")
+        raise click.UsageError(f"{file}: [tool.tcw] and [tool.tcw.{verb}] must be tables")
     return {key: one for key, one in table.items() if not isinstance(one, dict)}, own
 
 
@@ -157,11 +158,11 @@ def _converted(ctx: click.Context, option: click.Option, value: Any, where: str)
     except click.BadParameter as error:
         raise click.UsageError(f"{where}: {error.message}", ctx) from error
     except (TypeError, ValueError) as error:
-        raise click.UsageError(f"{where}: {value!r} does not fit", ctx) from error
+        raise click.UsageError(f"{where}: {value!r} is not a valid value", ctx) from error
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
-    """Each option by its names, as on the command line without the dashes."""
+    """Each option by its command-line names, without the dashes."""
     found = [one for one in command.params if isinstance(one, click.Option)]
     return {
         _dashed(name): option

@@ -1,6 +1,6 @@
 """Check what tcw needs: torch, its hooks, the compilers, the GPU, disk space.
 
-Exits with 1 where something is missing that `tcw explain model.py` cannot do without.
+Exits with 1 if anything that `tcw explain model.py` needs is missing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = 1
     ok: bool
-    """Nothing that is needed is missing."""
+    """Everything that is needed was found."""
     checks: tuple[Check, ...]
     hooks: tuple[HookStatus, ...]
-    """Every hook, also those that this torch offers."""
+    """Every hook, including those that this torch supports."""
 
 
 @click.command(name="doctor", help=__doc__)
@@ -50,7 +50,7 @@ def command(as_json: bool) -> int:
 
 
 def ask_worker() -> Findings:
-    """What the worker finds: it imports torch, the front end never does. Raises nothing."""
+    """What the worker finds. The worker imports torch; the front end never does. Never raises."""
     door = Path(__file__).parents[2] / "tcw.py"
     try:
         done = subprocess.run(
@@ -63,15 +63,15 @@ def ask_worker() -> Findings:
     except subprocess.TimeoutExpired:
         fault = f"importing torch took more than {SECONDS} seconds"
     except (OSError, IndexError, msgspec.MsgspecError) as error:
-        fault = f"the worker did not answer: {error}"
+        fault = f"the worker did not respond: {error}"
         if isinstance(error, IndexError):
             said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing said"]
-            fault = f"the worker ended with code {done.returncode}: {said[-1]}"
+            fault = f"the worker exited with code {done.returncode}: {said[-1]}"
     return Findings(python=sys.version.split()[0], torch_fault=fault)
 
 
 def text(found: tuple[Check, ...], hooks: tuple[HookStatus, ...]) -> list[str]:
-    """The lines for a person; what came from the machine is made safe for a terminal."""
+    """The lines of the report. Text from the machine is escaped for the terminal."""
     width = max(len(check.name) for check in found)
     lines = []
     for check in found:

@@ -1,4 +1,4 @@
-"""What edits change, as a diff of the user's files."""
+"""The user's edits as a diff of the source files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from compiler.trace.records import Settings
 
 @dataclass(frozen=True)
 class SourceDiff:
-    """What one run has otherwise than another in the source."""
+    """How the source of one run differs from that of another."""
 
     text: str
-    """A unified diff; paths are those from the current folder, or where a file is outside of it
-    from the root folder."""
+    """A unified diff. Paths are relative to the current folder; if a file is outside of it, to the
+    root folder."""
     reason: str = ""
-    """Why the edits cannot be made."""
+    """Why the edits cannot be applied."""
 
 
 def source_diff(before: Settings, after: Settings) -> SourceDiff:
-    """Between the edits of two settings of one file."""
+    """The diff between the edits of two settings for one file."""
     if before.edits == after.edits:
         return SourceDiff("")
     try:
@@ -37,7 +37,7 @@ def source_diff(before: Settings, after: Settings) -> SourceDiff:
 
 
 def texts_of(before: Settings, after: Settings) -> dict[str, tuple[str, str]]:
-    """Path of each file that either edits -> its text with the edits of both.
+    """Path of each file that either edits -> its text with each side's edits.
 
     Raises `EditError`, OSError and UnicodeDecodeError.
     """
@@ -51,12 +51,12 @@ def texts_of(before: Settings, after: Settings) -> dict[str, tuple[str, str]]:
 
 
 def base_of(files: Iterable[str]) -> str:
-    """The folder that a patch of these files is applied in: this one, or the root folder."""
+    """The folder in which to apply a patch of these files: the current one, or the root folder."""
     here = os.getcwd()
     return here if all(os.path.commonpath((here, file)) == here for file in files) else os.sep
 
 
 def names_of(files: Collection[str]) -> dict[str, str]:
-    """What a patch calls each file."""
+    """The name of each file in a patch."""
     base = base_of(files)
     return {file: os.path.relpath(file, base).replace(os.sep, "/") for file in files}

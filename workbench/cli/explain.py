@@ -1,13 +1,13 @@
-"""Record what torch.compile does to a model, and say what matters.
+"""Record what torch.compile does to a model, and report what matters.
 
-FILE holds `model` and `example_inputs`, or is a script that calls torch.compile itself.
-`example_inputs` is one input set (a tuple, a dict, or a pair of both), a list of sets, each a call,
-or a function that returns either. Arguments of a script come after `--`.
+FILE defines `model` and `example_inputs`, or is a script that calls torch.compile itself.
+`example_inputs` is one input set (a tuple, a dict, or a pair of both), a list of input sets (one
+call each), or a function that returns either. Arguments for a script come after `--`.
 
 \b
   tcw explain model.py
   tcw explain model.py --train --show breaks,guards
-  tcw explain model.py --until capture              seconds: no code is generated
+  tcw explain model.py --until capture              fast: generates no code
   tcw explain model.py --model 'Net(64)' --inputs 'f32[8,64]' --inputs 'f32[16,64]'
   tcw explain train.py --trace run.tcw -- --epochs 1
 """
@@ -51,11 +51,11 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
         name, equals, detail = wanted.partition("=")
         if name in SECTIONS and equals and detail not in DETAILS.get(name, ()):
             there = " or ".join(f"{name}={one}" for one in DETAILS.get(name, ()))
-            raise click.BadParameter(f"{wanted}: it is {there or name}")
+            raise click.BadParameter(f"{wanted}: use {there or name}")
         if name not in SECTIONS:
             close = get_close_matches(name, SECTIONS, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"There are {', '.join(SECTIONS)}."
-            raise click.BadParameter(f"there is no section {name!r}. {hint}")
+            hint = f"Did you mean {close[0]!r}?" if close else f"Sections: {', '.join(SECTIONS)}."
+            raise click.BadParameter(f"no section {name!r}. {hint}")
     detailed = {wanted.partition("=")[0]: wanted for wanted in sorted(names)}
     return tuple(detailed[name] for name in SECTIONS if name in detailed)
 
@@ -67,7 +67,7 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
     "--until",
     type=click.Choice(STAGES),
     default="run",
-    help=f"The last stage to run: {', '.join(STAGES)}.",
+    help=f"Stop after this stage: {', '.join(STAGES)}.",
     metavar="STAGE",
 )
 @click.option(
@@ -75,7 +75,7 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
     type=click.Choice(["default", "steps"]),
     default="default",
     metavar="LEVEL",
-    help="steps: every instruction that Dynamo runs, too.",
+    help="steps: also record every instruction that Dynamo interprets.",
 )
 @machine_options
 @timeout_option
@@ -85,7 +85,7 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
     multiple=True,
     callback=_show,
     metavar="SECTION,…",
-    help=f"After the answer, show: {', '.join(SECTIONS)}; guards=all for every single guard.",
+    help=f"Show after the summary: {', '.join(SECTIONS)}; guards=all lists every guard.",
 )
 @json_option
 @quiet_option
@@ -118,11 +118,11 @@ def record(
     quiet: bool,
     then: Callable[[End, Callable[[AnyRecord], None]], Iterable[Record]] | None = None,
 ) -> End:
-    """Make the recording, with its progress on stderr; `recording` grows as it goes.
+    """Make the recording, showing progress on stderr; `recording` grows meanwhile.
 
-    `then` makes what else belongs to it when its worker is gone, from how that ended; it is also
-    given what shows the progress of further recordings. Raises `click.UsageError` where the trace
-    may not be written.
+    `then` returns further records once the worker is gone. It receives how the worker ended, and
+    a function that shows the progress of further recordings. Raises `click.UsageError` if the
+    trace cannot be written.
     """
     from workbench.worker.client import record as record_in_worker
 
@@ -140,7 +140,7 @@ def record(
 
 
 def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -> None:
-    """Write the answer and the sections to stdout."""
+    """Write the summary and the sections to stdout."""
     from viewers.text.explain import explain
     from viewers.text.lines import write
 
@@ -149,8 +149,8 @@ def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -
 
 
 def exit_code(recording: Recording, end: End) -> int:
-    """0, or why there is no whole answer: 3 the model, 4 tcw, 5 an override, 7 the machine, 130 the
-    user."""
+    """0, or the reason why the result is incomplete: 3 the model, 4 tcw, 5 an override,
+    7 the machine, 130 the user."""
     failure = recording.failure
     if end.status == "interrupted":
         return codes.INTERRUPTED

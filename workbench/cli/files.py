@@ -1,4 +1,4 @@
-"""Files that the user names to be read."""
+"""Checks of the input files that the user names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.plain_file import special
 
 
 def existing_file(file: Path) -> None:
-    """`click.UsageError` where `file` is no file, with the name that was probably meant."""
+    """Raise `click.UsageError` if `file` is not a file, suggesting the name that was meant."""
     if file.exists():
         if what := special(file.stat().st_mode):
             raise click.UsageError(f"{file} is {what}, not a file")
@@ -20,32 +20,32 @@ def existing_file(file: Path) -> None:
     names = [one.name for one in folder.iterdir() if one.is_file()] if folder.is_dir() else []
     close = get_close_matches(file.name, names, n=1, cutoff=0.75)
     if not folder.is_dir():
-        raise click.UsageError(f"{file} is not there: there is no folder {folder}")
+        raise click.UsageError(f"{file} does not exist: no folder {folder}")
     hint = f". Did you mean {folder / close[0]}?" if close else ""
-    raise click.UsageError(f"{file} is not there{hint}")
+    raise click.UsageError(f"{file} does not exist{hint}")
 
 
 TRACE = ".tcw"
-"""How the name of a trace ends: such a file is never run."""
+"""The suffix of a trace's file name. Such a file is never run."""
 
 
 def is_trace(file: Path) -> bool:
     """Whether a verb that takes a model or a trace reads `file` as a trace.
 
-    The name decides, and never what the file holds: what a stranger sent as a trace cannot turn
-    into a program.
+    Only the name decides, never the contents: a file sent as a trace must not turn into a
+    program.
     """
     return file.suffix.lower() != ".py" or file.resolve().suffix.lower() == TRACE
 
 
 def python_file(file: Path) -> None:
-    """`click.UsageError` where `file` is not there, or is a trace: those are never run."""
+    """Raise `click.UsageError` if `file` does not exist or is a trace: traces are never run."""
     existing_file(file)
     named = TRACE in (file.suffix.lower(), file.resolve().suffix.lower())
     begins = _begins_like_a_trace(file)
     if named and not begins:
         raise click.UsageError(
-            f"{file} holds no trace, and a file named {TRACE} is never run: "
+            f"{file} is not a trace, and a file named {TRACE} is never run: "
             "give a Python file another name"
         )
     if named or begins:
@@ -61,4 +61,4 @@ def _begins_like_a_trace(file: Path) -> bool:
         with file.open("rb") as stream:
             return stream.read(9) == b'{"record"'
     except OSError:
-        return False  # whoever reads it says why that fails
+        return False  # the reader reports why

@@ -12,27 +12,27 @@ from workbench.cli import codes
 from workbench.cli.output import say, write_json
 
 VERBS = ("explain", "profile", "repro", "step", "open", "serve", "doctor")
-"""In the order of `tcw --help`; each is a module beside this one with a `command`."""
+"""In the order of `tcw --help`. Each is a module in this folder that defines `command`."""
 
 EXAMPLES = """\b
 Examples:
-  tcw explain model.py                    what torch.compile did to it
-  tcw explain model.py --trace run.tcw    and keep the recording
+  tcw explain model.py                    what torch.compile did to the model
+  tcw explain model.py --trace run.tcw    the same, and keep the recording
   tcw profile model.py                    which kernel won, which lost, and why
-  tcw step model.py                       drive it: stop, look, overrule
-  tcw open run.tcw                        look into it in the terminal
-  tcw serve run.tcw                       or in a browser
+  tcw step model.py                       drive the compile: stop, look, overrule
+  tcw open run.tcw                        browse a recording in the terminal
+  tcw serve run.tcw                       browse it in a browser
 
 \b
-Exit codes: 0 ok, 1 a finding that was asked about, 2 usage, 3 the model failed,
-4 a fault of tcw, 5 an override that is refused, 6 an output that cannot be
-written, 7 the machine is the cause (a full disk, a limit, no C++ compiler),
-130 interrupted. Results go to stdout, all else to stderr.
+Exit codes: 0 ok, 1 a finding you asked to fail on, 2 usage, 3 the model failed,
+4 an error in tcw, 5 an override was refused, 6 an output could not be written,
+7 the machine is the cause (a full disk, a limit, no C++ compiler), 130 interrupted.
+Results go to stdout, everything else to stderr.
 """
 
 
 class Verbs(click.Group):
-    """Finds a verb's module when the verb is used, so that `tcw --help` imports none of them."""
+    """Imports a verb's module when the verb is used; `tcw --help` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -65,11 +65,11 @@ def _meant(name: str) -> str:
     if name.endswith(".py") or os.path.isfile(name):
         verb = "open" if name.endswith(".tcw") else "explain"
         return f"Did you mean 'tcw {verb} {name}'?"
-    return f"There are {', '.join(VERBS)}."
+    return f"Verbs: {', '.join(VERBS)}."
 
 
 def first_line(verb: str) -> str:
-    """The first line of a verb's docstring, read from its file: importing it costs more."""
+    """The first line of a verb's docstring, read from its file because importing it is slower."""
     try:
         with open(
             os.path.join(os.path.dirname(__file__), f"{verb}.py"), encoding="utf-8"
@@ -111,7 +111,7 @@ def tcw() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line `arguments`; the exit code. Raises nothing."""
+    """Run the command line `arguments` and return the exit code. Never raises."""
     try:
         return _run(arguments)
     except Exception as error:
@@ -154,7 +154,7 @@ def _json_of_failure(
     kind: str,
     message: str,
 ) -> None:
-    """Who asked for JSON gets JSON, also where there is nothing but an error."""
+    """With --json, stdout gets JSON even if there is only an error to report."""
     before_script = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in before_script:
         return

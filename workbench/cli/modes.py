@@ -1,4 +1,4 @@
-"""The ways to run a model, each recorded in a process of its own: what it costs, when it pays."""
+"""The ways to run a model, each recorded in its own process: cost, speed, break-even."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ WAYS = (
     Way("inductor", "max-autotune"),
     Way("tcw"),
 )
-"""In the order of the table; the first is recorded first, and the others are seen against it."""
+"""In the order of the table; the first is recorded first and the others are compared with it."""
 
 
 def modes(
@@ -71,11 +71,11 @@ def modes(
     ways: Iterable[Way] = WAYS,
     record: Record | None = None,
 ) -> Iterator[ModeRow]:
-    """A row for eager and for each way, as soon as it is measured: eager from the rounds of the
-    first way that has figures.
+    """A row for eager and one for each way, as soon as it is measured. Eager's figures come from
+    the rounds of the first way that has any.
 
-    Each way is recorded from empty caches with the other settings as given. `see` gets all records
-    of all workers, for their progress. It ends where `stop` is set or the user interrupts.
+    Each way is recorded from empty caches, with the other settings as given. `see` receives all
+    records of all workers, to show progress. Ends when `stop` is set or the user interrupts.
     """
     make: Record = record or _record()
     base: Recording | None = None
@@ -83,7 +83,7 @@ def modes(
     for way in ways:
         device = _device(base)
         if way.mode == "reduce-overhead" and device == "cpu":
-            reason = "CUDA graphs are all that it adds, and the model runs on the CPU"
+            reason = "it only adds CUDA graphs, and the model runs on the CPU"
             yield ModeRow(name=way.name, engine=way.engine, mode=way.mode, reason=reason)
             continue
         recording = Recording()
@@ -124,14 +124,16 @@ def _settings(settings: Settings, way: Way) -> Settings:
 
 
 def row_of(way: Way, recording: Recording, end: End, base: Recording | None = None) -> ModeRow:
-    """What one recording says; `base` is that of the default mode."""
+    """The row of one recording; `base` is the recording of the default mode."""
     speed = recording.last(Speed)
     again = speed.compiled_again if speed is not None else 0
     own = next((one for one in recording.all(Warned) if "its own options" in one.message), None)
     if speed is None or again or (way.mode and own is not None):
         said = own.message if own is not None and speed is not None else ""
         if again:
-            said = f"{plural(again, 'graph')} compiled while it was timed: the times include that"
+            said = (
+                f"{plural(again, 'graph')} compiled while it was timed: the times include compiling"
+            )
         reason = said or why_not(recording, end)
         return ModeRow(name=way.name, engine=way.engine, mode=way.mode, reason=reason)
     tuned = way.mode.startswith("max-autotune")
@@ -148,12 +150,12 @@ def row_of(way: Way, recording: Recording, end: End, base: Recording | None = No
         compile_cpu_seconds=speed.compile_cpu_seconds,
         peak_bytes=speed.compiled_peak_bytes,
         pays_after=pays_after(speed),
-        note="no template was chosen: its code is that of the default mode" if same else "",
+        note="no template was chosen: same code as the default mode" if same else "",
     )
 
 
 def pays_after(speed: Speed) -> int | None:
-    """Calls after which the compile time is won back; None where no call wins any of it."""
+    """Calls until the compile time has paid off; None if compiled calls are not faster."""
     won = (speed.eager_ms - speed.compiled_ms) / 1e3
     if speed.in_noise or speed.speedup <= 1 or won <= 0:
         return None
@@ -170,7 +172,7 @@ def why_not(recording: Recording, end: End) -> str:
             return warned.message
     if end.status != "ok":
         return " ".join(filter(None, (end.status, end.reason)))
-    return "it was not timed: a script runs as it is"
+    return "not timed: a script runs unchanged"
 
 
 def _eager(recording: Recording, time: Timed) -> ModeRow:

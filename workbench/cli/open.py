@@ -1,11 +1,11 @@
-"""Look into a recorded trace in the terminal.
+"""Browse a recorded trace in the terminal.
 
-FILE is a trace that `tcw explain --trace FILE` wrote; it may still be growing. Everything is read
-from the file alone, so a trace from another machine opens as well.
+FILE is a trace written by `tcw explain --trace FILE`; it may still be growing. Everything is read
+from that file, so a trace from another machine opens as well.
 
-Opening runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows what would
-run, and asks: a trace can be a stranger's. A file outside of the current folder, or with another
-text than the recorded one, takes --file; an expression for the model takes --model.
+Opening a trace runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows
+what would run, and asks: the trace may come from a stranger. If the recorded file is outside of the
+current folder or has changed since, --file is required; an expression for the model needs --model.
 
 \b
   tcw open run.tcw
@@ -32,7 +32,7 @@ HEAD_BYTES = 1 << 16
 @click.command(name="open", help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--predict", is_flag=True, help="Guess each fusion before it is shown; a score ends it."
+    "--predict", is_flag=True, help="Guess each fusion before it is shown, and get a score."
 )
 @questions_option
 @ascii_option
@@ -41,11 +41,13 @@ HEAD_BYTES = 1 << 16
     "source",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Compile this file again, in place of the one that the trace names.",
+    help="Recompile this file instead of the one that the trace names.",
 )
-@click.option("--model", default="", metavar="EXPR", help="The model, in the names of that file.")
-@click.option("--yes", is_flag=True, help="Compile again without asking: for scripts.")
-@click.option("--view-only", is_flag=True, help="Compile nothing again.")
+@click.option(
+    "--model", default="", metavar="EXPR", help="Expression for the model, evaluated in that file."
+)
+@click.option("--yes", is_flag=True, help="Recompile without asking (for scripts).")
+@click.option("--view-only", is_flag=True, help="Never recompile.")
 def command(
     file: Path,
     predict: bool,
@@ -58,12 +60,14 @@ def command(
 ) -> int:
     check(file)
     if view_only and (source is not None or model or yes):
-        raise click.UsageError("--view-only compiles nothing: it excludes --file, --model, --yes")
+        raise click.UsageError(
+            "--view-only never compiles: do not combine it with --file, --model or --yes"
+        )
     if source is not None:
         python_file(source)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
-    gc.disable()  # modules live as long as we do: the collector would go through them in vain
+    gc.disable()  # modules live as long as the process: collecting them is wasted time
     from workbench.tui.again import Word
     from workbench.tui.app import run
 
@@ -74,7 +78,7 @@ def command(
 
 
 def check(file: Path) -> None:
-    """Fail with one clear line where `file` is not there, no trace, or of a newer schema."""
+    """Raise a one-line error if `file` is missing, not a trace, or of a newer schema."""
     existing_file(file)
     decoder = TraceDecoder()
     try:
@@ -87,9 +91,9 @@ def check(file: Path) -> None:
         raise click.UsageError(f"{file}: {error.strerror}") from error
     if not records and decoder.start is None and not _may_grow(head):
         hint = f"; did you mean 'tcw explain {file}'?" if file.suffix == ".py" else ""
-        raise click.UsageError(f"{file} is no tcw trace: none of its first lines is a record{hint}")
+        raise click.UsageError(f"{file} is not a tcw trace: no record in its first lines{hint}")
 
 
 def _may_grow(head: bytes) -> bool:
-    """A recording that has just begun: empty, or in the middle of its first line."""
+    """Whether a recording may have just begun: the file is empty or its first line incomplete."""
     return head.startswith(b'{"record"') or not head

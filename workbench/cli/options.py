@@ -1,4 +1,4 @@
-"""What a recording is made with: the options that `explain`, `profile` and `step` share."""
+"""The options that `explain`, `profile` and `step` share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...])
     for value in values:
         name, _colon, dimension = value.rpartition(":")
         if not name or not dimension.removeprefix("-").isdigit():
-            raise click.BadParameter(f"{value!r}: it takes NAME:DIM, such as x:0")
+            raise click.BadParameter(f"{value!r}: expected NAME:DIM, such as x:0")
     return values
 
 
@@ -56,57 +56,57 @@ def _edits(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> t
         raise click.BadParameter(str(error)) from error
     for one in found:
         if one.kind not in KINDS:
-            raise click.BadParameter(f"{str(one)!r}: the kinds are {', '.join(KINDS)}")
+            raise click.BadParameter(f"{str(one)!r}: the kinds of edit are {', '.join(KINDS)}")
     return tuple(map(str, found))
 
 
 cached_option = click.option(
-    "--cached", is_flag=True, help="Use torch's caches; what they serve is not seen."
+    "--cached", is_flag=True, help="Use torch's caches; cache hits are not recorded in detail."
 )
 
 timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Stop after it.",
+    help="Stop after this many seconds.",
 )
 trace_option = click.option(
-    "--trace", type=click.Path(path_type=Path), help="Keep the recording in this file."
+    "--trace", type=click.Path(path_type=Path), help="Save the recording to this file."
 )
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="The result as JSON (docs/json.md)."
+    "--json", "as_json", is_flag=True, help="Print the result as JSON (docs/json.md)."
 )
-quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress on stderr.")
 
 _MODEL: tuple[Callable[[Any], Any], ...] = (
     click.option(
-        "--model", default="", metavar="EXPR", help="The model, in the names of the file."
+        "--model", default="", metavar="EXPR", help="Expression for the model, evaluated in FILE."
     ),
     click.option(
         "--inputs",
         multiple=True,
         metavar="SPEC",
-        help="Inputs of one call: 'f32[8,64]'. Repeatable.",
+        help="Inputs of one call, such as 'f32[8,64]'. Repeatable.",
     ),
     click.option(
         "--engine",
         type=click.Choice(ENGINES),
         default="inductor",
         metavar="ENGINE",
-        help="inductor, tcw (our own compiler), or both, lined up.",
+        help="inductor, tcw (our own compiler), or both side by side.",
     ),
     click.option(
         "--override",
         "override",
         multiple=True,
         metavar="FILE|ID=CHOICE",
-        help='Decisions to take otherwise, of either engine: a TOML file of lines "decision id" = '
-        '"choice", or one such. Repeatable.',
+        help='Overrule decisions of either engine: one "ID=CHOICE", or a TOML file of lines '
+        '"decision id" = "choice". Repeatable.',
     ),
     click.option("--no-grad", is_flag=True, help="Run under torch.no_grad()."),
     click.option("--inference-mode", is_flag=True, help="Run under torch.inference_mode()."),
     click.option(
-        "--train", is_flag=True, help="Run forward and backward of a loss on the outputs."
+        "--train", is_flag=True, help="Run forward, and backward from a loss on the outputs."
     ),
     click.option(
         "--mode",
@@ -115,7 +115,7 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
         metavar="MODE",
         help=f"torch.compile's mode: {', '.join(MODES[1:])}.",
     ),
-    click.option("--fullgraph", is_flag=True, help="A graph break is an error."),
+    click.option("--fullgraph", is_flag=True, help="Fail on a graph break."),
     click.option(
         "--dynamic/--no-dynamic", default=None, help="torch.compile's dynamic=True or False."
     ),
@@ -131,7 +131,7 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
         "as_tensors",
         multiple=True,
         metavar="NAME",
-        help="Pass a number of each call as a tensor. Repeatable.",
+        help="Pass this number to each call as a tensor. Repeatable.",
     ),
     click.option(
         "--set",
@@ -139,7 +139,7 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="LINE",
         callback=_settings,
-        help="A setting of torch: 'capture_scalar_outputs = True'. Repeatable.",
+        help="Change a torch setting: 'capture_scalar_outputs = True'. Repeatable.",
     ),
     click.option(
         "--edit",
@@ -147,8 +147,8 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="KIND:LINE",
         callback=_edits,
-        help="Run a copy of the file, in memory, with a statement changed: drop:15 leaves it out "
-        "(docs/cli.md has all kinds). Repeatable.",
+        help="Run an in-memory copy of the file with a statement changed: drop:15 removes line 15 "
+        "(all kinds: docs/cli.md). Repeatable.",
     ),
 )
 _MACHINE: tuple[Callable[[Any], Any], ...] = (
@@ -156,9 +156,11 @@ _MACHINE: tuple[Callable[[Any], Any], ...] = (
         "--device",
         type=click.Choice(["cpu", "cuda"]),
         default="cpu",
-        help="cuda: predict GPU code too.",
+        help="cuda: also predict GPU code.",
     ),
-    click.option("--arch", default="", metavar="sm_90", help="The GPU to predict for."),
+    click.option(
+        "--arch", default="", metavar="sm_90", help="The GPU architecture to predict for."
+    ),
     cached_option,
 )
 
@@ -167,7 +169,7 @@ ascii_option = click.option(
     "--ascii",
     "ascii_only",
     is_flag=True,
-    help="Draw with ASCII alone: for fonts without our glyphs, or with wide ones.",
+    help="Draw with ASCII only, for fonts that lack our glyphs or draw them wide.",
 )
 
 questions_option = click.option(
@@ -176,7 +178,7 @@ questions_option = click.option(
     default=QUESTIONS,
     show_default=True,
     metavar="N",
-    help="With --predict: how many about one graph, the dull ones left out; 0 for every pair.",
+    help="With --predict: at most N questions per graph, the best ones; 0 for every pair.",
 )
 
 
@@ -186,7 +188,7 @@ def model_options(command: Decorated) -> Decorated:
 
 
 def machine_options(command: Decorated) -> Decorated:
-    """For which machine, and with which caches."""
+    """Which machine to compile for, and whether to use caches."""
     return _all(_MACHINE, command)
 
 
@@ -197,7 +199,7 @@ def _all(options: tuple[Callable[[Any], Any], ...], command: Decorated) -> Decor
 
 
 def settings_of(ctx: click.Context, file: Path) -> Settings:
-    """The settings that the options ask for; `click.UsageError` where they contradict."""
+    """The settings from the options. Raises `click.UsageError` if they contradict each other."""
     given = ctx.params
     grads: list[tuple[str, GradMode]] = [
         ("no_grad", "no-grad"),
@@ -209,7 +211,7 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
         raise click.UsageError("--no-grad, --inference-mode and --train exclude each other", ctx)
     arch = str(given.get("arch", ""))
     if arch and not (arch.startswith("sm_") and arch[3:].rstrip("a").isdigit()):
-        raise click.UsageError(f"--arch {arch}: it takes sm_80, sm_90, sm_100, …", ctx)
+        raise click.UsageError(f"--arch {arch}: expected sm_80, sm_90, sm_100, …", ctx)
     device: Literal["cpu", "cuda"] = "cuda" if arch else given.get("device", "cpu")
     return Settings(
         file=str(file.resolve()),

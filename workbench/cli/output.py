@@ -1,4 +1,4 @@
-"""The standard streams: always there, and a write to one never fails."""
+"""The standard streams: always open, and writing to one never fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 
 class _Stream(io.FileIO):
-    """A descriptor that takes what is written, and keeps why it could not pass it on."""
+    """Writes to a descriptor and remembers why a write failed."""
 
     failure: OSError | None = None
 
@@ -25,14 +25,14 @@ class _Stream(io.FileIO):
                 break
             if written is not None:
                 return written
-            select.select([], [self], [])  # whoever gave us the stream set it not to block
+            select.select([], [self], [])  # our parent made the stream non-blocking
         return memoryview(data).nbytes
 
 
 class Standard:
-    """Takes the place of this process's standard streams.
+    """Replaces this process's standard streams.
 
-    Those that the shell closed are opened on /dev/null, or the next files that are opened would
+    Streams that the shell closed are opened on /dev/null; otherwise the next files opened would
     get their numbers. A reader that leaves (`tcw explain … | head`) and a full disk end the
     output, not the run.
     """
@@ -42,7 +42,7 @@ class Standard:
             try:
                 os.fstat(number)
             except OSError:
-                os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
         if sys.stdin is None:
             sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
             sys.__stdin__ = sys.stdin  # type: ignore[misc]
@@ -53,7 +53,7 @@ class Standard:
         sys.__stderr__ = sys.__stderr__ or sys.stderr  # type: ignore[misc]
 
     def lost(self) -> str:
-        """Why a part of stdout is lost; "" where none is, or where its reader left."""
+        """Why part of stdout was lost; "" if nothing was, or if its reader left."""
         sys.stdout.flush()
         failure = self._out.failure
         return (
@@ -73,13 +73,13 @@ def _text(raw: _Stream, before: TextIO | None) -> io.TextIOWrapper:
 
 
 def room() -> tuple[int, int]:
-    """Columns and lines to write for: those of the terminal, within what our texts are made for."""
+    """Columns and lines to write for: the terminal's, within the limits of our layouts."""
     size = shutil.get_terminal_size((100, 40))
     return max(80, min(size.columns, 300)), size.lines if sys.stdout.isatty() else 40
 
 
 def say(message: str) -> None:
-    """Put a message on stderr, each line of it made safe for a terminal."""
+    """Write a message to stderr, each line escaped for the terminal."""
     from viewers.plain import fit_encoding, plain_lines
 
     encoding = sys.stderr.encoding or "ascii"
@@ -89,7 +89,7 @@ def say(message: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Put a value on stdout as JSON that the stream's encoding can carry."""
+    """Write a value to stdout as JSON, escaped where the stream's encoding requires it."""
     from viewers.json_text import json_text
 
     sys.stdout.write(json_text(value, encoding=sys.stdout.encoding or "utf-8"))

@@ -1,4 +1,4 @@
-"""The edits of the source that were kept, as a patch: made anew, and tried on a copy."""
+"""Writes the source edits that were kept as a patch, after applying it to a copy."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from workbench.cli.trials import changed_by
 
 
 def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequence[Trial]) -> None:
-    """Write what was kept of the source as a patch of the files as they are, those edits with it
-    that `settings` asked for; on stderr, what was done."""
+    """Write the kept source edits, with those that `settings` asked for, as a patch of the current
+    files; report the result on stderr."""
     kept = chosen(trials)
     if kept is None or not kept.diff:
-        what = "nothing was kept" if kept is None else "what was kept changes no source"
-        say(f"{path} is not written: {what}")
+        what = "nothing was kept" if kept is None else "nothing that was kept changes the source"
+        say(f"{path} was not written: {what}")
         return
     best = changed_by(settings, kept.options).settings
     try:
@@ -33,20 +33,20 @@ def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequen
         texts = texts_of(structs.replace(settings, edits=()), best)
         patch = _checked(texts)
     except (EditError, OSError, UnicodeDecodeError) as error:
-        outputs.fail(f"--patch {path} is not written: {error}")
+        outputs.fail(f"--patch {path} was not written: {error}")
         return
     if outputs.write("--patch", path, patch):
         base = base_of(texts)
         where = "" if base == os.getcwd() else f" -d {base}"
-        say(f"{path} has the edits: patch -p1{where} < {shlex.quote(str(path))}")
+        say(f"wrote {path}; apply it with: patch -p1{where} < {shlex.quote(str(path))}")
 
 
 def _checked(texts: dict[str, tuple[str, str]]) -> str:
-    """A patch from each first text to the second that does just that; else `EditError`."""
+    """A patch from each first text to the second. Raises `EditError` if it does anything else."""
     names = names_of(texts)
     patch = "".join(diff(names[file], *pair) for file, pair in texts.items())
     made = applied(patch, {names[file]: before for file, (before, _) in texts.items()})
     for file, (before, after) in texts.items():
         if made.get(names[file], before) != after:
-            raise EditError(f"it would not make the edits of {file}")
+            raise EditError(f"it would not reproduce the edits of {file}")
     return patch

@@ -1,7 +1,7 @@
 """Take one call of a model apart: each kernel against the eager operations that it replaced.
 
-FILE is as for `tcw explain`: it holds `model` and `example_inputs`. The model is compiled and
-called, then one of its calls is run in rounds, in turn with eager and with clocks in it.
+FILE is as for `tcw explain`: it defines `model` and `example_inputs`. The model is compiled and
+called, then one call is timed in rounds that alternate with eager, and again with clocks inside.
 
 \b
   tcw profile model.py
@@ -10,9 +10,9 @@ called, then one of its calls is run in rounds, in turn with eager and with cloc
   tcw profile model.py --call 2 --rounds 60
   tcw profile model.py --chrome call.json           for Perfetto or chrome://tracing
   tcw profile model.py --trace run.tcw              then: tcw open run.tcw
-  tcw profile model.py --modes                      which way to run it, and when it pays
+  tcw profile model.py --modes                      compares ways to run it: when each pays off
   tcw profile model.py --try                        tries what it suggests, keeps what helps
-  tcw profile model.py --try --patch faster.patch   and writes its edits of the source
+  tcw profile model.py --try --patch faster.patch   also writes its source edits as a patch
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SORTS = ("difference", "time", "line")
     type=click.IntRange(min=1),
     default=1,
     metavar="N",
-    help="Which call, where the file has several input sets.",
+    help="The call to profile, if the file has several input sets.",
 )
 @click.option(
     "--rounds",
@@ -66,33 +66,33 @@ SORTS = ("difference", "time", "line")
     default=100,
     show_default=True,
     metavar="N",
-    help="So many undisturbed ones; fewer where calls take long.",
+    help="Undisturbed rounds to measure; fewer if calls are slow.",
 )
-@click.option("--verify", is_flag=True, help="Compare each kernel with float64, beside eager.")
+@click.option("--verify", is_flag=True, help="Compare each kernel, and eager, with float64.")
 @click.option(
     "--nests",
     is_flag=True,
-    help="Time each loop nest of kernels that have several: they are built again, on a CPU.",
+    help="Time each loop nest of kernels with several (rebuilds them; CPU only).",
 )
 @click.option(
     "--sort",
     type=click.Choice(SORTS),
     default="difference",
     show_default=True,
-    help="Regions by what they lost or won, by their time, or in the order of the source.",
+    help="Order regions by difference from eager, by time, or by source line.",
 )
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="So many regions.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show at most N regions.")
 @click.option(
     "--modes",
     is_flag=True,
-    help="Then each way to run it, in processes of their own: both engines, and Inductor's modes.",
+    help="Then time each way to run it, in separate processes: both engines and Inductor's modes.",
 )
-@click.option("--try", "tries", is_flag=True, help="Then try what the causes suggest.")
+@click.option("--try", "tries", is_flag=True, help="Then try the changes that the causes suggest.")
 @click.option(
     "--patch",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="With --try: write the edits of the source that were kept as a patch.",
+    help="With --try: write the source edits that helped as a patch.",
 )
 @cached_option
 @timeout_option
@@ -101,7 +101,7 @@ SORTS = ("difference", "time", "line")
     "--chrome",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="One round of each side for Perfetto, kernels by their lines.",
+    help="Write one round of each side for Perfetto, kernels by source line.",
 )
 @json_option
 @quiet_option
@@ -121,7 +121,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     )
     trace: Path | None = given["trace"]
     if given["patch"] is not None and not given["tries"]:
-        raise click.UsageError("--patch FILE is written with --try", ctx)
+        raise click.UsageError("--patch FILE needs --try", ctx)
     outputs = Outputs(settings)
     outputs.expect("--trace", trace, TRACE)
     outputs.expect("--chrome", given["chrome"], CHROME)

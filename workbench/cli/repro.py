@@ -1,17 +1,17 @@
-"""Compare each kernel with float64, and write the first wrong one as a file that runs alone.
+"""Compare each kernel with float64, and write the first wrong one as a standalone file.
 
-FILE is as for `tcw explain`, or a trace that `tcw profile --verify --trace` wrote. The file that
-comes out imports torch alone: the kernel's part of the graph below your own lines, inputs like
-those that it had, the compiled result beside eager's and float64's. Exit status 1: one is wrong.
+FILE is as for `tcw explain`, or a trace written by `tcw profile --verify --trace`. The new file
+imports only torch. It has the kernel's part of the graph below your own lines, inputs like those it
+had, and compares the compiled result with eager's and float64's. Exits with 1 if a kernel is wrong.
 
 \b
   tcw repro model.py
   tcw repro model.py --train --engine tcw
-  tcw repro model.py --kernel k4 -o k4.py           this one, right or wrong
-  tcw repro run.tcw                                 what a trace holds: nothing is run
+  tcw repro model.py --kernel k4 -o k4.py           this kernel, right or wrong
+  tcw repro run.tcw                                 from a trace: runs nothing
 
-A FILE whose name ends in .py is a model; any other is read as a trace, and never run. The file that
-comes out is a new one: nothing is overwritten.
+A FILE whose name ends in .py is a model; any other is read as a trace, and never run. An existing
+file is never overwritten.
 """
 
 from __future__ import annotations
@@ -51,14 +51,17 @@ from workbench.cli.output import room
 @model_options
 @click.option("--call", type=click.IntRange(min=1), default=1, metavar="N", help="Which call.")
 @click.option(
-    "--kernel", default="", metavar="NAME", help="This kernel, right or wrong: its id, k4, or name."
+    "--kernel",
+    default="",
+    metavar="NAME",
+    help="Write this kernel, right or wrong: an id such as k4, or a name.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The new file to write; repro_k4.py of kernel k4, here, unless said.",
+    help="The new file to write [default: repro_k4.py for kernel k4].",
 )
 @cached_option
 @timeout_option
@@ -80,7 +83,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
             recording = Recording.open(file)
         except TraceError as error:
             raise click.UsageError(
-                f"{error}; the name of a model's file ends in .py", ctx
+                f"{error}; the name of a model file must end in .py", ctx
             ) from error
         except OSError as error:
             raise click.UsageError(f"{file}: {error.strerror}", ctx) from error
@@ -107,24 +110,24 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
 @dataclass(frozen=True)
 class Written:
-    """What there is to say, and whether a file was written."""
+    """The report, and whether a file was written."""
 
     lines: list[Line]
     code: int
     trouble: str = ""
-    """Why the file could not be written, and what to do; "" where it was, or there is none."""
+    """Why the file could not be written, and what to do; "" if it was, or if there is none."""
 
 
 def written(recording: Recording, wanted: str, output: Path | None, of_trace: bool) -> Written:
-    """Write the file, if there is one. `of_trace`: the recording was read, not made by this run,
-    and its code is that of whoever made the trace."""
+    """Write the file, if there is one. `of_trace`: the recording was read from a trace, so its code
+    was written by whoever made the trace."""
     parts = [
         part
         for part in (*recording.engines.values(), *recording.runs.values(), recording)
         if part.all(KernelPrecision)
     ]
     if len(parts) > 1:
-        del parts[-1]  # the whole trace, which has those of its parts
+        del parts[-1]  # the whole trace repeats what its parts have
     found = [(part, one) for part in parts for one in part.all(KernelPrecision)]
     if not found:
         lines = [line("no kernel was compared with float64")]
@@ -135,7 +138,7 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
     if chosen is None or part is None:
         if wanted:
             ids = ", ".join(one.kernel for _, one in found)
-            lines.append(line(f"there is no kernel {wanted} among them: {ids}", hang=2))
+            lines.append(line(f"no kernel {wanted}; the kernels are {ids}", hang=2))
             return Written(lines, codes.USAGE)
         return Written(lines, codes.OK)
     lines += [BLANK, *_about(part, chosen)]
@@ -151,7 +154,7 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
             write(target, text.encode("utf-8", "surrogateescape"))
         except OSError as error:
             return Written(lines, codes.USAGE, f"-o {target}: {words(error)}")
-        shows = f"the trace says: {_shows(chosen)}" if of_trace else _shows(chosen)
+        shows = f"according to the trace, {_shows(chosen)}" if of_trace else _shows(chosen)
         lines += [BLANK, line(("wrote ", ""), (str(target), "strong"), f": {shows}")]
         if of_trace:
             lines.append(line((_WHOSE, "dim"), hang=2))
@@ -159,19 +162,19 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
     return Written(lines, codes.FINDING if wrong else codes.OK)
 
 
-_NO_NAME = "the trace's name {!r} of a kernel is no file name: -o FILE gives one"
+_NO_NAME = "the trace names a kernel {!r}, which cannot be a file name: choose one with -o FILE"
 _WHOSE = "  nothing was run: whoever made the trace wrote this code, so read it before you run it"
 
 
 def _named_after(kernel: str) -> Path | None:
-    """The file's name, unless the kernel's own would lead elsewhere."""
+    """The file's name. Raises if the kernel's own name would lead to another folder."""
     return Path(f"repro_{kernel}.py") if re.fullmatch(r"\w{1,64}", kernel, re.ASCII) else None
 
 
 def _chosen(
     found: list[tuple[Recording, KernelPrecision]], wanted: str
 ) -> tuple[Recording | None, KernelPrecision | None]:
-    """The kernel that was asked for; else the first that is wrong."""
+    """The kernel that was asked for, else the first wrong one."""
     for part, one in found:
         if wanted in (one.kernel, _name(part, one)) if wanted else one.within is False:
             return part, one
@@ -183,12 +186,14 @@ def _name(part: Recording, one: KernelPrecision) -> str:
 
 
 def _elsewhere(recording: Recording, one: KernelPrecision, every: list[KernelPrecision]) -> str:
-    """Why a recording holds no file of this kernel, and what makes it."""
+    """Why a recording has no file for this kernel, and which command makes one."""
     have = ", ".join(other.kernel for other in every if other.repro)
-    what = f"this recording cut out {have} alone" if have else "this recording cut out none"
+    what = (
+        f"this recording has files for {have} only" if have else "this recording has no such files"
+    )
     start = recording.start
     file = Path(start.settings.file).name if start is not None else "FILE"
-    return f"{what}; 'tcw repro {file} --kernel {one.kernel}' runs it again for this one"
+    return f"{what}; 'tcw repro {file} --kernel {one.kernel}' makes one for this kernel"
 
 
 def _counts(found: list[KernelPrecision]) -> str:
@@ -196,7 +201,7 @@ def _counts(found: list[KernelPrecision]) -> str:
     right = sum(one.within is True for one in found)
     left = len(found) - right - len(wrong)
     many = "kernel" if len(found) == 1 else "kernels"
-    words = f"{len(found)} {many}: {right} as close to float64 as rounding allows"
+    words = f"{len(found)} {many}: {right} within rounding of float64"
     if wrong:
         words += f", {len(wrong)} not ({', '.join(wrong[:8])}{', …' if len(wrong) > 8 else ''})"
     return words + (f", {left} not compared" if left else "")
@@ -229,9 +234,9 @@ def _share(value: float) -> str:
 
 def _shows(one: KernelPrecision) -> str:
     if one.reproduces is None:
-        return f"it was tried and did not run: {one.repro_note}"
+        return f"run alone, it failed: {one.repro_note}"
     if one.reproduces:
-        return "run alone it shows the error"
+        return "run alone, it shows the error"
     if one.within is False:
-        return "run alone the kernel is right: it is wrong among the others of its graph only"
-    return "run alone it is right as well"
+        return "run alone, the kernel is right: it is wrong only within its graph"
+    return "run alone, it is right too"

@@ -1,14 +1,14 @@
-"""Show the workbench in a browser, instead of this terminal.
+"""Show the workbench in a browser instead of this terminal.
 
-FILE is a model file, for `tcw step`, or a trace, for `tcw open`; what follows it goes to that verb:
+FILE is a model file, for `tcw step`, or a trace, for `tcw open`; options after it go to that verb:
 
 \b
   tcw serve run.tcw
   tcw serve model.py --engine tcw --break first-rejection
 
-The address that is printed has a key; without it nobody gets in. Each page that is opened is a
-workbench of its own, and closing the page ends it. A page of a trace shows it and runs nothing,
-unless --allow-run is given.
+The printed address contains a key; without it nobody gets in. Each page you open is a workbench of
+its own, and closing the page ends it. A page that shows a trace runs nothing unless you give
+--allow-run.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LACKING = (
     "tcw serve needs the package textual-serve, which is not installed: pip install textual-serve"
 )
 EXPOSED = (
-    "--host {host}: whoever reaches that address, and has seen the key on its way (nothing is "
-    "encrypted), runs code as you. With ssh -L {port}:127.0.0.1:{port} a browser elsewhere needs "
-    "no such address; --allow-remote if it is meant all the same"
+    "--host {host}: anyone who reaches that address and has seen the key (nothing is encrypted) "
+    "can run code as you. With ssh -L {port}:127.0.0.1:{port}, a remote browser needs no such "
+    "address. Give --allow-remote to use it anyway"
 )
 
 
@@ -47,20 +47,20 @@ class ServeCommand(click.Command):
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
-    help="0: any that is free.",
+    help="The port to listen on; 0 picks a free one.",
 )  # fmt: skip
-@click.option("--allow-remote", is_flag=True, help="Listen at a --host that others can reach.")
+@click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines can reach.")
 @click.option(
     "--allow-run",
     is_flag=True,
-    help="From a trace, allow compiling its file again in the browser.",
+    help="With a trace: allow recompiling its file from the browser.",
 )
 @click.option(
     "--font-size", type=click.IntRange(6, 72), default=16, show_default=True,
-    help="Of the text, in pixels of the page.",
+    help="Font size in pixels.",
 )  # fmt: skip
 @click.pass_context
 def command(
@@ -74,7 +74,7 @@ def command(
     font_size: int,
 ) -> int:
     if str(file).startswith("-"):
-        raise click.UsageError(f"the file comes first, and then {file} and the like", ctx)
+        raise click.UsageError(f"FILE comes first, then options such as {file}", ctx)
     if not (allow_remote or _is_loopback(host)):
         raise click.UsageError(EXPOSED.format(host=host, port=port or 8000), ctx)
     words = _words(file, [*options, *ctx.meta["tcw.rest"]], allow_run)
@@ -89,7 +89,7 @@ def command(
 
 
 def _words(file: Path, rest: list[str], allow_run: bool) -> list[str]:
-    """The verb of a page's process and its arguments; what is wrong with them is said now."""
+    """The verb and arguments of a page's process. Raises `click.UsageError` if they are wrong."""
     existing_file(file)
     if is_trace(file):
         from workbench.cli import open as opening
@@ -102,7 +102,7 @@ def _words(file: Path, rest: list[str], allow_run: bool) -> list[str]:
 
     python_file(file)
     if allow_run:
-        raise click.UsageError(f"--allow-run is for a trace; a model is always run: {file}")
+        raise click.UsageError(f"--allow-run is for traces; a model always runs: {file}")
     words = [str(file), *rest]
     step.breakpoints_of(step.command.make_context("step", list(words)), file)
     return ["step", *words]
@@ -122,5 +122,5 @@ def _listen(ctx: click.Context, host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         why = error.strerror or str(error)
-        hint = "; --port 0 takes one that is free" if port else ""
+        hint = "; --port 0 picks a free one" if port else ""
         raise click.UsageError(f"{host}:{port}: {why}{hint}", ctx) from error

@@ -1,13 +1,13 @@
 """Drive the compile of a model step by step, and overrule its decisions.
 
-FILE is as for `tcw explain`. The compile waits before its first step; the keys are on the screen
+FILE is as for `tcw explain`. The compile waits before its first step; keys are on the screen
 (`?` for help). `--break` sets breakpoints beforehand:
 
 \b
-  tcw step model.py --break model.py:19            a line, as Dynamo comes to it
+  tcw step model.py --break model.py:19            a line, when Dynamo reaches it
   tcw step model.py --break op:softmax             a node, by part of its name
-  tcw step model.py --break first-rejection        the first fusion that is refused
-  tcw step model.py --break 'fuse:bytes>=1e6'      a decision, by its numbers
+  tcw step model.py --break first-rejection        the first rejected fusion
+  tcw step model.py --break 'fuse:bytes>=1e6'      decisions, by a condition
   tcw step model.py --break break --break stage:fusion
   tcw step model.py --break inductor/0/0/forward/fuse/amax+exp       this decision
 """
@@ -47,7 +47,7 @@ from workbench.cli.outputs import Outputs
     "breaks",
     multiple=True,
     metavar="SPEC",
-    help="Stop there: FILE:LINE, op:NAME, stage:STAGE, fuse, save, rejection, break, recompile, "
+    help="Stop at FILE:LINE, op:NAME, stage:STAGE, fuse, save, rejection, break, recompile, "
     "miss, … Repeatable.",
 )
 @click.option("--predict", is_flag=True, help="Guess each fusion before it is shown.")
@@ -65,7 +65,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     Outputs(settings).expect("--trace", trace, TRACE)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
         raise click.UsageError("tcw step needs a terminal: its input or output is redirected", ctx)
-    gc.disable()  # modules live as long as we do: the collector would go through them in vain
+    gc.disable()  # modules live as long as the process: collecting them is wasted time
     from workbench.tui.app import run_live
 
     gc.freeze()
@@ -81,7 +81,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
 
 def breakpoints_of(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
-    """What `--break` asks for; `click.UsageError` where one cannot be read."""
+    """The breakpoints from `--break`. Raises `click.UsageError` for an invalid one."""
     whole = str(file.resolve())
     try:
         return tuple(

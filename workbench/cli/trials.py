@@ -1,7 +1,7 @@
-"""What a profile suggests, tried: each against the base in one process, then what helped together.
+"""Tries a profile's suggestions: each against the base in one process, then those that helped.
 
-A driven worker has both runs in memory, so whole calls are timed in turn. Where the source changes,
-the worker runs a copy of it. A suggestion that takes a person is told, not tried.
+A driven worker keeps both runs in memory, so whole calls alternate. If the source changes, the
+worker runs a copy of it. A suggestion that needs a person is reported, not tried.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from workbench.cli.options import model_options
 OnRecord = Callable[[AnyRecord], None]
 
 PATIENCE = 900.0
-"""Seconds for one compile, or one comparison."""
+"""Timeout of one compile or one comparison, seconds."""
 
 
 class Suggestion(Protocol):
@@ -68,31 +68,31 @@ class Driver(Protocol):
 
 
 Start = Callable[[Settings, OnRecord, Rerun], Driver]
-"""Starts a driver whose first run begins as the `Rerun` says."""
+"""Starts a driver whose first run is the given `Rerun`."""
 
 
 class Gone(Exception):
-    """The worker is gone, or took too long; the message says which."""
+    """The worker ended or took too long; the message says which."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What options ask for, beside the settings of the base."""
+    """The settings that options lead to, starting from the base."""
 
     settings: Settings
     reason: str = ""
-    """Why it cannot be tried."""
+    """Why the change cannot be tried."""
 
 
 @dataclass
 class Ran:
-    """A run that is over."""
+    """A finished run."""
 
     number: int
     compiles: int = 0
-    """Of the calls together: what was compiled in them."""
+    """Graphs compiled during its calls."""
     breaks: int = 0
-    """Graph breaks that these met."""
+    """Graph breaks hit while compiling them."""
     refused: str = ""
     failed: str = ""
 
@@ -104,11 +104,11 @@ def trials(
     see: OnRecord = lambda _: None,
     start: Start | None = None,
 ) -> Iterator[Trial]:
-    """A trial of each suggestion, as soon as it is measured; last, where several helped, one of
-    those together (`TOGETHER`); where that is kept, its command asks for all of them.
+    """A trial of each suggestion, as soon as it is measured. If several helped, the last trial
+    combines them (`TOGETHER`); if that is kept, its command has the options of all of them.
 
-    Kept is what is faster beyond the noise, or compiles less and is not slower, with outputs that
-    `assert_close` accepts. `see` gets all records, for their progress. Ctrl-C ends it.
+    A change is kept if it is faster beyond the noise, or compiles less and is not slower, with
+    outputs that `assert_close` accepts. `see` receives all records, for progress. Ctrl-C ends it.
     """
     engine = "inductor" if settings.engine == "both" else settings.engine
     given = structs.replace(settings, engine=engine)
@@ -130,8 +130,8 @@ def trials(
 
 
 def tried(settings: Settings, recording: Recording, see: OnRecord) -> Iterator[Record]:
-    """What the profile in a recording suggests, tried; of each engine that was profiled, under its
-    own `EnginePart` where there are two."""
+    """Trials of what the profiles in a recording suggest. With two engines, each engine's follow
+    its `EnginePart`."""
     profiles = profiles_of(recording)
     for profile in profiles:
         if len(profiles) > 1:
@@ -149,8 +149,8 @@ class _Combined:
 
 
 def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Combined | None:
-    """What was kept and does not contradict, the most helpful first, of each group one; None where
-    that is one."""
+    """The kept changes that do not contradict each other, one per group, best first. None
+    if there are fewer than two."""
     suggested = {trial.id: one for one, trial in made}
     chosen: list[Suggestion] = []
     settings = base
@@ -170,7 +170,7 @@ def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Comb
 
 
 def _contradicts(base: Settings, before: Settings, after: Settings) -> bool:
-    """Whether a further change undoes what was chosen, or speaks of an engine that is not used."""
+    """Whether a further change undoes a chosen one, or concerns an engine that is not used."""
     for name in ("engine", "mode", "dynamic", "grad"):
         chosen = getattr(before, name)
         if chosen not in (getattr(base, name), getattr(after, name)):
@@ -188,7 +188,7 @@ def _contradicts(base: Settings, before: Settings, after: Settings) -> bool:
 
 
 def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> Trial:
-    """Try one. `least`: a difference that it has to beat, seconds below 0."""
+    """Try one. `least`: the difference it has to beat, in (negative) seconds."""
     unmeasured = Trial(
         id=suggestion.id,
         words=suggestion.words,
@@ -196,14 +196,14 @@ def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> 
         group=suggestion.group,
     )
     if not suggestion.options:
-        return structs.replace(unmeasured, reason="it needs a person to change the source")
+        return structs.replace(unmeasured, reason="the source has to be changed by hand")
     change = changed_by(bench.base, suggestion.options)
     difference = source_diff(bench.base, change.settings)
     if change.reason or difference.reason:
         return structs.replace(unmeasured, reason=change.reason or difference.reason)
     unmeasured = structs.replace(unmeasured, diff=difference.text)
     if change.settings == bench.base:
-        return structs.replace(unmeasured, reason="the profile was made with it")
+        return structs.replace(unmeasured, reason="the profile already has it")
     try:
         ran, found = bench.against_base(change.settings)
     except Gone as gone:
@@ -242,23 +242,23 @@ def _against(found: WhatIf, fewer: bool, refused: str, least: float | None) -> s
     if refused:
         return f"the override is refused: {refused}"
     if not found.within:
-        return "its outputs are not those of the base within assert_close's defaults"
+        return "its outputs differ from the base's by more than assert_close's defaults allow"
     if found.difference > found.noise:
         return "slower"
     if found.difference < -found.noise:
         if least is not None and found.difference > least + found.noise:
-            return "no faster than the best of them alone"
+            return "no faster than the best single change"
         return ""
-    return "" if fewer else "inside the noise"
+    return "" if fewer else "within the noise"
 
 
 class Bench:
-    """A driven worker with the base compiled; a new one where the last is gone."""
+    """A driven worker with the base compiled; restarted if the last one is gone."""
 
     def __init__(self, base: Settings, given: Settings, see: OnRecord, start: Start) -> None:
         self.base = base
         self.given = given
-        """The settings of the profile."""
+        """The profile's settings."""
         self.compiles = 0
         """In the calls of the base."""
         self.breaks = 0
@@ -269,7 +269,7 @@ class Bench:
         self._run = 1
 
     def against_base(self, settings: Settings) -> tuple[Ran, WhatIf | None]:
-        """Compile with these settings and time whole calls of both; `Gone` where that fails."""
+        """Compile with these settings and time whole calls of both. Raises `Gone` on failure."""
         self._ready()
         assert self._driver is not None
         self._run += 1
@@ -313,7 +313,7 @@ class Bench:
         return record
 
     def _until_end(self, number: int) -> Ran:
-        """What a run says, until it waits at its end."""
+        """Read the records of a run until it waits at its end."""
         ran = Ran(number)
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -339,7 +339,7 @@ class Bench:
                 return ran
 
     def _comparison(self) -> WhatIf | None:
-        """What a measurement says, until the worker waits again."""
+        """Read the records of a measurement until the worker waits again."""
         found: WhatIf | None = None
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -360,7 +360,7 @@ _parser = click.command("tcw profile")(model_options(lambda **_: None))
 
 
 def _given(options: Sequence[str]) -> dict[str, Any]:
-    """Options as the command reads them, those alone that are there; raises `click.UsageError`."""
+    """The options given, parsed like the command line. Raises `click.UsageError`."""
     context = _parser.make_context("tcw profile", list(options))
     there = click.core.ParameterSource.COMMANDLINE
     return {
@@ -371,7 +371,7 @@ def _given(options: Sequence[str]) -> dict[str, Any]:
 
 
 def changed_by(settings: Settings, options: Sequence[str]) -> Change:
-    """The settings with what the options ask for; they are read as on the command line."""
+    """The settings changed by the options, which are parsed like the command line."""
     try:
         given = _given(options)
     except click.UsageError as error:
@@ -388,10 +388,10 @@ def changed_by(settings: Settings, options: Sequence[str]) -> Change:
         elif name in ("engine", "dynamic", "fullgraph"):
             changes[name] = value
         else:
-            return Change(settings, f"--{name.replace('_', '-')} changes what is run, not how")
+            return Change(settings, f"--{name.replace('_', '-')} changes what runs, not how")
     return Change(structs.replace(settings, **changes))
 
 
 def asks_for(settings: Settings, options: Sequence[str] = ()) -> str:
-    """`tcw profile …`: what was profiled, with further options, as a shell takes it."""
+    """The `tcw profile …` command of this profile with further options, quoted for a shell."""
     return command_line("profile", changed_by(settings, options).settings)

@@ -91,7 +91,9 @@ class FileFeed:
             while not self._over.is_set():
                 records = self._decode(follower)
                 if first and not records and self.decoder.losses.damaged:
-                    raise TraceError(f"{self.file} is not a tcw trace: no line of it is a record")
+                    raise TraceError(
+                        f"{self.file} is not a tcw trace: none of its lines is a record"
+                    )
                 if first or records:
                     self._post(Delivered(records))
                 first = False

@@ -1,6 +1,6 @@
-"""How many connections may be open, and for how long one that is no workbench.
+"""Limits on open connections, and on how long one that is not a workbench stays open.
 
-aiohttp bounds neither their number nor the time that a slow client may take.
+aiohttp limits neither their number nor how long a slow client takes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, cast
 from aiohttp import web
 
 CONNECTIONS = 64
-"""Open at once, those of the pages included."""
+"""Connections open at once, pages included."""
 SECONDS = 30.0
-"""For a request and its response, however slow the other side is."""
+"""Seconds for a request and its response, however slow the client is."""
 CROWDED = "tcw serve has too many open connections: reload this page in a minute\n"
 REFUSAL_SECONDS = 1.0
 _REFUSAL = (
@@ -23,11 +23,11 @@ _REFUSAL = (
 ).encode()
 
 _silent = logging.Logger("tcw serve", logging.CRITICAL)
-"""Requests that are malformed are answered with 400; the terminal is not a stranger's to fill."""
+"""Malformed requests get a 400. Logging them would let strangers fill the terminal."""
 
 
 class Connection(web.RequestHandler):
-    """A connection that is cut after a time, unless it is a page's."""
+    """A connection that is cut after a time limit, unless a page uses it."""
 
     __slots__ = ("_deadline",)
 
@@ -41,7 +41,7 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def stay(self) -> None:
-        """It is a page's now: it stays open until either side closes it."""
+        """Hand the connection to a page: it stays open until either side closes it."""
         self._deadline.cancel()
 
 
@@ -53,7 +53,7 @@ class Connections:
         self._refusals: set[_Refusal] = set()
 
     def accept(self) -> asyncio.Protocol:
-        """The protocol of a connection that is being made."""
+        """The protocol for a new connection."""
         if len(self._server.connections) < CONNECTIONS:
             settings: dict[str, Any] = {"access_log": None, "logger": _silent}
             loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class Connections:
 
 
 class _Refusal(asyncio.Protocol):
-    """Answers one request with the reason why it is refused; when there are many, none."""
+    """Replies to one request with why it is refused; with too many connections, just closes."""
 
     def __init__(self, others: set[_Refusal]) -> None:
         self._others = others

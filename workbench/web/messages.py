@@ -1,6 +1,6 @@
 """What a page may send over its web socket, decoded into exactly these types.
 
-Unknown fields and elements are refused, not skipped: no value nests deeper than the types do.
+Unknown fields and elements are refused, not skipped, so no value nests deeper than the types.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 
 MESSAGE_BYTES = 1 << 20
-"""The longest message: a paste of a megabyte."""
+"""The longest message, characters: a paste of a megabyte."""
 WIDEST, TALLEST = 1000, 500
-"""The largest terminal, in cells; a larger window is drawn in part."""
+"""The largest terminal, in cells; a larger window is only partly drawn."""
 
 
 class BadMessage(ValueError):
-    """A message that no page of ours sends."""
+    """A message that our pages never send."""
 
 
 class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, tag=str.lower):
@@ -28,7 +28,7 @@ class Stdin(_Message):
 
 
 class Size(msgspec.Struct, forbid_unknown_fields=True):
-    """Of the terminal, in cells."""
+    """Size of the terminal, in cells."""
 
     width: int
     height: int
@@ -41,17 +41,17 @@ class Resize(_Message):
 
 
 class Ping(_Message):
-    """The page measures how long an answer takes."""
+    """The page measures the round-trip time."""
 
     text: str
 
 
 class Focus(_Message):
-    """The terminal has the focus."""
+    """The terminal got the focus."""
 
 
 class Blur(_Message):
-    """The terminal has lost the focus."""
+    """The terminal lost the focus."""
 
 
 Message = Stdin | Resize | Ping | Focus | Blur

@@ -8,8 +8,8 @@ from workbench.worker.guardian import die_with
 def run(argv: list[str]) -> None:
     """Run `tcw VERB …` as the child of a server: `SERVER_PID VERB …`.
 
-    A server that is killed cannot end its pages, so the kernel does. The worker's guardian then
-    ends what this process has started.
+    A killed server cannot end its pages, so the kernel does. The worker's guardian then ends what
+    this process has started.
     """
     server, *words = argv
     die_with(int(server))

@@ -1,6 +1,6 @@
-"""Serves the workbench to one person's browser: each page is a process of its own.
+"""Serves the workbench to one person's browser: each page has its own process.
 
-The page is ours; its terminal (xterm.js) and fonts are the files of `textual_serve`.
+The page is ours; its terminal (xterm.js) and fonts come from `textual_serve`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from workbench.web.visitors import Visitors
 HERE = Path(__file__).parent
 STATIC = Path(textual_serve.__file__).parent / "static"
 PAGES = 8
-"""Open at once. Each is a process of about 150 MB; `tcw step` has a worker with torch besides."""
-KEYLESS = "open the address that tcw serve printed: it has the key"
-FULL = f"{PAGES} pages are open, and tcw serve has no more: close one, and reload this one"
+"""Pages open at once. Each is a process of about 150 MB; `tcw step` adds a worker with torch."""
+KEYLESS = "open the address that tcw serve printed: it contains the key"
+FULL = f"tcw serve allows {PAGES} open pages: close one and reload this one"
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; font-src 'self'; "
-        "img-src data:; style-src 'self' 'unsafe-inline'; "  # xterm.js makes its own style sheets
+        "img-src data:; style-src 'self' 'unsafe-inline'; "  # xterm.js creates style sheets
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -51,7 +51,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pages:
-    """The server. Whoever has the key can do what the person at the terminal can."""
+    """The server. Anyone with the key can do what the person at the terminal can."""
 
     def __init__(
         self, words: Sequence[str], host: str, listening: socket.socket, font_size: int
@@ -63,11 +63,11 @@ class Pages:
         self._seats = asyncio.Semaphore(PAGES)
         self._open: set[Task[None]] = set()
         self._files = f"/{secrets.token_hex(8)}"
-        """Where the files of a page are. No earlier server at this port can have had the browser
-        keep other files of these names."""
+        """The path of a page's files. It is new for each server, so the browser cannot have cached
+        other files under these names from an earlier server on this port."""
 
     def run(self) -> None:
-        """Serve until ctrl-c; every process that a page started is gone then."""
+        """Serve until ctrl-c. On return, every process that a page started is gone."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
@@ -100,7 +100,7 @@ class Pages:
 
     @web.middleware
     async def _checked(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse who is not of this server, and what is not there."""
+        """Refuse requests from elsewhere, and paths that do not exist."""
         fault = self._visitors.fault(request)
         if fault is not None:
             raise self._refused(web.HTTPForbidden, fault)
@@ -108,14 +108,14 @@ class Pages:
             raise self._refused(web.HTTPForbidden, KEYLESS)
         try:
             return await handler(request)
-        except (web.HTTPException, ConnectionError):  # an answer, or nobody to give one to
+        except (web.HTTPException, ConnectionError):  # a response, or nobody to send one to
             raise
         except Exception as error:
             report_fault(error, ["serve"])
             raise web.HTTPInternalServerError from error
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
-        """A page with a token of its own."""
+        """A page with its own token."""
         if not self._visitors.has_key(request):
             raise self._refused(web.HTTPForbidden, KEYLESS)
         async with self._seat():
@@ -125,8 +125,8 @@ class Pages:
 
     @asynccontextmanager
     async def _seat(self) -> AsyncIterator[None]:
-        """Room for one page; raises HTTPServiceUnavailable if there is none before long. A page
-        that is reloaded opens again before it has ended."""
+        """Reserve one page, waiting briefly: a reloaded page opens again before the old one ends.
+        Raises HTTPServiceUnavailable if no page becomes free."""
         try:
             await asyncio.wait_for(self._seats.acquire(), PATIENCE + 2)
         except TimeoutError:
@@ -141,13 +141,13 @@ class Pages:
         return kind(text=body, content_type="text/html")
 
     def _filled(self, name: str, **fields: str) -> str:
-        """A page of ours, with these fields."""
+        """One of our pages, with these fields filled in."""
         text = Template((HERE / name).read_text(encoding="utf-8"))
         given = {field: html.escape(value) for field, value in fields.items()}
         return text.substitute(given, files=self._files)
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
-        """Start the workbench of the page that has this token."""
+        """Start the workbench of the page with this token."""
         if "Origin" not in request.headers or not self._visitors.take(request.match_info["token"]):
             raise self._refused(web.HTTPForbidden, KEYLESS)
         connection = web.WebSocketResponse(timeout=2, heartbeat=15, max_msg_size=MESSAGE_BYTES)
@@ -169,7 +169,9 @@ class Pages:
         try:
             await Session(self._words, connection).run(*fitting(width or 80, height or 24))
         except OSError as error:
-            click.echo(f"tcw serve: a page's process was not started: {error.strerror}", err=True)
+            click.echo(
+                f"tcw serve: a page's process could not be started: {error.strerror}", err=True
+            )
 
 
 async def _script(request: web.Request) -> web.FileResponse:
@@ -177,8 +179,8 @@ async def _script(request: web.Request) -> web.FileResponse:
 
 
 async def _protect(request: web.Request, response: web.StreamResponse) -> None:
-    """Keep the page from being framed, cached or made to load from elsewhere. A connection has one
-    request: it takes no time that its limit does not cover."""
+    """Keep the page from being framed, cached or made to load from elsewhere. A connection serves
+    one request, so the time limit covers all of it."""
     response.headers.update(HEADERS)
     if not isinstance(response, web.WebSocketResponse):
         response.force_close()

@@ -1,8 +1,8 @@
-"""One workbench: the process behind one open page, and what passes between the two.
+"""One workbench: the process behind one open page, and the traffic between the two.
 
-The process runs Textual's `WebDriver`. On its stdin and stdout are packets: a letter (D: terminal
-data, M: JSON, P: a part of a download, which the workbench has not), four bytes with the length of
-the payload, big-endian, and the payload.
+The process runs Textual's `WebDriver`. Its stdin and stdout carry packets: a letter (D: terminal
+data, M: JSON, P: a part of a download, which the workbench never sends), the length of the payload
+in four bytes, big-endian, and the payload.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from workbench.web.messages import (
 )
 
 PATIENCE = 8.0
-"""Seconds that a workbench has to end its worker and itself, before it is killed."""
+"""Seconds for a workbench to end its worker and itself before it is killed."""
 LEFT_OPEN = 1.0
-"""Seconds after the end of a process in which its pipes are read to their end."""
+"""Seconds for reading a process's pipes to their end after it has exited."""
 READY = b"__GANGLION__\n"
 """The line after which `WebDriver` writes packets."""
 ERROR_BYTES = 1 << 13
-"""How much of a process's stderr is shown: the end of it."""
+"""How much of the end of a process's stderr is shown, bytes."""
 
 
 class Session:
-    """One workbench. `run` starts its process, and leaves nothing of it behind."""
+    """One workbench. `run` starts its process and leaves nothing behind."""
 
     def __init__(self, words: Sequence[str], connection: web.WebSocketResponse) -> None:
         self._words = words
         self._connection = connection
 
     async def run(self, width: int, height: int) -> None:
-        """Pass on what is typed and what is shown, until either side ends."""
+        """Relay input and output until either side ends."""
         process = await self._start(width, height)
         shown = asyncio.create_task(self._show(process))
         errors = asyncio.create_task(_end_of(process.stderr))
@@ -59,7 +59,7 @@ class Session:
             await self._pass_on(process)
         finally:
             await _stop(process)
-            # A process that it has started may hold its pipes open.
+            # A child of the process may keep its pipes open.
             done, open_still = await asyncio.wait({shown, errors}, timeout=LEFT_OPEN)
             for task in open_still:
                 task.cancel()
@@ -67,7 +67,7 @@ class Session:
                 _report(errors.result())
 
     async def _start(self, width: int, height: int) -> Process:
-        """In a session of its own: a ctrl-c in the terminal is the server's to pass on."""
+        """Start the process in its own session, so that only the server gets ctrl-c."""
         door = Path(__file__).parents[2] / "tcw.py"
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", str(door), "--page", str(os.getpid()), *self._words),
@@ -85,7 +85,7 @@ class Session:
         )
 
     async def _pass_on(self, process: Process) -> None:
-        """From the page to the process. A message that no page of ours sends ends the page."""
+        """Relay from the page to the process. A message that our pages never send ends the page."""
         async for received in self._connection:
             try:
                 if received.type is not WSMsgType.TEXT:
@@ -94,7 +94,7 @@ class Session:
             except BadMessage:
                 await self._connection.close(code=1008, message=b"not a message of this page")
                 return
-            with contextlib.suppress(ConnectionError):  # whose end `_show` sees
+            with contextlib.suppress(ConnectionError):  # `_show` notices its end
                 await self._obey(message, process)
 
     async def _obey(self, message: Message, process: Process) -> None:
@@ -112,7 +112,7 @@ class Session:
                 await _write_meta(process, {"type": "blur"})
 
     async def _show(self, process: Process) -> None:
-        """From the process to the page, until the process ends. It never waits for a page that is
+        """Relay from the process to the page until the process ends. Never wait for a page that is
         gone: a process that could not write could not end either."""
         out = process.stdout
         assert out is not None
@@ -130,7 +130,7 @@ class Session:
 
 
 async def _stop(process: Process) -> None:
-    """Ask the process to end, and kill it where it does not, or where nobody can wait for it."""
+    """Ask the process to end; kill it if it does not, or if nobody can wait for it."""
     try:
         async with asyncio.timeout(PATIENCE):
             with contextlib.suppress(ConnectionError):
@@ -141,7 +141,7 @@ async def _stop(process: Process) -> None:
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)  # `kill` would take the status from asyncio
+                os.kill(process.pid, signal.SIGKILL)  # `kill` would take asyncio's exit status
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), LEFT_OPEN)
 
@@ -157,7 +157,7 @@ async def _write(process: Process, kind: bytes, payload: bytes) -> None:
 
 
 async def _end_of(stream: asyncio.StreamReader | None) -> str:
-    """The last that is written to `stream`."""
+    """The last bytes written to `stream`."""
     assert stream is not None
     kept = b""
     while data := await stream.read(ERROR_BYTES):

@@ -1,8 +1,8 @@
-"""Who may talk to the server: which hosts and origins it goes by, its key, and a page's token.
+"""Who may talk to the server: the hosts and origins it accepts, its key, a page's token.
 
-A browser sends requests for any page that it shows, and a cookie to every port of a host. So the
-key is no cookie. A request has to be for a name of this server (a page of another site can have its
-own name point to this machine), and from a page of this server where it names its origin.
+A browser sends requests for any page that it shows, and sends a cookie to every port of a host, so
+the key is not a cookie. The Host of a request has to be a name of this server (another site can
+point a name of its own to this machine), and its Origin, if any, a page of this server.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import time
 from aiohttp import web
 
 TOKEN_SECONDS = 60.0
-"""How long a page may take from its HTML to its web socket."""
+"""Seconds a page may take from loading its HTML to opening its web socket."""
 TOKENS = 64
-"""How many pages may be on that way at once."""
+"""How many pages may be at that point at once."""
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::([0-9]{1,5}))?")
 
 
@@ -30,7 +30,7 @@ class Visitors:
         bound, self.number = listening.getsockname()[:2]
         self._names = {"localhost", "127.0.0.1", "::1", host.lower(), bound}
         self._everywhere = ipaddress.ip_address(bound).is_unspecified
-        """It listens at every address of the machine."""
+        """Whether it listens on every address of the machine."""
         if self._everywhere:
             self._names.add(socket.gethostname().lower())
         self._shown = socket.gethostname() if self._everywhere else bound
@@ -39,22 +39,22 @@ class Visitors:
 
     @property
     def address(self) -> str:
-        """What to open in the browser; it has the key."""
+        """The address to open in the browser, with the key."""
         host = f"[{self._shown}]" if ":" in self._shown else self._shown
         return f"http://{host}:{self.number}/?key={self._key}"
 
     def fault(self, request: web.Request) -> str | None:
-        """What is wrong with where the request goes to or comes from."""
+        """Why the Host or Origin of the request is refused, or None."""
         hosts = request.headers.getall("Host", [])
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
             return (
-                f"this is tcw serve at port {self.number}, and the request is for another host "
-                "or port: open the address that tcw serve printed; a forwarded port has to keep "
+                f"this is tcw serve on port {self.number}, and the request is for another host "
+                "or port: open the address that tcw serve printed; a forwarded port must keep "
                 "its number"
             )
         origins = request.headers.getall("Origin", [])
         if any(origin != f"http://{hosts[0].lower()}" for origin in origins):
-            return "the request comes from a page of another site"
+            return "the request comes from another site's page"
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -62,7 +62,7 @@ class Visitors:
         if found is None or int(found[2] or 80) != self.number:
             return False
         name = found[1].strip("[]")
-        # Nobody can have an address, unlike a name, point elsewhere.
+        # Unlike a name, an address cannot be made to point elsewhere.
         return name in self._names or (self._everywhere and _is_address(name))
 
     def has_key(self, request: web.Request) -> bool:
@@ -70,7 +70,7 @@ class Visitors:
         return hmac.compare_digest(given.encode(errors="replace"), self._key.encode())
 
     def new_token(self) -> str:
-        """What one page shows, once, to open its web socket."""
+        """A one-time token with which one page opens its web socket."""
         token = secrets.token_urlsafe(16)
         self._tokens[token] = time.monotonic() + TOKEN_SECONDS
         while len(self._tokens) > TOKENS:
@@ -78,7 +78,7 @@ class Visitors:
         return token
 
     def take(self, token: str) -> bool:
-        """Whether the token was given out and not used; it is used now."""
+        """Whether the token was issued and is unused; it counts as used from now on."""
         return self._tokens.pop(token, 0.0) > time.monotonic()
 
 

@@ -114,17 +114,19 @@ class Autopsy:
 
     def _words_of(self, code: int | None) -> str:
         if code is None:
-            return "the process is gone, and how it ended is not known"
+            return "the process is gone, and how it ended is unknown"
         if code == RECORDS_CLOSED:
-            return "the program closed the recording's files: what it did after that is not known"
+            return "the program closed the recording's files: what it did after that is unknown"
         said = self._last_words.strip().splitlines()
         if said and not self._started:
             return f"the worker ended with status {code}: {said[-1]}"
-        return f"the process ended with status {code}, without a word"
+        return f"the process ended with status {code}, without a message"
 
     def _blame(self, code: int | None) -> Blame:
         if code == RECORDS_CLOSED:
-            hint = "os.closerange(3, …), as daemons do it, closes files that are not the program's"
+            hint = (
+                "os.closerange(3, …), as daemons do it, closes files that the program did not open"
+            )
             return Blame("user", hint=hint)
         if self._started:
             return Blame("user")

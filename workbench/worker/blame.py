@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.control.describe import class_name, message_of
 from compiler.graphs.lines import outside_torch
-from workbench.worker.describe import class_name, message_of
 from workbench.worker.places import not_ours, ours, traceback_frames
 
 Culprit = Literal["user", "torch", "tcw", "machine"]
 
-DISK = "make room there, or set TMPDIR to a folder on another disk"
+DISK = "free some space there, or set TMPDIR to a folder on another disk"
 MEMORY = "out of memory: use smaller inputs or a smaller model, or raise the limit (ulimit -v)"
 FILES = "too many open files: raise the limit (ulimit -n)"
-PROCESSES = "no further process or thread: raise the limit (ulimit -u), or end others"
+PROCESSES = "no more processes or threads: raise the limit (ulimit -u), or end others"
 COMPILER = "install g++ or set CXX to a compiler; --until codegen needs none"
-READ_ONLY = "set TMPDIR to a folder that can be written"
+READ_ONLY = "set TMPDIR to a writable folder"
 
 _NUMBERS = {
     errno.ENOSPC: DISK, errno.EDQUOT: DISK, errno.EFBIG: DISK,

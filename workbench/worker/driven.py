@@ -22,6 +22,11 @@ from compiler.control.commands import Rerun
 from compiler.control.live import Live
 from compiler.control.safely import Safely
 from compiler.control.stages import reached
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import Model, RandomState, original_of, prepare
+from compiler.measure.host import Host
+from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.trace.records import Engine, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from workbench.worker import isolation, measuring_hooks
@@ -30,19 +35,17 @@ from workbench.worker.edited import edited_texts, read_as, shown_as
 from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
-from workbench.worker.finished_run import FinishedRun
 from workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
-from workbench.worker.inputs import InputSet, mark_dynamic, named_arguments, parameters
+from workbench.worker.inputs import mark_dynamic, named_arguments, parameters
 from workbench.worker.load import Loaded, form_of
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.ourselves import unrecorded
+from workbench.worker.ourselves import measuring, unrecorded
 from workbench.worker.protocol import Job
 from workbench.worker.recording import run_record, specified
-from workbench.worker.runs import Model, RandomState, original_of, prepare
 from workbench.worker.session import ENGINES, Session, load, script, step_aside, takes_a_call
 from workbench.worker.specification import CallSpecification
 from workbench.worker.torch_settings import applied
-from workbench.worker.user_code import UserCode, UserError, read_user_code
+from workbench.worker.user_code import UserCode, read_user_code
 
 KEPT_RUNS = 4
 """Runs whose code stays in memory to be timed: the first, and the latest others."""
@@ -50,9 +53,7 @@ KEPT_RUNS = 4
 Given = tuple[str | tuple[str, ...], ...]
 """What decides which model and inputs a run has."""
 
-Compare = Callable[
-    [WorkerRecorder, FinishedRun, FinishedRun, Literal["kernel", "graph", "call"]], None
-]
+Compare = Callable[[Host, FinishedRun, FinishedRun, Literal["kernel", "graph", "call"], str], None]
 
 
 @dataclass
@@ -318,8 +319,10 @@ class Driven:
                 return
         with Safely(recorder, "a comparison of two runs"):
             with isolation.ours_again():
-                compare: Compare = importlib.import_module("workbench.worker.what_if").compare
-            compare(recorder, self.finished[base], self.finished[run], scope)
+                what_if = importlib.import_module("compiler.measure.what_if.compare")
+            compare: Compare = what_if.compare
+            runs = self.finished[base], self.finished[run]
+            compare(measuring(recorder), *runs, scope, measuring_hooks.missing())
 
 
 def given_by(settings: Settings) -> Given:

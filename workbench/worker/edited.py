@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
+from compiler.control.user_error import UserError
 from compiler.edits import EditError, by_file, edited, read_edit
 from compiler.trace.records import Location, Settings
 from workbench.worker.places import users_own
-from workbench.worker.user_code import UserError
 
 _texts: dict[str, str] = {}
 """Absolute path -> edited text, of the run that is under way."""

@@ -5,23 +5,17 @@ from __future__ import annotations
 import time
 
 from compiler.capture.cache_entries import CacheEntries
-from compiler.measure import speed
+from compiler.measure.calls.inputs import InputSet, described_arguments
+from compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
+from compiler.measure.precision.reference import Reference
+from compiler.measure.rounds.cpu import children_cpu_seconds
 from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
 from workbench.worker.backends import compiled, is_compiled, undo_compile
 from workbench.worker.blame import of_call
 from workbench.worker.failures import doing_of, failure_of
-from workbench.worker.inputs import (
-    InputSet,
-    described_arguments,
-    mark_dynamic,
-    named_arguments,
-    parameters,
-)
+from workbench.worker.inputs import mark_dynamic, named_arguments, parameters
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.reference import Reference
-from workbench.worker.runs import Model, original_of, prepare
-from workbench.worker.timing import Side
+from workbench.worker.ourselves import measuring, unrecorded
 
 Ended = tuple[Status, int | None]
 """Status and exit code for the end record."""
@@ -64,9 +58,9 @@ class EngineCalls:
         except BaseException as error:
             recorder.emit(failure_of(error, "compiling the model", recorder))
             return ended_by(error)
-        self.children = speed.children_cpu_seconds()
+        self.children = children_cpu_seconds()
         if self.settings.until == "run":
-            self.reference = Reference(self.original, recorder, self.engine)
+            self.reference = Reference(self.original, measuring(recorder), self.engine)
         for number, inputs in enumerate(self.sets, 1):
             ended = self._call(number, inputs)
             if ended is not None:
@@ -75,9 +69,9 @@ class EngineCalls:
             self.reference.finish()
         return "ok", None
 
-    def side(self) -> Side:
+    def as_compiled(self) -> CompiledModel:
         """What there is to time."""
-        return Side(self.engine, self.compiled, self.seconds)
+        return CompiledModel(self.engine, self.compiled, self.seconds)
 
     def compile_again(self) -> None:
         """After `torch._dynamo.reset()`: compile and call every input set, unrecorded."""
@@ -158,7 +152,7 @@ class EngineCalls:
 
     def _children_since(self) -> float:
         """CPU seconds that processes below this one spent since this was last asked."""
-        before, self.children = self.children, speed.children_cpu_seconds()
+        before, self.children = self.children, children_cpu_seconds()
         return self.children - before
 
     def _failed(self, number: int, inputs: InputSet, error: BaseException) -> Ended:

@@ -6,7 +6,7 @@ import importlib.metadata
 
 import torch
 
-from compiler.measure.ceilings import cpu_name
+from compiler.measure.work.ceilings import cpu_name
 from compiler.trace.records import Environment, HookStatus
 from workbench.worker.toolchain import compiler_version
 

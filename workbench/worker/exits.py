@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from compiler.control.describe import describe
 from compiler.control.recorder import Recorder
 from compiler.trace.records import Failure, Location
-from workbench.worker.describe import describe
 from workbench.worker.places import source_line
 
 RECORDS_CLOSED = 83

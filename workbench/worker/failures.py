@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import traceback
 
+from compiler.control.describe import class_name, message_of
 from compiler.control.recorder import Recorder
+from compiler.control.user_error import UserError
 from compiler.graphs.lines import outside_torch
 from compiler.trace.records import Failure, Location
 from workbench.worker.blame import Blame, cause, chain, machine_fault
-from workbench.worker.describe import class_name, message_of
 from workbench.worker.places import deepest, from_summaries, ours, source_line, traceback_frames
-from workbench.worker.user_code import UserError
 
 TORCH_FRAMES = 3
 """How many frames inside torch a traceback keeps: where it raised."""
@@ -100,11 +100,11 @@ def hint_for(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{error.name.partition('.')[0]} is not installed in the Python that runs tcw"
     if isinstance(error, ImportError) and "relative import" in message:
-        return "the file is run on its own: import by absolute name, with its folder on sys.path"
+        return "the file runs as a script: use absolute imports; its folder is on sys.path"
     if isinstance(error, RecursionError):
-        return "the calls nest without an end"
+        return "the recursion has no end"
     if name == "Unsupported":
-        return "without --fullgraph the graph breaks here and goes on; explain shows each break"
+        return "without --fullgraph the graph breaks here and continues; explain shows each break"
     return ""
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from compiler.graphs.tensors import tensor_meta
-from compiler.trace.records import Argument, Location
-from workbench.worker.describe import class_name, describe
+from compiler.control.describe import class_name, describe
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
+from compiler.trace.records import Location
 from workbench.worker.specification import (
     Argument as SpecifiedArgument,
 )
@@ -20,57 +19,11 @@ from workbench.worker.specification import (
     CallSpecification,
     TensorSpecification,
 )
-from workbench.worker.user_code import UserError
 
 _SHAPES_OF_A_SET = (
     "a set is a tuple (positional), a dict (keyword) or a pair of both; "
     "several calls are a list of sets"
 )
-
-
-@dataclass
-class InputSet:
-    """The arguments of one call, as the user gave them; `fresh` makes the copy that is used."""
-
-    positional: tuple[Any, ...]
-    keyword: dict[str, Any] = field(default_factory=dict)
-
-    def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A deep copy: a model that changes its inputs in place cannot spoil the next run.
-
-        Strides, shared storage and marks (`mark_dynamic`) stay. Parts that cannot be copied are
-        shared.
-        """
-        memo: dict[int, Any] = {}
-        _detach_copies((self.positional, self.keyword), memo, 0)
-        return _deep_copy(self.positional, memo), {
-            name: _deep_copy(value, memo) for name, value in self.keyword.items()
-        }
-
-
-def _detach_copies(value: Any, memo: dict[int, Any], depth: int) -> None:
-    """Tensors that autograd made cannot be deep-copied: their detached copies go into the memo."""
-    if isinstance(value, torch.Tensor):
-        if value.requires_grad and not value.is_leaf:
-            copied = copy.deepcopy(value.detach(), memo)
-            memo[id(value)] = copied.requires_grad_(True)
-    elif depth < 8:
-        if isinstance(value, Mapping):
-            value = list(value.values())
-        if isinstance(value, list | tuple):
-            for item in value:
-                _detach_copies(item, memo, depth + 1)
-
-
-def _deep_copy(value: Any, memo: dict[int, Any]) -> Any:
-    try:
-        return copy.deepcopy(value, memo)
-    except Exception:
-        if type(value) in (list, tuple):
-            return type(value)(_deep_copy(item, memo) for item in value)
-        if type(value) is dict:
-            return {key: _deep_copy(item, memo) for key, item in value.items()}
-        return value
 
 
 def input_sets(value: Any, file: str) -> list[InputSet]:
@@ -80,7 +33,7 @@ def input_sets(value: Any, file: str) -> list[InputSet]:
     if callable(value) and not isinstance(value, torch.Tensor | Mapping):
         value = value()
         if inspect.isgenerator(value):
-            raise _not_inputs("example_inputs() yields; it has to return", file)
+            raise _not_inputs("example_inputs() is a generator; it has to return its value", file)
     if isinstance(value, list):
         if not value:
             raise _not_inputs("example_inputs is an empty list", file)
@@ -204,17 +157,6 @@ def named_arguments(
     return {**named, **keyword}
 
 
-def described_arguments(named: dict[str, Any]) -> tuple[Argument, ...]:
-    """Arguments for the record of a call."""
-    found = []
-    for name, value in named.items():
-        meta = tensor_meta(value)
-        found.append(
-            Argument(name=name, tensor=meta, value="" if meta is not None else describe(value))
-        )
-    return tuple(found)
-
-
 def check_arguments(
     model: Callable[..., Any], signature: inspect.Signature | None, inputs: InputSet
 ) -> None:
@@ -259,7 +201,7 @@ def with_tensors(
         if isinstance(value, torch.Tensor):
             return value
         if isinstance(value, bool) or not isinstance(value, int | float | complex):
-            raise _bad_tensor(f"{name} is a {class_name(value)}, no number")
+            raise _bad_tensor(f"{name} is a {class_name(value)}, not a number")
         return torch.tensor(value)
 
     found = []
@@ -291,7 +233,9 @@ def mark_dynamic(marks: tuple[str, ...], named: dict[str, Any]) -> None:
             raise _bad_mark(f"--mark-dynamic {mark}: no argument {name!r}", ", ".join(names))
         tensor = named[name]
         if not isinstance(tensor, torch.Tensor):
-            raise _bad_mark(f"--mark-dynamic {mark}: {name} is a {class_name(tensor)}, no tensor")
+            raise _bad_mark(
+                f"--mark-dynamic {mark}: {name} is a {class_name(tensor)}, not a tensor"
+            )
         number = int(dimension)
         if not -tensor.dim() <= number < tensor.dim():
             raise _bad_mark(

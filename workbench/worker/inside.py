@@ -6,19 +6,23 @@ A recording that asks for neither does without what this imports.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from compiler.trace.records import Progress
+from msgspec import structs
+
+from compiler.measure.account.optimizer import step_records_of
+from compiler.measure.account.profile import profile, speed_of
+from compiler.measure.account.records import Numbers
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import Model, RandomState, prepare
+from compiler.measure.compiled.collected import RecordedModel, collecting
+from compiler.measure.precision.verify_call import verify_call
+from compiler.measure.probes.kernel_nests import kernel_nests
+from workbench.worker.backends import compiled
 from workbench.worker.engine_calls import Ended, EngineCalls
-from workbench.worker.inputs import InputSet
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.optimizer import step_records_of
-from workbench.worker.ourselves import unrecorded
-from workbench.worker.profiling import Compiled, collecting, profile, speed_of
-from workbench.worker.profiling_nests import kernel_nests
-from workbench.worker.profiling_records import Numbers
-from workbench.worker.runs import Model, RandomState, prepare
-from workbench.worker.verifying import verify_call
+from workbench.worker.ourselves import measuring
 
 
 class Inside:
@@ -33,6 +37,7 @@ class Inside:
         alone: bool,
     ) -> None:
         self.recorder = recorder
+        self.host = measuring(recorder)
         self.original = original
         self.optimizer = optimizer
         """As the user's file gives it, or None."""
@@ -53,44 +58,53 @@ class Inside:
             recorder.run = None
         if ended[0] != "ok" or one.reference is None:
             return ended
-        apart = Compiled(
-            one.engine, one.compiled, one.reference.twin, collected, kept[before:], one.seconds
+        apart = RecordedModel(
+            one.engine, one.compiled, one.seconds, one.reference.twin, collected, kept[before:]
         )
         inputs = self.sets[settings.profiled_call - 1]
         if settings.profile:
             self._profiled(apart, inputs)
         if settings.verify:
-            verify_call(recorder, apart, inputs)
+            verify_call(self.host, apart, inputs)
         return ended
 
-    def _profiled(self, apart: Compiled, inputs: InputSet) -> None:
+    def _profiled(self, apart: RecordedModel, inputs: InputSet) -> None:
         """One call taken apart."""
         recorder, settings = self.recorder, self.recorder.settings
-        measured = profile(recorder, apart, inputs, self._numbers)
+        measured = profile(self.host, apart, inputs, self._numbers)
         if self.optimizer is not None and settings.grad == "train":
             contended = measured is not None and measured.contended
+            options = structs.replace(settings, fullgraph=False, until="run")
+            step = partial(compiled, settings=options, engine=apart.engine)
             for record in step_records_of(
-                recorder, self.optimizer, self.original, apart, inputs, self._numbers, contended
+                self.host,
+                self.optimizer,
+                self.original,
+                apart,
+                step,
+                inputs,
+                self._numbers,
+                contended,
             ):
                 recorder.emit(record)
         if measured is not None and settings.nests:
             self._nests(apart, inputs)
         if measured is not None and self.alone:
-            with unrecorded(recorder):
+            with self.host.unrecorded():
                 found = speed_of(measured, apart, inputs, settings.grad)
             recorder.emit(found)
 
-    def _nests(self, apart: Compiled, inputs: InputSet) -> None:
+    def _nests(self, apart: RecordedModel, inputs: InputSet) -> None:
         """The loop nests of its kernels, one by one."""
         recorder, settings = self.recorder, self.recorder.settings
-        recorder.emit(Progress(stage="run", activity="timing loop nests"))
+        self.host.begins("timing loop nests")
         state = RandomState.now()
 
         def run() -> None:
             prepare(apart.model, inputs, settings.grad)()
 
         try:
-            with unrecorded(recorder):
+            with self.host.unrecorded():
                 graphs, call = apart.collected, settings.profiled_call
                 found = list(
                     kernel_nests(graphs.of_inductor, graphs.of_engine, apart.records, run, call)

@@ -15,11 +15,13 @@ from typing import Any, Literal
 
 import torch
 
+from compiler.control.describe import class_name
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
 from compiler.trace.records import Location, Settings
-from workbench.worker.describe import class_name
-from workbench.worker.inputs import InputSet, generated, input_sets
+from workbench.worker.inputs import generated, input_sets
 from workbench.worker.specification import CallSpecification
-from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.user_code import UserCode
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Loaded:
     model: Callable[..., Any]
     sets: list[InputSet]
     optimizer: Any = None
-    """The file's own, as it is there: `workbench.worker.optimizer` reads it."""
+    """The file's own, as it is there: `compiler.measure.account.optimizer` reads it."""
     names: dict[str, Any] = field(default_factory=dict)
     """What the file binds."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
@@ -101,7 +103,7 @@ def _evaluate(expression: str, names: dict[str, Any]) -> Any:
     if name.isidentifier() and name not in names:
         near = difflib.get_close_matches(name, list(names), 1)
         raise UserError(
-            f"--model {expression!r}: the file has no such name",
+            f"--model {expression!r}: the file does not define that name",
             type="NameError",
             hint=f"did you mean {near[0]}?" if near else _what_is_there(names),
             doing="reading --model",
@@ -193,6 +195,6 @@ def _what_is_there(names: dict[str, Any], module: str = "") -> str:
     kinds = (("modules", modules), ("classes", classes), ("functions", functions))
     there = "; ".join(f"{kind} {', '.join(found[:8])}" for kind, found in kinds if found)
     if not there:
-        return "it holds no torch.nn.Module, no such class and no function"
+        return "it defines no torch.nn.Module, Module class or function"
     best = modules[0] if modules else f"{classes[0]}()" if classes else functions[0]
-    return f"it holds {there}: add `model = {best}`, or pass --model '{best}'"
+    return f"it defines {there}: add `model = {best}`, or pass --model '{best}'"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.control.hooks import Hook
-from compiler.measure import inductor_graphs
+from compiler.measure.compiled import inductor_graphs
 from compiler.trace.records import HookStatus
 from workbench.worker import forget
 

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch._dynamo import eval_frame
 
+from compiler.control.describe import describe
 from compiler.control.hooks import patch
 from compiler.control.recorder import Recorder
 from compiler.trace.records import Warned
 from workbench.worker.backends import torch_compile
-from workbench.worker.describe import describe
 from workbench.worker.notes import WorkerRecorder
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from compiler.control.commands import Rerun
 from compiler.control.live import Live
+from compiler.control.user_error import UserError
 from compiler.trace.records import (
     SCHEMA_VERSION,
     End,
@@ -35,7 +36,7 @@ from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
 from workbench.worker.specification import CallSpecification, SpecificationError, parse_inputs
 from workbench.worker.streams import RecordStream
-from workbench.worker.user_code import UserError, read_user_code
+from workbench.worker.user_code import read_user_code
 from workbench.worker.version import tool_version
 
 

@@ -17,11 +17,12 @@ from typing import Any
 import torch
 
 from compiler.control.hooks import patch
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import Model
 from workbench.worker.backends import torch_compile
-from workbench.worker.inputs import InputSet
 from workbench.worker.load import Loaded, run_script
-from workbench.worker.runs import Model
-from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.user_code import UserCode
 
 
 class _Left(BaseException):

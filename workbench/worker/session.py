@@ -12,6 +12,9 @@ import torch
 
 from compiler import pipeline
 from compiler.control.stages import reached
+from compiler.control.user_error import UserError
+from compiler.measure.calls.runs import Model, RandomState, Twin, original_of
+from compiler.measure.rounds.engines import time_engines
 from compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
 from workbench.worker import isolation, patched
 from workbench.worker.backends import register
@@ -22,12 +25,11 @@ from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import check_arguments, parameters, with_tensors
 from workbench.worker.load import Loaded, form_of, load_model, run_script
 from workbench.worker.notes import WorkerRecorder
-from workbench.worker.runs import Model, RandomState, Twin, original_of
+from workbench.worker.ourselves import measuring
 from workbench.worker.script_call import load_call
 from workbench.worker.specification import CallSpecification
-from workbench.worker.timing import time_sides
 from workbench.worker.torch_settings import applied
-from workbench.worker.user_code import UserCode, UserError
+from workbench.worker.user_code import UserCode
 
 if TYPE_CHECKING:
     from workbench.worker.inside import Inside
@@ -195,8 +197,8 @@ class Session:
         if reference is not None and not (looks_inside and len(done) == 1):
             if len(done) > 1:
                 self._compile_side_by_side(done)
-            sides = [one.side() for one in done]
-            time_sides(recorder, reference.twin.model, sides, self.sets)
+            engines = [one.as_compiled() for one in done]
+            time_engines(measuring(recorder), reference.twin.model, engines, self.sets)
         return "ok", None
 
     def _check_profiled_call(self) -> None:

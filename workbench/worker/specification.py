@@ -150,7 +150,7 @@ class _Parser:
         dtype = DTYPES.get(name, name if name in _LONG else "")
         if not dtype:
             known = ", ".join(DTYPES)
-            raise self.error(f"no dtype {name!r}; there are {known}", start)
+            raise self.error(f"no dtype {name!r}; known dtypes: {known}", start)
         shape: list[int] = []
         self.space()
         while not self.peek("]"):
@@ -193,13 +193,13 @@ class _Parser:
     def string(self) -> str:
         found = self.match(_STRING)
         if not found:
-            raise self.error("a string without its end")
+            raise self.error("unterminated string")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an unknown escape is the user's own affair
                 return str(ast.literal_eval(found[0]))
         except (SyntaxError, ValueError) as error:
-            raise self.error("a string that Python cannot read") from error
+            raise self.error("invalid string literal") from error
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         found = pattern.match(self.text, self.at)

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from compiler.control.torch_settings import SettingError, TorchSetting, read_setting
+from compiler.control.user_error import UserError
 from workbench.worker.places import users_own
-from workbench.worker.user_code import UserError
 
 
 @contextmanager

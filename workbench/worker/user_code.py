@@ -10,27 +10,8 @@ import tokenize
 from dataclasses import dataclass, field
 from types import CodeType
 
+from compiler.control.user_error import UserError
 from compiler.trace.records import Location
-
-
-class UserError(Exception):
-    """Something about the user's file, input or request, said in one line."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        type: str = "",
-        location: Location | None = None,
-        hint: str = "",
-        doing: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.type = type
-        self.location = location
-        self.hint = hint
-        self.doing = doing
 
 
 @dataclass
@@ -64,9 +45,9 @@ def read_user_code(path: str, text: str | None = None) -> UserCode:
             data = stream.read()
     except OSError as error:
         reasons = {
-            FileNotFoundError: "there is no such file",
+            FileNotFoundError: "no such file",
             IsADirectoryError: "it is a folder, not a Python file",
-            PermissionError: "it may not be read",
+            PermissionError: "permission denied",
         }
         reason = reasons.get(type(error), error.strerror or "it cannot be read")
         raise UserError(f"{path}: {reason}", type=type(error).__name__) from error
@@ -91,7 +72,7 @@ def read_user_code(path: str, text: str | None = None) -> UserCode:
         raise _syntax_error(error, file, data) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise UserError(
-            f"{shown} is no Python source: {error}",
+            f"{shown} is not Python source: {error}",
             type=type(error).__name__,
             location=Location(file=file, line=_first_line_with(data, b"\0")),
         ) from error

@@ -16,11 +16,11 @@ import torch
 
 from compiler.engine.aten import AsItIs, calls_aten
 from compiler.graphs.nodes import target_name
+from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, surrounded
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
-from compiler.measure.redirected import Redirected
 
 Said = Callable[[int, Statement], tuple[str, str]]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
-from compiler.measure.origins import VIEWS
 from compiler.measure.probes.profiler_trace import RANGE, HostEvent, ProfilerTrace
+from compiler.measure.regions.origins import VIEWS
 from compiler.trace.records.profile import CallPhase
 
 Part = Literal["model", "loss", "gradients", "optimizer"]

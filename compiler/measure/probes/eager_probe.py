@@ -35,7 +35,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from compiler.measure.probes.clock import Clock
 from compiler.measure.probes.described import Described, format_call, results_of
 from compiler.measure.probes.sites import ModulePaths, caller, stack_above
-from compiler.measure.work import work_of
+from compiler.measure.work.operations import work_of
 from compiler.trace.records import Location
 from compiler.trace.records.profile import CallPhase, EagerOperation
 

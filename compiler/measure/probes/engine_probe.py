@@ -19,8 +19,8 @@ import torch
 from torch import fx
 
 from compiler.control.hooks import Missing
-from compiler.measure.engine_graphs import EngineGraph
-from compiler.measure.kernels import NotAlone
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
 from compiler.measure.probes.clock import Clock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded

@@ -15,20 +15,20 @@ from typing import Any, Protocol
 
 import torch
 
-from compiler.measure.kernels import NotAlone
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.redirected import Boxed
 from compiler.measure.probes import wrapper_code
 from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import EMPTY_STEPS, cost_of, told
 from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
-from compiler.measure.redirected import Boxed
 
 Mark = tuple[int, int]
 """(1 + index of a step that starts, or its negative for a step that stops; the time)."""
 
 
 class Live(Protocol):
-    """What a probe needs of a generated module (`compiler.measure.inductor_graphs`)."""
+    """What a probe needs of a generated module (`compiler.measure.compiled.inductor_graphs`)."""
 
     module: Any
     source: str

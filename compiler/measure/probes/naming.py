@@ -10,6 +10,8 @@ from compiler.measure.probes.graph_probe import GraphStep
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel
 
+BACKWARD = "/backward"
+"""In the id of a backward graph."""
 _SUBGRAPH = re.compile(r"(.+?/(?:forward|backward|inference)(?:@\w+)?)/(?!lowered)(.+)")
 _UNKNOWN = 1 << 60
 """The place of a kernel whose place in the code was not recorded: after all others, in order."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from compiler.measure.engine_graphs import EngineGraph
+from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.engine_probe import built_unit
 from compiler.runtime.compiled import run_wrapper
 from compiler.trace.loop_nests import LoopNest, outermost_loops

@@ -1,4 +1,4 @@
-"""Everything that can be recorded: one tagged union, a file a stage."""
+"""Everything that can be recorded: one tagged union, one file per stage."""
 
 from __future__ import annotations
 

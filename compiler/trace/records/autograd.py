@@ -19,13 +19,13 @@ class SavedValue(Part):
     """One value that the backward needs."""
 
     node: str
-    """Its node in the joint graph; in the forward graph, for one that the partitioner added."""
+    """Its node in the joint graph, or in the forward graph if the partitioner added it."""
     choice: Literal["saved", "recomputed", "input"]
     """`input`: a forward input or parameter, kept alive by its owner anyway."""
     tensor: TensorMeta | None = None
     bytes: Bytes | None = None
     reason: str = ""
-    """Words of the rule: torch's ban reason, `cheaper than saving its inputs`, …"""
+    """The rule in words: torch's ban reason, `cheaper than saving its inputs`, …"""
     weight: Number | None = None
     """Capacity of its edge in the min-cut."""
     location: Location | None = None
@@ -43,6 +43,6 @@ class Partition(Record):
     values: tuple[SavedValue, ...]
     saved_bytes: Bytes | None = None
     recomputed: Count = 0
-    """Operations of the forward that the backward runs again."""
+    """Operations of the forward that the backward recomputes."""
     partitioner: str = ""
     cut_value: Number | None = None

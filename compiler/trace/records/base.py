@@ -12,28 +12,28 @@ SCHEMA_VERSION = 1
 """Raised when a reader of the previous version could misread a trace; additions do not raise it."""
 
 TextHash = str
-"""Content hash of a text that a `Text` record in the same trace carries; "" where there is none."""
+"""Content hash of a text in a `Text` record of the same trace; "" if there is none."""
 
-# A trace may come from anyone: every number of a record has bounds, which are checked where it is
-# decoded. They are far above what a recording writes, and low enough to compute with.
+# A trace may come from anyone: every number in a record has bounds, checked when decoded. They are
+# far above what a recording writes, and small enough to compute with.
 MOST = 2**63 - 1
 
 Index = Annotated[int, Meta(ge=0, le=10_000_000)]
 """Which one of several, from 0 or 1: a step, a round, a depth, a run."""
 
 Line = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-"""A line or column of a text: what a C `int` holds, as in Python's own code objects."""
+"""A line or column of a text: the range of a C `int`, as in Python's code objects."""
 
 Count = Annotated[int, Meta(ge=0, le=MOST)]
-"""How many there are of something, or which call or thread it was: views only compute with it."""
+"""A count, or the number of a call or thread: views only compute with it."""
 
 Bytes = Annotated[int, Meta(ge=0, le=MOST)]
 
 Whole = Annotated[int, Meta(ge=-MOST - 1, le=MOST)]
-"""A number of the user's program, of either sign: what 64 bits hold."""
+"""A signed 64-bit number of the user's program."""
 
 Seconds = Annotated[float, Meta(ge=-1e10, le=1e10)]
-"""A time or a difference of times: 300 years at most, so that a time since 1970 fits."""
+"""A time or a difference of times: at most 300 years, so that a time since 1970 fits."""
 
 Milliseconds = Annotated[float, Meta(ge=-1e12, le=1e12)]
 
@@ -47,8 +47,8 @@ Ratio = Annotated[float, Meta(ge=1e-30, le=1e30)]
 """One time over another."""
 
 Error = float
-"""How far two results are apart: anything finite, as an infinite error is recorded as the largest
-number of float64. Views only compare and print it."""
+"""How far two results are apart. Finite: an infinite error is recorded as the largest float64.
+Views only compare and print it."""
 
 Size = Whole | str
 """A size or stride: a number, or a symbolic expression as torch prints it (`s77`, `2*s0`)."""
@@ -61,7 +61,7 @@ def kebab(name: str) -> str:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Frozen(msgspec.StructMeta):
-    """Tells type checkers what msgspec inherits: every record is frozen and keyword-only."""
+    """Tells type checkers what msgspec inherits: records are frozen and keyword-only."""
 
 
 class Record(
@@ -73,18 +73,18 @@ class Record(
     tag=kebab,
     omit_defaults=True,
 ):
-    """One fact, written once, by the stage that knows it."""
+    """One fact, written once by the stage that knows it."""
 
     at: Seconds = 0.0
     """Seconds since the recording started (monotonic clock); stamped by the writer."""
 
 
 class Part(msgspec.Struct, metaclass=Frozen, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of a record that is never a line of its own."""
+    """A part of a record, never a line of its own."""
 
 
 class Location(Part):
-    """A place in Python source. Lines from 1, columns from 0 in UTF-8 bytes, ends exclusive."""
+    """A location in Python source. Lines from 1, columns from 0 in UTF-8 bytes, ends exclusive."""
 
     file: str
     line: Line
@@ -95,7 +95,7 @@ class Location(Part):
 
 
 class TensorMeta(Part):
-    """What is known of a tensor without its data."""
+    """The metadata of a tensor."""
 
     shape: tuple[Size, ...]
     dtype: str
@@ -103,23 +103,23 @@ class TensorMeta(Part):
     stride: tuple[Size, ...] | None = None
     device: str = "cpu"
     bytes: Bytes | None = None
-    """Bytes of the elements (numel * itemsize); None where a size is symbolic."""
+    """Bytes of the elements (numel * itemsize); None if a size is symbolic."""
     requires_grad: bool = False
 
 
 class Advice(Part):
-    """What to do about a finding. `by` says whose words these are."""
+    """What to do about a finding. `by` says whose advice it is."""
 
     text: str
     """One sentence."""
     code: str = ""
-    """The changed line or the call to add, when there is one that can be pasted."""
+    """The changed line or the call to add, if there is one to paste."""
     by: str = "tcw"
     """`tcw` or `torch`."""
 
 
 class Text(Record):
-    """A large text, stored once; other records carry its hash."""
+    """A large text, stored once; other records refer to it by hash."""
 
     hash: TextHash
     body: str

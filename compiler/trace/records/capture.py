@@ -23,7 +23,7 @@ from compiler.trace.records.base import (
 
 
 class FrameStart(Record):
-    """Dynamo starts on a frame. A restart (graph break) starts it again with the next attempt."""
+    """Dynamo starts a frame. A restart (graph break) starts it again as the next attempt."""
 
     compile_id: str
     """torch's `frame/compile`: `0/1` is the second compile of frame 0."""
@@ -31,18 +31,18 @@ class FrameStart(Record):
     """0, then 1, 2 … for each restart of the same compile."""
     function: str
     location: Location
-    """First line of the function, to its last."""
+    """The lines of the function, first to last."""
     call: Count
     resumes_at: Line | None = None
-    """For a resume function: the user's line at which it goes on."""
+    """For a resume function: the user's line at which it continues."""
 
 
 class FrameEnd(Record):
-    """Dynamo is done with a frame, after its last attempt."""
+    """Dynamo has finished a frame, after its last attempt."""
 
     compile_id: str
     status: Literal["compiled", "empty", "skipped", "failed"]
-    """`empty`: traced without a tensor operation, so nothing was compiled."""
+    """`empty`: traced, but without tensor operations, so nothing was compiled."""
     seconds: Seconds
     cpu_seconds: Seconds = 0.0
     """CPU seconds of this process and of the children it waited for."""
@@ -53,7 +53,7 @@ class FrameEnd(Record):
 
 
 class FrameSkipped(Record):
-    """A frame that Dynamo looked at and left to Python."""
+    """A frame that Dynamo considered and left to Python."""
 
     function: str
     location: Location
@@ -64,12 +64,12 @@ class FrameSkipped(Record):
 
 
 class Crossing(Part):
-    """A value that has to live across a graph break."""
+    """A value that is live across a graph break."""
 
     name: str
     tensor: TensorMeta | None = None
     kind: str = ""
-    """Kind of a value that is no tensor, in words."""
+    """Kind of a non-tensor value, in words."""
 
 
 class GraphBreak(Record):
@@ -78,7 +78,7 @@ class GraphBreak(Record):
     compile_id: str
     attempt: Index
     gb: str
-    """`GB0170`; "" where the registry of this torch has no code for the type."""
+    """`GB0170`; "" if this torch's registry has no code for the type."""
     type: str
     context: str
     explanation: str
@@ -88,7 +88,7 @@ class GraphBreak(Record):
     stack: tuple[Location, ...] = ()
     """User frames, outermost first; the last is where it broke."""
     inside: Location | None = None
-    """Where torch says that it broke, if that is inside a call of torch's or Python's own code."""
+    """Where torch reports the break, if inside a call of torch's or Python's own code."""
     opcode: str = ""
     url: str = ""
     source_line: str = ""
@@ -100,31 +100,31 @@ class GraphBreak(Record):
     reason: str = ""
     """First line of torch's own reason text."""
     then: tuple[str, ...] = ()
-    """Types of the breaks that torch met while it handled this one: `graph break in loop`."""
+    """Types of further breaks that torch hit while handling this one: `graph break in loop`."""
 
 
 class Guard(Part):
-    """One condition under which a compiled frame may be used again."""
+    """One condition for reusing a compiled frame."""
 
     kind: str
     """`TENSOR_MATCH`, `CONSTANT_MATCH`, … as torch names it."""
     name: str
-    """What it looks at, in the user's terms: `x`, `self.ln1.weight`."""
+    """What it checks, in the user's terms: `x`, `self.ln1.weight`."""
     source: str
     """torch's source expression: `L['x']`."""
     code: tuple[str, ...] = ()
-    """torch's text of its conditions; none where another guard's condition covers it."""
+    """torch's text of its conditions; none if another guard's condition covers it."""
     value: str = ""
-    """The value that is guarded, described; "" where there is none."""
+    """A description of the guarded value; "" if there is none."""
     location: Location | None = None
     """The user's line that made Dynamo install it."""
 
 
 class DynamicSize(Part):
-    """A size (or other number) that a compile kept symbolic, so that other values of it hit."""
+    """A size (or other number) that a compile kept symbolic, so that other values match too."""
 
     symbol: str
-    """As it stands in shapes: `s77`, or the expression that torch found it to be: `2*s0`."""
+    """As in shapes: `s77`, or the expression that torch derived for it: `2*s0`."""
     name: str
     """In the user's terms: `x.size(0)`."""
     source: str
@@ -132,7 +132,7 @@ class DynamicSize(Part):
     value: Whole | float | None = None
     """Its value in the call that compiled."""
     lower: Whole | float | None = None
-    """Least value that the guards accept; None where there is none …"""
+    """Least value that the guards accept; None if unbounded …"""
     upper: Whole | float | None = None
     """… and the greatest."""
 
@@ -144,16 +144,16 @@ class Guards(Record):
     guards: tuple[Guard, ...]
     function: str = ""
     tree_nodes: Count = 0
-    """Nodes of the C++ guard tree that is run on each call."""
+    """Nodes of the C++ guard tree that runs on each call."""
     check_us: Number | None = None
-    """Measured microseconds of one check of all of them, where torch can profile it."""
+    """Measured microseconds of checking all of them once, if torch can profile it."""
     dynamic: tuple[DynamicSize, ...] = ()
-    """What the compile did not specialise on."""
+    """The sizes that the compile did not specialise on."""
     call: Count = 0
 
 
 class FailedGuard(Part):
-    """A cache entry that did not serve, and why."""
+    """A cache entry that did not match, and why."""
 
     entry: str
     """Compile id of the entry that was tried."""
@@ -165,38 +165,38 @@ class FailedGuard(Part):
     expected: str = ""
     seen: str = ""
     tested: Count = 0
-    """Guards that were run before it failed."""
+    """Guards that passed before it failed."""
     location: Location | None = None
     """The user's line that made Dynamo depend on the value, the argument in the signature, or the
-    function's first line: the first that is known."""
+    function's first line: the first one known."""
     source_line: str = ""
     advice: tuple[Advice, ...] = ()
-    """What would have let this entry serve."""
+    """What would have made this entry match."""
 
 
 class Recompile(Record):
-    """A frame that was compiled before had to be compiled again."""
+    """A frame that had been compiled before was compiled again."""
 
     compile_id: str
     call: Count
     failed: tuple[FailedGuard, ...]
     """One per cache entry, the most recent entry first."""
     location: Location | None = None
-    """That of the first failure; the function's first line where there is none."""
+    """The location of the first failure; the function's first line if there is none."""
     source_line: str = ""
     function: str = ""
     """The wrapped function's name, for a wrapper of a module's forward."""
     reason: str = ""
-    """torch's own text, whole."""
+    """torch's full text."""
     advice: tuple[Advice, ...] = ()
-    """That of the first failure."""
+    """The advice of the first failure."""
 
 
 class EagerFallback(Record):
-    """A frame or graph that was given up and runs eagerly from here on."""
+    """A frame or graph that torch gave up on and runs eagerly from here on."""
 
     reason: str
-    """Which limit or error, as torch says it."""
+    """The limit or error, in torch's words."""
     kind: Literal["recompile-limit", "suppressed-error", "backend", "disabled", "other"]
     compile_id: str = ""
     function: str = ""
@@ -217,12 +217,12 @@ class StackValue(Part):
 
 
 class NewGuard(Part):
-    """A guard that Dynamo has just installed; `Guards` has all there is to know of it."""
+    """A guard that Dynamo has just installed; `Guards` has the details."""
 
     kind: str
     """`TENSOR_MATCH`, `CONSTANT_MATCH`, … as torch names it."""
     name: str
-    """What it looks at, in the user's terms: `x`, `self.ln1.weight`."""
+    """What it checks, in the user's terms: `x`, `self.ln1.weight`."""
 
 
 class Step(Record):
@@ -240,22 +240,22 @@ class Step(Record):
     opcode: str
     argument: str = ""
     popped: Count = 0
-    """How many entries left the stack since the step before in this depth …"""
+    """How many entries left the stack since the previous step at this depth …"""
     pushed: tuple[StackValue, ...] = ()
-    """… and which came, bottom first."""
+    """… and which were pushed, bottom first."""
     set_locals: dict[str, StackValue] = {}
     deleted_locals: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
-    """FX nodes added since the step before."""
+    """FX nodes added since the previous step."""
     renamed: dict[str, str] = {}
-    """FX nodes that the step before renamed, old name to new."""
+    """FX nodes that the previous step renamed, old name to new."""
     guards: Count = 0
     """Guards installed so far."""
     new_guards: tuple[NewGuard, ...] = ()
-    """Those since the step before, of any depth of this attempt."""
+    """Guards installed since the previous step, at any depth of this attempt."""
     frame: Annotated[int, Meta(ge=-1, le=10_000_000)] = -1
-    """Which of the attempt's frames, from 0 as they are met: a generator that goes on has the
-    number that it had, another call of its function has one of its own. -1: not recorded."""
+    """Which of the attempt's frames, numbered from 0 in order of entry: a resumed generator keeps
+    its number, another call of its function gets a new one. -1: not recorded."""
 
 
 class Bytecode(Record):
@@ -264,6 +264,6 @@ class Bytecode(Record):
     function: str
     location: Location
     text: TextHash
-    """One instruction a line, `ip opcode argument`."""
+    """One instruction per line, `ip opcode argument`."""
     lines: tuple[Line, ...] = ()
-    """Source line of each instruction, 0 for one that has none."""
+    """Source line of each instruction, 0 if it has none."""

@@ -1,4 +1,4 @@
-"""The tcw engine's decisions: what could have been done, what was, and why."""
+"""The tcw engine's decisions: the alternatives, the choice, and why."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from compiler.trace.records.base import (
 
 
 class Decided(Record):
-    """One choice of our compiler, as it went through the gate."""
+    """One choice of our compiler, as decided at the gate."""
 
     id: str
-    """`tcw/0/0/forward/fuse/exp+sum_1`: made of names of nodes, so that it holds across runs."""
+    """`tcw/0/0/forward/fuse/exp+sum_1`: made of node names, so it is the same in every run."""
     graph: str
     kind: str
     """`fuse`, `inline`, `reuse`, `save`, …"""
     default: str
     choice: str
-    """What is carried out."""
+    """The choice that was carried out."""
     choices: tuple[str, ...] = ()
     rule: str = ""
     """Short stable name of the rule behind the default."""
     reason: str = ""
     numbers: dict[str, Number] = {}
-    """What was weighed: bytes saved, working set, …"""
+    """The quantities compared: bytes saved, working set, …"""
     overridden: bool = False
-    """An override asked for this choice, and it is not the default."""
+    """Whether an override asked for this choice, which is not the default."""
     wanted: str = ""
-    """What an override asked for that was refused …"""
+    """The choice of an override that was refused …"""
     refused: str = ""
     """… and the rule that forbids it."""

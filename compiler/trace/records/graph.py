@@ -32,24 +32,24 @@ class Node(Part):
     target: str
     """`torch.nn.functional.gelu`, `aten.addmm.default`, `L_x_`, …"""
     args: str = ""
-    """Arguments as they read in a call, nodes by name: `x, 8, dim=-1`."""
+    """Arguments as written in a call, nodes by name: `x, 8, dim=-1`."""
     inputs: tuple[str, ...] = ()
     """Names of the nodes read, in order, each once."""
     value: TensorMeta | None = None
     values: tuple[TensorMeta | None, ...] = ()
-    """The outputs of a node that has several."""
+    """The outputs of a node with several."""
     module: str = ""
     """Path of the module it ran in: `layers.0.attention`."""
     location: Location | None = None
     """The user's line: the deepest frame outside torch and the standard library."""
     inferred: bool = False
-    """True: torch recorded no line; this one is that of the nodes it was made from."""
+    """True: torch recorded no line; this is the line of the nodes it was made from."""
     stack: tuple[Location, ...] = ()
-    """Outermost first; only where it holds more than `location`."""
+    """Outermost first; only if there is more than `location`."""
     origins: tuple[str, ...] = ()
-    """Nodes of `Graph.parent` that it was made from, as torch's provenance says."""
+    """Nodes of `Graph.parent` it was made from, according to torch's provenance."""
     made_by: str = ""
-    """The pass that made it, where torch says so."""
+    """The pass that made it, if torch says so."""
 
 
 class Graph(Record):
@@ -64,5 +64,5 @@ class Graph(Record):
     ops: Count = 0
     """Nodes that compute: call_function, call_method, call_module (torch's own `op_count`)."""
     code: TextHash = ""
-    """torch's readable print (`print_readable`), where it was asked for."""
+    """torch's readable print (`print_readable`), if requested."""
     call: Count = 0

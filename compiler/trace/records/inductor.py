@@ -32,24 +32,24 @@ class PassChange(Record):
     removed: tuple[str, ...] = ()
     seconds: Seconds = 0.0
     parent: str = ""
-    """The pass that ran it, where passes nest."""
+    """The enclosing pass, if passes nest."""
     patterns: tuple[str, ...] = ()
     """The patterns that were replaced, as torch names them, each once."""
 
 
 class Lowered(Record):
-    """One FX node of the lowered graph, turned into the engine's IR."""
+    """One FX node of the lowered graph, lowered to the engine's IR."""
 
     graph: str
     node: str
     target: str
     ir: str
-    """IR class: `Pointwise`, `Reduction`, `ExternKernelOut`, `View`, …; of the tcw engine `Map`,
-    `Reduce`, `Scan`, `Store`, `Call`, `Input`, or `View` where it adds no node."""
+    """IR class: `Pointwise`, `Reduction`, `ExternKernelOut`, `View`, …; in the tcw engine `Map`,
+    `Reduce`, `Scan`, `Store`, `Call`, `Input`, or `View` if it adds no node."""
     operations: tuple[str, ...] = ()
-    """Operations it realised (`op3`); empty where it stays lazy until a reader needs it."""
+    """Operations it realised (`op3`); empty if it stays lazy until a reader needs it."""
     fallback: str = ""
-    """Why it is a call into ATen, where it is one."""
+    """Why it is an ATen call, if it is one."""
 
 
 class SchedulerNode(Record):
@@ -63,7 +63,7 @@ class SchedulerNode(Record):
     origins: tuple[str, ...]
     """Nodes of the lowered graph that it computes."""
     label: str
-    """Those in words: `amax`, `exp, sum`."""
+    """The same in words: `amax`, `exp, sum`."""
     domain: tuple[Size, ...] = ()
     """Iteration sizes, then reduction sizes, flattened as the scheduler groups them."""
     reads: tuple[str, ...] = ()
@@ -71,47 +71,47 @@ class SchedulerNode(Record):
     read_bytes: Bytes | None = None
     write_bytes: Bytes | None = None
     touched: dict[str, Bytes] = {}
-    """Bytes of each buffer of `reads` and `writes` that it touches: of a view what that shows.
-    Without those that are not known."""
+    """Bytes accessed in each buffer of `reads` and `writes`: for a view, what it shows. Omits
+    unknown sizes."""
     parts: dict[str, Count] = {}
-    """Which part of a buffer in `reads` that is: what shows the same one has the same number in all
-    of the graph. Without those of which all is read, or it is not known which."""
+    """Which part of a buffer in `reads` is read: equal views have equal numbers throughout the
+    graph. Omits buffers that are read whole, or for which it is unknown."""
     loops: TextHash = ""
-    """The loop body as Inductor prints it."""
+    """The loop body as printed by Inductor."""
     device: str = "cpu"
 
 
 class FusionPair(Record):
-    """Two scheduler nodes considered once. A pair comes back in later rounds and at commit."""
+    """One consideration of two scheduler nodes. A pair recurs in later rounds and at commit."""
 
     id: str
-    """`inductor/0/0/forward/fuse/amax+exp`: the id of its decision, by the nodes that carry it."""
+    """`inductor/0/0/forward/fuse/amax+exp`: the id of its decision, made of node names."""
     graph: str
     round: Index
-    """From 1; 0 where the engine does not say which: then a pair is recorded once, as it ended."""
+    """From 1; 0 if the engine does not say: then a pair is recorded once, with its outcome."""
     phase: Literal["screen", "commit"]
     first: str
     second: str
     fused: bool
-    """can_fuse's answer; whether the pair was then fused is `FusionRound.fused`."""
+    """The result of can_fuse; `FusionRound.fused` says whether the pair was then fused."""
     rule: str = ""
     """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`;
-    `veto` and `forced` where an override decided it."""
+    `veto` and `forced` if an override decided it."""
     reason: str = ""
-    """Inductor's own words, arguments filled in; of a veto, the override."""
+    """Inductor's own words, with arguments filled in; for a veto, the override."""
     check: str = ""
-    """Where Inductor gives no words: the function that answered no, and what it looks at."""
+    """If Inductor gives no words: the function that returned False, and what it checks."""
     kind: Literal["vertical", "horizontal"] = "vertical"
     """`vertical`: the second reads what the first writes."""
     score: tuple[Number, ...] = ()
-    """Inductor's score of a pair that may fuse, in its own order of parts."""
+    """Inductor's score of a pair that may fuse, with the parts in its order."""
     score_text: str = ""
     shared_bytes: Bytes | None = None
-    """Bytes that both touch, as the scheduler counted them; None where it counted none."""
+    """Bytes that both access, as counted by the scheduler; None if it did not count."""
     cycle: bool = False
-    """can_fuse said yes, but fusing would have made the graph cyclic."""
+    """can_fuse returned True, but fusing would have made the graph cyclic."""
     within: str = ""
-    """Id of the pair of groups whose test asked for this pair of members."""
+    """Id of the pair of groups whose test led to this pair of members."""
 
 
 class FusionRound(Record):
@@ -133,14 +133,14 @@ class FusionGroup(Part):
 
 
 class FusionGroups(Record):
-    """The groups that fusion ended with: each becomes a loop nest or a call."""
+    """The groups at the end of fusion: each becomes a loop nest or a call."""
 
     graph: str
     groups: tuple[FusionGroup, ...]
 
 
 class Buffer(Part):
-    """A buffer's life, in steps of the final schedule."""
+    """A buffer's live range, in steps of the final schedule."""
 
     name: str
     bytes: Bytes | None
@@ -149,7 +149,7 @@ class Buffer(Part):
     """Last step that reads it; the last step of the graph for an output."""
     kind: Literal["temporary", "input", "output", "saved"] = "temporary"
     reuses: str = ""
-    """The buffer whose memory it takes over."""
+    """The buffer whose memory it reuses."""
     inplace: bool = False
     """The step that writes it still reads the buffer that it `reuses`."""
     alias_of: str = ""
@@ -165,10 +165,10 @@ class MemoryPlan(Record):
     """What runs at each step: `k2 softmax`, `extern addmm`."""
     buffers: tuple[Buffer, ...]
     peak_bytes: Bytes | None = None
-    """Most bytes of temporaries and outputs alive at one step, with reuse."""
+    """Most bytes of temporaries and outputs live at one step, with reuse."""
     without_reuse_bytes: Bytes | None = None
-    """The same if each buffer had memory of its own, freed after its last step. Equal to the peak
-    where all reuse is of memory that would have been free by then: that saves allocations only."""
+    """The same if each buffer had its own memory, freed after its last step. Equal to the peak if
+    all reused memory would have been free by then: such reuse only saves allocations."""
 
 
 class KernelLine(Part):
@@ -198,28 +198,28 @@ class Kernel(Record):
     origins: tuple[str, ...] = ()
     """Nodes of the lowered graph that it computes."""
     locations: tuple[Location, ...] = ()
-    """User lines, distinct, in file order."""
+    """Distinct user lines, in file order."""
     lines: tuple[KernelLine, ...] = ()
     no_line: str = ""
-    """Why no user line exists, where none does."""
+    """Why there is no user line, if there is none."""
     loop_nests: Count = 0
     """Loop nests in its code; 0 for a call."""
     predicted: bool = False
-    """True: generated for a GPU that was not there."""
+    """True: predicted for an absent GPU."""
     step: Index | None = None
-    """Its place in `MemoryPlan.steps`; the first, where it is called several times."""
+    """Its index in `MemoryPlan.steps`; the first one if it is called several times."""
     steps: tuple[Index, ...] = ()
-    """All its places, where it is called several times."""
+    """All its indices if it is called several times."""
 
 
 class KernelBinary(Record):
-    """A Triton kernel compiled for an architecture, with no GPU in reach where `predicted`."""
+    """A Triton kernel compiled for an architecture, without a GPU if `predicted`."""
 
     kernel: str
     """`k4`."""
     arch: str
     configuration: str
-    """Block sizes, warps and stages that were chosen."""
+    """The chosen block sizes, warps and stages."""
     ttir: TextHash = ""
     ttgir: TextHash = ""
     llir: TextHash = ""
@@ -245,7 +245,7 @@ class Wrapper(Record):
 
 
 class CacheLookup(Record):
-    """A compile cache was asked."""
+    """A query of a compile cache."""
 
     cache: str
     """`fx graph`, `aot autograd`, `dynamo bytecode`, `kernel build`, …"""
@@ -254,23 +254,23 @@ class CacheLookup(Record):
     graph: str = ""
     key: str = ""
     missed: str = ""
-    """What was not there, or what changed since the nearest entry, or why it was bypassed."""
+    """What was missing, what changed since the nearest entry, or why it was bypassed."""
     saved_seconds: Seconds | None = None
 
 
 class Phase(Record):
-    """A timed phase that has ended. Children lie inside their parent in time."""
+    """A timed phase that has ended. Children are within their parent in time."""
 
     id: Index
     name: str
     start: Seconds
-    """Seconds since the recording started, on a clock that stands still while the compile waits
-    for a person or the recording works on its own account."""
+    """Seconds since the recording started, on a clock that stops while the compile waits for a
+    person or while the recording itself works."""
     seconds: Seconds
     parent: Index | None = None
     compile_id: str = ""
     call: Count = 0
     thread: Count = 0
     cpu_seconds: Seconds | None = None
-    """CPU seconds of this process, all its threads, and of the children that it waited for in the
-    phase; None where it was not read."""
+    """CPU seconds of this process, all threads, and of children that it waited for during the
+    phase; None if not read."""

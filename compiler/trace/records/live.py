@@ -1,4 +1,4 @@
-"""A compile that a person drives: runs, where it waits, what was asked, answered and noted."""
+"""A driven compile: runs, where it waits, what was asked, chosen and noted."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from compiler.trace.records.session import Settings, Stage
 
 
 class Run(Record):
-    """From here on the records are of this run of the model, until the next such record.
+    """From here on, the records belong to this run of the model, until the next such record.
 
-    Only a driven recording has them. What comes before the first, and sources, texts, notes and
-    the end, belong to all; ids (`0/0`, `k4`) are those of one run.
+    Only a driven recording has them. Records before the first one, and sources, texts, notes and
+    the end, belong to all runs; ids (`0/0`, `k4`) are those of one run.
     """
 
     number: Index
     """From 1; run 1 is the base."""
     settings: Settings
-    """With the overrides of this run."""
+    """Including the overrides of this run."""
     because: str = ""
-    """What is different from the run that it is compared with: `veto tcw/0/0/forward/fuse/a+b`."""
+    """How it differs from the run that it is compared with: `veto tcw/0/0/forward/fuse/a+b`."""
     compared_with: Index = 0
     """Number of the run that it is compared with; 0 for none."""
 
@@ -45,7 +45,7 @@ class StageStart(Record):
 
 
 class Forbidden(Part):
-    """Why a choice of a decision is not legal."""
+    """Why one choice of a decision is illegal."""
 
     choice: str
     rule: str
@@ -53,9 +53,9 @@ class Forbidden(Part):
 
 
 class Asked(Record):
-    """A decision before its answer: all that there is to know before choosing.
+    """A decision before it is made: everything there is to know before choosing.
 
-    Written where the compile waits at a decision, before `Waiting`; `Decided` has the answer.
+    Written when the compile waits at a decision, before `Waiting`; `Decided` has the choice.
     """
 
     id: str
@@ -70,17 +70,17 @@ class Asked(Record):
     numbers: dict[str, Number] = {}
     forbidden: tuple[Forbidden, ...] = ()
     first: tuple[str, ...] = ()
-    """Scheduler nodes of the first side, where the decision is about two: `op9`, `op10`."""
+    """Scheduler nodes of the first side, if the decision is about two: `op9`, `op10`."""
     second: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
-    """Nodes of the lowered (or joint) graph that it is about."""
+    """Nodes of the lowered (or joint) graph that it concerns."""
     if_fused: TextHash = ""
-    """The loop nest that would become of both sides: of Inductor in the notation of
-    `SchedulerNode.loops`, of tcw as the nest printer writes it."""
+    """The loop nest that both sides would become: for Inductor in the notation of
+    `SchedulerNode.loops`, for tcw as printed by the nest printer."""
     sketched: bool = False
-    """`if_fused` is put together from both sides by us: the engine makes the nest only later."""
+    """We composed `if_fused` from both sides: the engine makes the nest only later."""
     means: str = ""
-    """What keeping apart means here: `two loop nests, which may share one C++ function`."""
+    """What keeping them apart means here: `two loop nests, which may share one C++ function`."""
     location: Location | None = None
 
 
@@ -91,7 +91,7 @@ WaitingKind = Literal[
 
 
 class Waiting(Record):
-    """The compile stands still until a command comes."""
+    """The compile waits for a command."""
 
     number: Index
     """Counts from 1 in the run."""
@@ -103,25 +103,25 @@ class Waiting(Record):
     attempt: Index = 0
     graph: str = ""
     decision: str = ""
-    """Id of the `Asked` that waits for an answer; "" where nothing does."""
+    """Id of the `Asked` that waits for a choice; "" if none does."""
     breakpoint: Index = 0
     """Number of the breakpoint that stopped it; 0 for none."""
     location: Location | None = None
 
 
 class Resumed(Record):
-    """A command let the compile go on."""
+    """A command resumed the compile."""
 
     command: str
     """`step`, `over`, `continue`, …"""
     choice: str = ""
-    """The answer to the decision that waited; "" for the engine's own."""
+    """The choice for the decision that waited; "" for the engine's own."""
     seconds: Seconds = 0.0
-    """How long it waited; taken off all compile times."""
+    """How long it waited; excluded from all compile times."""
 
 
 class Refused(Record):
-    """An answer that a rule forbids: the decision is still waiting."""
+    """A choice that a rule forbids: the decision is still waiting."""
 
     id: str
     choice: str
@@ -150,21 +150,22 @@ class WhatIf(Record):
     """What was timed: kernels that do the same work, a compiled graph, or a whole call."""
     graph: str = ""
     base_kernels: tuple[str, ...] = ()
-    """Kernel ids of the base run that do this work; several where the other run fused them."""
+    """Kernel ids of the base run that do this work; several if the other run fused them."""
     run_kernels: tuple[str, ...] = ()
     before: Timed | None = None
     after: Timed | None = None
     difference: Seconds = 0.0
-    """Median of the paired differences, after - before, seconds; below 0 the new one is faster."""
+    """Median of the paired differences, after - before, seconds; negative if the new one is
+    faster."""
     noise: Seconds = 0.0
-    """Half width below which a difference says nothing, seconds."""
+    """Half width below which a difference means nothing, seconds."""
     pairs: Count = 0
     caches: Literal["warm", "cold"] = "warm"
     """State of the processor's caches before each run."""
     equal: bool | None = None
-    """Whether the outputs of both are equal, bit for bit; None where it was not compared."""
+    """Whether the outputs of both are bitwise equal; None if not compared."""
     max_error: Error | None = None
     within: bool | None = None
-    """Of whole calls: whether `torch.testing.assert_close` accepts them with its defaults."""
+    """For whole calls: whether `torch.testing.assert_close` accepts them with its defaults."""
     reason: str = ""
-    """Why it could not be measured, where `before` is None."""
+    """Why it could not be measured, if `before` is None."""

@@ -35,7 +35,7 @@ class SetSpeed(Part):
 
 
 class Speed(Record):
-    """Eager against compiled, interleaved after warm-up. Times are medians, per call."""
+    """Eager and compiled, interleaved after warm-up. Times are medians per call."""
 
     eager_ms: Milliseconds
     compiled_ms: Milliseconds
@@ -44,7 +44,7 @@ class Speed(Record):
     speedup: Ratio
     """Median of the ratios eager/compiled, pair by pair."""
     noise: Number
-    """max(3 MAD of the pair ratios / their median, 1%): a difference inside it is none."""
+    """max(3 MAD of the pair ratios / their median, 1%): a difference within it does not count."""
     pairs: Count
     in_noise: bool
     compile_seconds: Seconds
@@ -55,23 +55,23 @@ class Speed(Record):
     what: str = "forward"
     """`forward`, or `forward + backward` in training."""
     device: str = ""
-    """`cpu`, `cuda`: where the model and its inputs are; "" in recordings that do not say."""
+    """`cpu`, `cuda`: the device of the model and its inputs; "" in recordings that do not say."""
     eager_peak_bytes: Bytes | None = None
-    """The most that one call takes, where that was asked for (`Settings.memory`)."""
+    """Peak of one call, if requested (`Settings.memory`)."""
     compiled_peak_bytes: Bytes | None = None
     compiled_again: Count = 0
     """Graphs compiled during the rounds: the compiled time then includes compile time."""
 
 
 class EngineSpeed(Record):
-    """Two engines against each other, from the rounds that also gave each its `Speed`."""
+    """Two engines compared, from the same rounds as their `Speed`."""
 
     first: str
     second: str
     first_ms: Milliseconds
     second_ms: Milliseconds
     speedup: Ratio
-    """Median of the ratios first/second, round by round: above 1 the second is faster."""
+    """Median of the ratios first/second, round by round: above 1 if the second is faster."""
     noise: Number
     """max(3 MAD of the ratios / their median, 1%)."""
     rounds: Count
@@ -81,7 +81,7 @@ class EngineSpeed(Record):
 class OutputError(Part):
     call: Count
     path: str
-    """Which output or gradient: `out[0]`, `grad fc1.weight`."""
+    """The output or gradient: `out[0]`, `grad fc1.weight`."""
     max_abs: Error
     max_rel: Error
     note: str = ""
@@ -100,16 +100,16 @@ class Numerics(Record):
     """Compiled outputs against eager ones, same inputs, same random state."""
 
     compared: Count
-    """Tensors that were compared."""
+    """Number of tensors compared."""
     max_abs: Error | None
     max_rel: Error | None
     """max |a-b| / max(|b|, smallest normal), elementwise."""
     worst: tuple[OutputError, ...] = ()
     equal: bool = False
-    """Bit for bit."""
+    """Whether they are bitwise equal."""
     within: bool | None = None
-    """Whether `torch.testing.assert_close` accepts it with its defaults; None where the two sides
+    """Whether `torch.testing.assert_close` accepts it with its defaults; None if the two sides
     cannot be compared, which `note` explains."""
     note: str = ""
     random: tuple[RandomOperation, ...] = ()
-    """What makes them incomparable: Inductor draws other random numbers than eager."""
+    """Operations that make them incomparable: Inductor draws other random numbers than eager."""

@@ -30,7 +30,7 @@ Status = Literal["ok", "failed", "timeout", "crashed", "interrupted", "exited", 
 
 
 class Settings(Part):
-    """What the user asked for; enough to make the same recording again."""
+    """What the user asked for; enough to repeat the recording."""
 
     file: str
     model: str = ""
@@ -47,11 +47,11 @@ class Settings(Part):
     mark_dynamic: tuple[str, ...] = ()
     """`NAME:DIM` each: argument name (or position) and dimension."""
     as_tensors: tuple[str, ...] = ()
-    """Arguments whose numbers are passed as tensors without dimensions."""
+    """Number arguments passed as 0-dimensional tensors."""
     torch_settings: tuple[str, ...] = ()
-    """Lines that set torch's own: `torch._dynamo.config.capture_scalar_outputs = True`."""
+    """Lines that change torch settings: `torch._dynamo.config.capture_scalar_outputs = True`."""
     edits: tuple[str, ...] = ()
-    """Edits of the source, made on a copy in memory: `drop:15`, `drop:layers.py:15`."""
+    """Edits of the source, applied to an in-memory copy: `drop:15`, `drop:layers.py:15`."""
     grad: GradMode = "grad"
     until: Stage = "run"
     """The last stage to run."""
@@ -60,29 +60,29 @@ class Settings(Part):
     arch: str = ""
     """`sm_80`, `sm_90`, `sm_100`: the GPU to predict code for, with `device="cuda"`."""
     cached: bool = False
-    """Use torch's own caches; else the recording compiles into empty ones of its own."""
+    """Use torch's caches; else the recording compiles with its own empty ones."""
     profile: bool = False
-    """After the calls, take one of them apart, kernel by kernel."""
+    """After the calls, profile one of them, kernel by kernel."""
     verify: bool = False
     """Compare each kernel with the same operations in float64."""
     nests: bool = False
-    """With `profile`: time each loop nest of kernels that have several; they are built again."""
+    """With `profile`: time each loop nest of kernels with several, which are rebuilt."""
     repro: str = ""
-    """With `verify`: the kernel to cut out as a file; else the first that is wrong."""
+    """With `verify`: the kernel to write as a file; else the first wrong one."""
     profiled_call: Count = 1
-    """Which call, from 1."""
+    """The call to profile, from 1."""
     rounds: Count = 30
     """Rounds of a profile, at most."""
     memory: bool = False
-    """Measure the most memory that one call takes, compiled and eager."""
+    """Measure the peak memory of one call, compiled and eager."""
     timeout: Number | None = None
     """Seconds for the whole recording."""
     arguments: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
     script_call: bool = False
-    """Of a script: not all of it, but call `profiled_call` of what it compiles, as a model."""
+    """For a script: only call `profiled_call` of what it compiles, as a model."""
     defaults_from: str = ""
-    """The pyproject.toml that set what the command line left alone; "" where none set any."""
+    """The pyproject.toml that set defaults; "" if none did."""
 
 
 class Start(Record):
@@ -99,7 +99,7 @@ class Start(Record):
 
 
 class HookStatus(Part):
-    """Whether this torch offers what one of our hooks needs."""
+    """Whether this torch has what one of our hooks needs."""
 
     name: str
     available: bool
@@ -116,7 +116,7 @@ class Environment(Record):
     torch: str
     triton: str = ""
     compiler: str = ""
-    """First line of `g++ --version`; "" where there is none."""
+    """First line of `g++ --version`; "" if there is none."""
     cpu: str = ""
     vector: str = ""
     """torch's CPU capability, e.g. `AVX512`."""
@@ -126,14 +126,14 @@ class Environment(Record):
 
 
 class Source(Record):
-    """A source file that other records point into, whole, so that a trace reads elsewhere."""
+    """The full text of a source file that other records refer to, for reading elsewhere."""
 
     file: str
     text: TextHash
 
 
 class Progress(Record):
-    """What the recording is doing now, for the person who waits."""
+    """What the recording is doing now, for the waiting user."""
 
     stage: Stage
     activity: str
@@ -144,16 +144,16 @@ class Argument(Part):
     """One argument of a call, described."""
 
     name: str
-    """Parameter name of forward; `args[2]` where there is none."""
+    """Parameter name of forward; `args[2]` if there is none."""
     tensor: TensorMeta | None = None
     value: str = ""
-    """repr, cut at 200 characters, for what is not a tensor."""
+    """repr, cut at 200 characters, if it is not a tensor."""
 
 
 class EnginePart(Record):
-    """From here on the records are of this engine, until the next such record.
+    """From here on, the records belong to this engine, until the next such record.
 
-    Only a recording of both engines has them. What comes before the first, and sources, texts and
+    Only a recording of both engines has them. Records before the first one, and sources, texts and
     the end, belong to both; ids (`0/0`, `k4`) are those of one part.
     """
 
@@ -170,29 +170,29 @@ class CallStart(Record):
 class CallEnd(Record):
     call: Count
     seconds: Seconds
-    """Wall time, compilation included."""
+    """Wall time, including compilation."""
     compiled: tuple[str, ...] = ()
-    """Compile ids that this call made."""
+    """Ids of the compiles in this call."""
     hits: tuple[str, ...] = ()
-    """Compile ids whose cache entries served this call without compiling."""
+    """Ids of earlier compiles that this call reused."""
 
 
 class Output(Record):
-    """What the user's program printed, as it came."""
+    """Output of the user's program, as it arrived."""
 
     stream: Literal["stdout", "stderr"]
     text: str
 
 
 class OutputCapped(Record):
-    """No more of this stream is kept from here on."""
+    """From here on, this stream is no longer kept."""
 
     stream: Literal["stdout", "stderr"]
     cap_bytes: Bytes
 
 
 class Failure(Record):
-    """The user's model failed. Blame falls on torch.compile only after eager was tried."""
+    """The user's model failed. torch.compile is blamed only after eager was tried."""
 
     doing: str
     """`loading`, `reading inputs`, `call 1, capture of 0/0`, `eager call 1`, …"""
@@ -206,31 +206,31 @@ class Failure(Record):
     eager_fails: bool | None = None
     """True: eager raises too. None: not tried."""
     hint: str = ""
-    """What to do, e.g. what the file does hold where it holds no model."""
+    """What to do, e.g. what the file has instead of a model."""
     traceback: TextHash = ""
     culprit: Literal["user", "torch", "tcw", "machine"] = "user"
-    """`machine`: a full disk, a limit, a compiler that is not there."""
+    """`machine`: a full disk, a limit, a missing compiler."""
     evidence: str = ""
-    """The line that shows the machine to be the cause, whole; "" where it is not known."""
+    """The full line that shows that the machine is the cause; "" if unknown."""
 
 
 class Warned(Record):
-    """Something of the recording that is less than asked, said in words."""
+    """Something that the recording lacks compared with what was asked, in words."""
 
     message: str
     asked: bool = False
-    """The user asked for what is missing, with an option of its own: shown first."""
+    """Whether the user explicitly asked for what is missing: shown first."""
 
 
 class End(Record):
-    """The last record of a trace that is whole."""
+    """The last record of a complete trace."""
 
     status: Status
     seconds: Seconds
     lines: Count = 0
-    """Lines of the trace before this one; 0 where they were not counted."""
+    """Lines of the trace before this one; 0 if not counted."""
     calls: Count = 0
-    """Compiled calls that were made; a script's are counted without a record of each."""
+    """Number of compiled calls; a script's are counted without individual records."""
     exit_code: Whole | None = None
     signal: Index | None = None
     reason: str = ""

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler.engine.backend import backend
-from compiler.measure.engine_graphs import engine_graphs
+from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.probes.engine_probe import EngineProbe
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from tests.cpu.measure.planted import planted

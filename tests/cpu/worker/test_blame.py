@@ -56,7 +56,7 @@ def test_a_model_that_closes_every_file_is_told_so(tmp_path: Path) -> None:
     code, out, _ = explained(tmp_path, text, "--engine", "tcw")
     assert code == 3
     assert "closed the recording's files" in out
-    assert "fault of tcw" not in out
+    assert "bug in tcw" not in out
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_what_torch_raises_by_itself_is_torchs(
 ) -> None:
     """torch 2.13 does; where a torch does not, there is nothing to blame."""
     code, out, _ = explained(tmp_path, MODEL, "--until", "capture", **environment)
-    assert "fault of tcw" not in out
+    assert "bug in tcw" not in out
     if code:
         assert code == 3
-        assert "torch raises this by itself" in out
+        assert "torch itself raises this" in out
         assert line in out
         assert hint in out
 
@@ -96,7 +96,7 @@ def test_a_limit_of_memory_is_the_machines(tmp_path: Path, gigabytes: float) -> 
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
     code, out, err = explained(tmp_path, MODEL, "--engine", "tcw", limits=limit)
-    assert "fault of tcw" not in out + err
+    assert "bug in tcw" not in out + err
     assert "torch.compile is the cause" not in out
     if code:
         assert "machine is the cause" in out + err

@@ -63,7 +63,7 @@ def test_an_error_of_the_caller_comes_out_and_leaves_nothing(hanging: Settings, 
 
 
 def test_a_trace_that_cannot_be_written(hanging: Settings, tmp_path: Path) -> None:
-    with pytest.raises(OutputRefused, match="there is no folder"):
+    with pytest.raises(OutputRefused, match="no folder"):
         record(hanging, trace=tmp_path / "no" / "run.tcw", on_record=lambda _: None)
 
 

@@ -9,16 +9,10 @@ import pytest
 import torch
 import torch._dynamo
 
-from workbench.worker.inputs import (
-    InputSet,
-    generated,
-    input_sets,
-    mark_dynamic,
-    named_arguments,
-    parameters,
-)
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
+from workbench.worker.inputs import generated, input_sets, mark_dynamic, named_arguments, parameters
 from workbench.worker.specification import parse_inputs
-from workbench.worker.user_code import UserError
 
 X = torch.ones(2, 3)
 
@@ -119,7 +113,7 @@ def test_marks_count_from_the_end_too() -> None:
         ("z:0", "no argument 'z'"),
         ("x:2", "x has 2 dimensions (2, 3)"),
         ("x:-3", "x has 2 dimensions (2, 3)"),
-        ("scale:0", "scale is a float, no tensor"),
+        ("scale:0", "scale is a float, not a tensor"),
     ],
 )
 def test_marks_that_fit_nothing(mark: str, words: str) -> None:

@@ -11,12 +11,13 @@ from torch._dynamo import convert_frame
 
 from compiler.control.hooks import Hook, on_demand
 from compiler.control.recorder import Recorder
-from compiler.measure.inductor_graphs import HOOK as MODULES
-from compiler.measure.inductor_graphs import inductor_graphs
-from compiler.measure.kernels import captured
+from compiler.measure.compiled.alone import captured
+from compiler.measure.compiled.inductor_graphs import HOOK as MODULES
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
+from compiler.measure.what_if import compare as what_if
 from compiler.trace.records import HookStatus, Settings, WhatIf
 from compiler.trace.writer import TraceWriter
-from workbench.worker import measuring_hooks, what_if
+from workbench.worker import measuring_hooks
 from workbench.worker.forget import HOOK as FORGETTING
 from workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
 
@@ -36,7 +37,8 @@ def test_a_torch_without_it_measures_nothing_and_says_what_is_missing(
     monkeypatch.setattr(measuring_hooks, "HOOKS", (FORGETTING, lacking))
     told: list[Any] = []
     runs = [SimpleNamespace(number=number) for number in (1, 2)]
-    what_if.compare(SimpleNamespace(emit=told.append), *runs, "kernel")  # type: ignore[arg-type]
+    host = SimpleNamespace(emit=told.append)
+    what_if.compare(host, *runs, "kernel", measuring_hooks.missing())  # type: ignore[arg-type]
     (found,) = told
     assert isinstance(found, WhatIf)
     assert found.before is None

@@ -102,7 +102,7 @@ def cut_out(folder: Path, name: str) -> str:
     done = tcw(folder, "repro", "run.tcw", "--kernel", name, "-o", f"{name}.py")
     assert done.returncode == 1, done.stderr
     said = " ".join(done.stdout.split())
-    assert f"wrote {name}.py: the trace says: run alone it shows the error" in said
+    assert f"wrote {name}.py: according to the trace, run alone, it shows the error" in said
     assert "5.8e-03" in done.stdout
     text = (folder / f"{name}.py").read_text()
     assert "torch.sigmoid(x @ w) * 0.34375" in text

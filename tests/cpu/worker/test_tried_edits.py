@@ -76,7 +76,7 @@ def test_the_diff_has_the_users_lines(found: dict[str, Trial]) -> None:
 
 
 def test_what_cannot_be_tried_says_why(found: dict[str, Trial]) -> None:
-    assert found["later"].reason == "later:8: y is bound again after it"
+    assert found["later"].reason == "later:8: y is assigned again after it"
     assert found["wrong"].reason == "drop:helper.py:99: no statement is on line 99"
     assert "torch._dynamo.config has no captured_scalar_outputs" in found["unknown"].reason
 
@@ -108,7 +108,7 @@ def test_an_edit_that_does_not_fit_is_a_failure_with_its_line(folder: Path) -> N
     got = recorded(Settings(file=str(folder / "model.py"), edits=("drop:9",)))
     failure = got.last(Failure)
     assert failure is not None
-    assert failure.message == "--edit drop:9: no call of its own stands there"
+    assert failure.message == "--edit drop:9: no call statement or assertion is on that line"
     assert failure.location is not None
     assert failure.location.line == 9
 

@@ -132,13 +132,13 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["explian", "x.py"], "Did you mean 'explain'?"),
         (["model.py"], "Did you mean 'tcw explain model.py'?"),
-        (["frobnicate"], f"There are {', '.join(VERBS)}."),
+        (["frobnicate"], f"Verbs: {', '.join(VERBS)}."),
         (["explain", "model.py", "--modle", "x"], "--model"),
         (["explain", "model.py", "--show", "brekas"], "Did you mean 'breaks'?"),
-        (["explain", "model.py", "--show", "guards=most"], "guards=most: it is guards=all"),
-        (["explain", "model.py", "--show", "fusion=all"], "fusion=all: it is fusion"),
+        (["explain", "model.py", "--show", "guards=most"], "guards=most: use guards=all"),
+        (["explain", "model.py", "--show", "fusion=all"], "fusion=all: use fusion"),
         (["explain", "modle.py"], "Did you mean model.py?"),
-        (["explain", "nowhere/model.py"], "there is no folder nowhere"),
+        (["explain", "nowhere/model.py"], "no folder nowhere"),
         (["explain", "."], "is a folder"),
         (["explain"], "FILE"),
         (["explain", "model.py", "--train", "--no-grad"], "exclude each other"),
@@ -148,10 +148,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["explain", "model.py", "--until", "lunch"], "capture"),
         (["explain", "model.py", "extra.py"], "extra.py"),
         (["explain", "model.py", "--trace", "model.py"], "a file that the run reads"),
-        (["explain", "model.py", "--trace", "notes.txt"], "is no trace"),
-        (["explain", "model.py", "--trace", "no/run.tcw"], "there is no folder no"),
-        (["open", "model.py"], "is no tcw trace"),
-        (["open", "gone.tcw"], "is not there"),
+        (["explain", "model.py", "--trace", "notes.txt"], "is not a trace"),
+        (["explain", "model.py", "--trace", "no/run.tcw"], "no folder no"),
+        (["open", "model.py"], "is not a tcw trace"),
+        (["open", "gone.tcw"], "does not exist"),
         (["open", "newer.tcw"], "install a newer tcw"),
         (["open", "good.tcw"], "needs a terminal"),
     ],
@@ -310,7 +310,7 @@ def test_a_fault_of_ours_without_a_place_for_its_details(
     client.error = RuntimeError("broken")
     assert main(["explain", "model.py"]) == codes.INTERNAL
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("tcw: internal error: RuntimeError: broken; its details are not kept: ")
+    assert line.startswith("tcw: internal error: RuntimeError: broken; details not saved: ")
     assert "chmod 700" in line
     assert not list((tmp_path / "cache" / "tcw").iterdir())
 
@@ -374,7 +374,7 @@ def test_a_reader_that_leaves_is_no_fault(model: Path) -> None:
 def test_a_missing_file_in_a_real_process(tmp_path: Path) -> None:
     done = tcw("explain", "no.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (codes.USAGE, "")
-    assert done.stderr.startswith("tcw: no.py is not there")
+    assert done.stderr.startswith("tcw: no.py does not exist")
 
 
 def test_completion(tmp_path: Path) -> None:

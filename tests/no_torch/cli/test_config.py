@@ -53,7 +53,7 @@ def test_sections(model: Path, client: Client, capsys: pytest.CaptureFixture[str
     assert main(["explain", "model.py"]) == codes.OK
     out = capsys.readouterr().out
     assert "guards 0/0" in out
-    assert "no cache was asked" in out
+    assert "no cache was queried" in out
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_code_and_files_are_for_the_command_line_alone(
     project(model.parent, f"[{table}]\n{key} = {json.dumps(FORBIDDEN[key])}\n")
     assert main(["profile", "model.py"]) == codes.USAGE
     said = capsys.readouterr().err
-    assert f"{model.parent / 'pyproject.toml'}: {key} is set only on the command line" in said
+    assert f"{model.parent / 'pyproject.toml'}: {key} can only be given on the command line" in said
     assert client.settings is None
 
 
@@ -197,7 +197,7 @@ def test_another_users_file_is_not_read(
     file = model.parent / "pyproject.toml"
     of_another(file, monkeypatch)
     (line,) = untrusted(model, client, capsys).splitlines()
-    assert line == (f"tcw: {file} belongs to user {os.geteuid() + 1}; its [tool.tcw] is not used")
+    assert line == (f"tcw: {file} belongs to user {os.geteuid() + 1}; its [tool.tcw] is ignored")
 
 
 def test_nor_one_in_a_folder_of_theirs_above(
@@ -212,7 +212,7 @@ def test_nor_one_in_a_folder_of_theirs_above(
     of_another(model.parent, monkeypatch)
     below = inner / "model.py"
     below.write_text("model = 1\n")
-    assert f"is in a folder of user {os.geteuid() + 1}'s" in untrusted(below, client, capsys)
+    assert f"is in a folder owned by user {os.geteuid() + 1}" in untrusted(below, client, capsys)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
@@ -235,7 +235,7 @@ def test_one_that_others_can_write_to_is_not_used(
     project(model.parent, TRAINS)
     (model.parent / "pyproject.toml").chmod(mode)
     monkeypatch.setattr(config, "_private", lambda group: False)
-    assert "can be written by others (chmod go-w)" in untrusted(model, client, capsys)
+    assert "is writable by others (chmod go-w)" in untrusted(model, client, capsys)
 
 
 def test_the_group_of_its_user_alone_may_write(

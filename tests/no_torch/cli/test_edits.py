@@ -43,7 +43,8 @@ def test_a_diff_is_that_of_the_edits_alone(base: Settings) -> None:
     assert "-    print(x)\n+    pass\n" in found.text
     assert source_diff(edited, edited).text == ""
     assert (
-        "no call of its own" in source_diff(base, structs.replace(base, edits=("drop:3",))).reason
+        "no call statement or assertion is on that line"
+        in source_diff(base, structs.replace(base, edits=("drop:3",))).reason
     )
 
 
@@ -89,7 +90,7 @@ def test_the_patch_does_what_was_kept(
     line = said()
     assert outputs.code(codes.OK) == codes.OK
     assert ("-d /" in line) is elsewhere
-    command = line.partition("edits: ")[2]
+    command = line.partition("apply it with: ")[2]
     subprocess.run(command.replace("patch ", "patch -s ", 1), shell=True, check=True)
     assert Path(base.file).read_text() == EDITED
 
@@ -102,7 +103,7 @@ def test_a_patch_of_several_files_is_applied_in_one_folder(
     monkeypatch.chdir(tmp_path / "inner")
     kept = kept_of(base, "drop:2", "drop:inner/part.py:2")
     write_patch(Outputs(base), Path("kept.patch"), base, [kept])
-    command = said().partition("edits: ")[2]
+    command = said().partition("apply it with: ")[2]
     subprocess.run(command.replace("patch ", "patch -s ", 1), shell=True, check=True)
     assert Path(base.file).read_text() == Path("part.py").read_text() == EDITED
 
@@ -137,7 +138,7 @@ def test_the_text_of_a_record_is_not_what_is_written(
     victim = "--- a/victim.py\n+++ b/victim.py\n@@ -1 +1 @@\n-safe\n+owned\n"
     forged = structs.replace(kept, diff=kept.diff + victim)
     write_patch(Outputs(base), tmp_path / "kept.patch", base, [forged])
-    assert "is not written" in said()
+    assert "was not written" in said()
     assert not (tmp_path / "kept.patch").exists()
 
 
@@ -148,7 +149,7 @@ def test_no_patch_is_written_where_no_edit_was_kept(
     write_patch(Outputs(base), patch, base, [])
     assert "nothing was kept" in said()
     write_patch(Outputs(base), patch, base, [trial("mode", -1.0)])
-    assert "changes no source" in said()
+    assert "changes the source" in said()
     assert not patch.exists()
 
 

@@ -46,9 +46,9 @@ def test_the_word_of_the_reader(words: list[Word], block_file: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--view-only", "--yes"], "--view-only compiles nothing"),
-        (["--view-only", "--model", "x"], "--view-only compiles nothing"),
-        (["--file", "gone.py"], "is not there"),
+        (["--view-only", "--yes"], "--view-only never compiles"),
+        (["--view-only", "--model", "x"], "--view-only never compiles"),
+        (["--file", "gone.py"], "does not exist"),
         (["--file", "run.tcw"], "is never run"),
     ],
 )

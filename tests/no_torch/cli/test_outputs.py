@@ -167,7 +167,7 @@ def test_the_answer_comes_where_a_file_cannot_be_written_in_the_end(
     said = capsys.readouterr()
     assert code == codes.UNWRITTEN
     assert json.loads(said.out)["status"] == "ok"
-    assert said.err == "tcw: --chrome call.json is not written: No space left on device\n"
+    assert said.err == "tcw: --chrome call.json was not written: No space left on device\n"
     assert not Path("call.json").exists()
 
 

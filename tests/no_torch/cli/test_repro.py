@@ -108,14 +108,14 @@ def test_the_first_wrong_kernel_is_written(
     code, text = said(capsys, monkeypatch, tmp_path, str(file))
     assert code == codes.FINDING
     assert text == (
-        "3 kernels: 1 as close to float64 as rounding allows, 1 not (k1), 1 not compared\n"
+        "3 kernels: 1 within rounding of float64, 1 not (k1), 1 not compared\n"
         "\n"
         "k1 cpp_fused_gelu_1  wrong\n"
         "  gelu + layer norm  model.py:24  0/0/forward\n"
         "  result     error     eager     bound\n"
         "  mul_6    1.3e-03   1.4e-07   4.4e-06  nan in compiled only\n"
         "\n"
-        "wrote repro_k1.py: the trace says: run alone it shows the error\n"
+        "wrote repro_k1.py: according to the trace, run alone, it shows the error\n"
         "  nothing was run: whoever made the trace wrote this code, so read it before you run it\n"
     )
     assert (tmp_path / "repro_k1.py").read_text() == FILE
@@ -124,8 +124,8 @@ def test_the_first_wrong_kernel_is_written(
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        ({"reproduces": False}, "it is wrong among the others of its graph only"),
-        ({"repro_note": "no g++"}, "it was tried and did not run: no g++"),
+        ({"reproduces": False}, "it is wrong only within its graph"),
+        ({"repro_note": "no g++"}, "run alone, it failed: no g++"),
     ],
 )
 def test_whether_it_shows_the_error_is_said(
@@ -147,7 +147,7 @@ def test_all_is_well(
 ) -> None:
     file = trace(tmp_path, kernel("k0", "cpp_fused_add_0"), precision("k0", True))
     code, text = said(capsys, monkeypatch, tmp_path, str(file))
-    assert (code, text) == (codes.OK, "1 kernel: 1 as close to float64 as rounding allows\n")
+    assert (code, text) == (codes.OK, "1 kernel: 1 within rounding of float64\n")
     assert [one.name for one in tmp_path.iterdir()] == ["run.tcw"]
 
 
@@ -158,10 +158,10 @@ def test_a_kernel_that_was_not_cut_out(
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", "k0")
     assert code == codes.OK
     words = " ".join(text.split())
-    assert "this recording cut out none; 'tcw repro model.py --kernel k0' runs it again" in words
+    assert "this recording has no such files; 'tcw repro model.py --kernel k0' makes one" in words
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", "k9")
     assert code == codes.USAGE
-    assert "there is no kernel k9 among them: k0" in text
+    assert "no kernel k9; the kernels are k0" in text
 
 
 def test_a_kernel_by_its_name(
@@ -177,7 +177,7 @@ def test_a_kernel_by_its_name(
     name = "cpp_fused_gelu_backward_2"
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "--kernel", name)
     assert code == codes.FINDING
-    assert "wrote repro_k2.py: the trace says: run alone it shows the error" in text
+    assert "wrote repro_k2.py: according to the trace, run alone, it shows the error" in text
 
 
 def test_a_trace_of_both_engines(
@@ -194,7 +194,7 @@ def test_a_trace_of_both_engines(
     )
     code, text = said(capsys, monkeypatch, tmp_path, str(file))
     assert code == codes.FINDING
-    assert text.startswith("2 kernels: 1 as close to float64 as rounding allows, 1 not (k0)\n")
+    assert text.startswith("2 kernels: 1 within rounding of float64, 1 not (k0)\n")
     assert "k0 nest_add  wrong" in text
 
 
@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_written(
     file = trace(tmp_path, kernel("k1", "cpp_fused_gelu_1"), ("k1", False, {}))
     code, text = said(capsys, monkeypatch, tmp_path, str(file), "-o", "nowhere/mine.py")
     assert code == codes.USAGE
-    assert "-o nowhere/mine.py: there is no folder nowhere" in text
+    assert "-o nowhere/mine.py: no folder nowhere" in text
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_name_that_leads_elsewhere_names_no_file(
     before = sorted(tmp_path.rglob("*"))
     code, text = said(capsys, monkeypatch, folder, str(file))
     assert code == codes.USAGE
-    assert "-o FILE gives one" in text
+    assert "-o FILE" in text
     assert "\x1b" not in text
     assert sorted(tmp_path.rglob("*")) == before
     code, text = said(capsys, monkeypatch, folder, str(file), "-o", "mine.py")
@@ -257,7 +257,7 @@ def test_nothing_is_written_over_or_through(
     given = ("-o", output) if output == "mine.py" else ()
     code, text = said(capsys, monkeypatch, tmp_path, str(file), *given)
     assert code == codes.USAGE
-    why = "it is there already" if linked is False else "it is a symbolic link"
+    why = "it already exists" if linked is False else "it is a symbolic link"
     assert f"-o {output}: {why}" in text
     assert "wrote" not in text
     if linked is None:
@@ -275,5 +275,5 @@ def test_what_is_not_named_a_model_is_never_run(
     assert main(["repro", str(file)]) == codes.USAGE
     text = capsys.readouterr().err
     assert "is not a tcw trace" in text
-    assert "ends in .py" in text
+    assert "must end in .py" in text
     assert client.settings is None

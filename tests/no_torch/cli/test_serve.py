@@ -59,7 +59,7 @@ def test_a_trace_runs_nothing_unless_it_is_allowed(
     model = tmp_path / "model.py"
     model.write_text("model = 1\n")
     assert main(["serve", str(model), "--port", "0", "--allow-run"]) == codes.USAGE
-    assert "--allow-run is for a trace" in capsys.readouterr().err
+    assert "--allow-run is for traces" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "", "example.org"])
@@ -67,7 +67,7 @@ def test_an_address_that_others_reach_is_refused(
     host: str, words: list[list[str]], block_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", str(block_file), "--port", "0", "--host", host]) == codes.USAGE
-    assert "runs code as you" in capsys.readouterr().err
+    assert "can run code as you" in capsys.readouterr().err
     assert words == []
 
 
@@ -80,11 +80,11 @@ def test_it_is_not_refused_where_it_is_meant(words: list[list[str]], block_file:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["nothing.tcw"], "is not there"),
-        (["--predict", "block.tcw"], "the file comes first"),
+        (["nothing.tcw"], "does not exist"),
+        (["--predict", "block.tcw"], "FILE comes first"),
         (["block.tcw", "--prdict"], "Did you mean '--predict'?"),
         (["model.py", "--break", "rejections"], "Did you mean 'rejection'?"),
-        (["model.tcw"], "is no tcw trace"),
+        (["model.tcw"], "is not a tcw trace"),
     ],
 )
 def test_what_cannot_be_is_said_before_a_page_is_opened(
@@ -111,7 +111,7 @@ def test_a_port_that_is_taken_is_said(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert main(["serve", str(block_file), "--port", port]) == codes.USAGE
-    assert "--port 0 takes one that is free" in capsys.readouterr().err
+    assert "--port 0 picks a free one" in capsys.readouterr().err
 
 
 def test_where_its_package_is_missing_the_command_is_said(

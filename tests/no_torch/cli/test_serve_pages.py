@@ -151,7 +151,7 @@ async def test_pages_have_a_limit(block_file: Path, tmp_path: Path) -> None:
             full = server.family()
             async with session.get(server.address) as answer:
                 assert answer.status == 503
-                assert "close one, and reload this one" in await answer.text()
+                assert "close one and reload this one" in await answer.text()
             assert server.family() == full
             await first.close()
             assert until(lambda: server.family() < full)

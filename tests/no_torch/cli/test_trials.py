@@ -138,7 +138,7 @@ def test_what_helps_is_kept_and_then_tried_together() -> None:
     ]
     assert [one.reason for one in found if not one.kept] == [
         "slower",
-        "it needs a person to change the source",
+        "the source has to be changed by hand",
     ]
     together = found[-1]
     assert together.options == (*MODE.options, *SAVE.options), "the most helpful first"
@@ -153,7 +153,7 @@ def test_what_helps_is_kept_and_then_tried_together() -> None:
 def test_what_is_no_faster_together_leaves_the_best_alone() -> None:
     worker = Worker({"mode": -0.2, "save": -0.1, "mode+save": -0.15})
     found = _tried(worker, [SAVE, MODE])
-    assert found[-1].reason == "no faster than the best of them alone"
+    assert found[-1].reason == "no faster than the best single change"
     assert [one.kept for one in found] == [True, True, False]
 
 
@@ -177,7 +177,7 @@ def test_other_outputs_and_noise_are_not_kept() -> None:
     first, second = _tried(worker, [MODE, SAVE])
     assert "assert_close" in first.reason
     assert first.equal is False
-    assert second.reason == "inside the noise"
+    assert second.reason == "within the noise"
 
 
 def test_fewer_compiles_help_where_a_call_is_no_slower() -> None:
@@ -264,9 +264,9 @@ def test_nothing_is_started_for_what_cannot_be_tried() -> None:
         Suggested("grad", ("--no-grad",)),
     ]
     reasons = [one.reason for one in trials(BASE, suggestions, start=start)]
-    assert reasons[:2] == ["it needs a person to change the source", "the profile was made with it"]
+    assert reasons[:2] == ["the source has to be changed by hand", "the profile already has it"]
     assert reasons[2].startswith("--modus x: No such option")
-    assert reasons[3] == "--no-grad changes what is run, not how"
+    assert reasons[3] == "--no-grad changes what runs, not how"
 
 
 def test_options_are_read_as_on_the_asks_for() -> None:

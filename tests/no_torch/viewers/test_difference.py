@@ -185,7 +185,7 @@ def test_the_verdict_follows_the_noise() -> None:
     assert titles == {
         "slower": "The veto is slower",
         "in noise": "No measurable difference",
-        "unknown": "Its cost is not measured",
+        "unknown": "Cost not measured",
     }
 
 

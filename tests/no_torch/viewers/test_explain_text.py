@@ -155,7 +155,7 @@ def test_frames_left_to_python_are_in_the_breaks_section() -> None:
 
 def test_a_script_is_not_timed_and_says_so() -> None:
     records = [*traces.opening(), *traces.frame(), traces.end()]
-    assert "Speed not measured: the file compiles on its own" in text(records)
+    assert "Speed not measured: the file calls torch.compile itself" in text(records)
 
 
 def test_what_an_option_asked_for_and_is_missing_comes_first() -> None:

@@ -127,7 +127,7 @@ def test_each_kind_has_words_for_one_and_for_many(kind: str) -> None:
 
 def test_an_unknown_kind_is_shown_plainly() -> None:
     assert "1  NEWER_MATCH" in text(record(*GUARDS))
-    assert "no words for it here" in text(record(*GUARDS))
+    assert "no description" in text(record(*GUARDS))
 
 
 def test_names_values_and_line_numbers_are_never_cut() -> None:
@@ -151,7 +151,7 @@ def test_of_a_recompile_what_differs() -> None:
     size = DynamicSize(symbol="s7", name="x.size(0)", source="", value=6, lower=2)
     later = record(*GUARDS[:6], *GUARDS[7:], compile_id="0/1", dynamic=(size,))
     shown = text(record(*GUARDS), later).split("guards 0/1")[1]
-    assert "left open  x.size(0) (s7, from 2 on)" in shown
+    assert "dynamic    x.size(0) (s7, at least 2)" in shown
     assert "11 conditions as in 0/0" in shown
     assert "step" not in shown
 

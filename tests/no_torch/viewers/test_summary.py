@@ -121,7 +121,7 @@ def test_a_call_that_recompiles_when_it_is_repeated_is_no_all_clear() -> None:
     (finding,) = found.findings
     assert finding.title.startswith("calls with the same inputs recompiled forward 3 times: step ")
     assert finding.place is not None
-    assert found.verdict.headline == "Compiled again while it was timed"
+    assert found.verdict.headline == "Recompiled during timing"
 
 
 def test_a_script_repeats_no_call() -> None:
@@ -143,7 +143,7 @@ def test_a_slower_result_is_a_finding() -> None:
 def test_a_difference_lost_in_the_noise_of_a_busy_machine_is_not_measured() -> None:
     found = summary([*traces.clean()[:-3], traces.speed(2.36, 1.0, noise=2.58), traces.end()])
     assert found.verdict.text == (
-        "Speed not measured, the machine is busy: eager 2.36 ms, compiled 1.00 ms, ±258% (40 pairs)"
+        "Speed not measured: the machine is busy: eager 2.36 ms, compiled 1.00 ms, ±258% (40 pairs)"
     )
 
 
@@ -326,7 +326,7 @@ def test_two_sizes_of_one_frame_are_two_causes() -> None:
 def test_a_break_whose_rest_compiles_to_nothing_adds_no_graph() -> None:
     records = [*traces.opening(), *traces.frame(), traces.graph_break(), traces.end()]
     (found,) = summary(records).findings
-    assert (found.cost, found.notes[0]) == ("cut", "no graph comes after it")
+    assert (found.cost, found.notes[0]) == ("cut", "no graph follows it")
     growing = traces.without(records, End)
     assert summary(growing).findings[0].cost == "cut"
 

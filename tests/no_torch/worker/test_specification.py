@@ -46,7 +46,7 @@ def test_calls(text: str, positional: tuple[object, ...], keyword: dict[str, obj
         ("x=1, x=2", 5, "x is given twice"),
         ("x=1, 2", 5, "without a name follows"),
         ("hello", 0, "found 'hello'"),
-        ("'open", 0, "a string without its end"),
+        ("'open", 0, "unterminated string"),
         ("i64[2](5,1)", 6, "the low bound 5 is not below"),
         ("i64[2](1,2,3)", 6, "at most two bounds"),
         ("f32[8],", 7, ""),

@@ -66,7 +66,7 @@ def test_what_took_its_place_since_it_was_looked_at_is_not_emptied(
         os.link(model, trace)
 
     monkeypatch.setattr(trace_file, "check", swapped)
-    with pytest.raises(OutputRefused, match="is no trace"):
+    with pytest.raises(OutputRefused, match="is not a trace"):
         opened(trace)
     assert model.read_text() == "import torch\n"
 

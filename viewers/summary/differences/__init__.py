@@ -1,7 +1,7 @@
-"""What is different between two recordings of one model: two runs of a trace, or two traces.
+"""How two recordings of one model differ: two runs of a trace, or two traces.
 
-Pure functions of both. Kernels are matched by what they compute, decisions by their ids; what is
-alike is counted and not listed. Code is compared when somebody looks at it.
+Pure functions of both. Kernels are matched by what they compute, decisions by their ids. What is
+equal is counted, not listed. Code is compared only when someone looks at it.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from viewers.summary.differences.vetoes import Veto, vetoes_of
 
 @dataclass(frozen=True)
 class Difference:
-    """A run against the one that it is compared with."""
+    """A run compared with its base."""
 
     base: Recording
     run: Recording
     because: str
-    """What the person changed: `veto tcw/0/0/forward/fuse/a+b`; "" where that was not recorded."""
+    """What the user changed: `veto tcw/0/0/forward/fuse/a+b`; "" if it was not recorded."""
     settings: tuple[SettingChange, ...]
     engines: tuple[str, ...]
-    """Of base and run. Where they differ, kernels are matched by the user's lines, and decisions
-    are not compared: they are about other nodes."""
+    """Of base and run. If they differ, kernels are matched by user lines, and decisions are not
+    compared: they concern different nodes."""
     figures: tuple[Figure, ...]
     """All of them, changed or not."""
     graphs: tuple[CountChange, ...]
@@ -59,13 +59,13 @@ class Difference:
     guards: tuple[CountChange, ...]
     decisions: DecisionChanges
     kernels: tuple[KernelChange, ...]
-    """All pieces of work, also those whose code is the same."""
+    """All pieces of work, including those whose code is equal."""
     vetoes: tuple[Veto, ...]
     measured: tuple[Measured, ...]
 
     @property
     def changed_kernels(self) -> tuple[KernelChange, ...]:
-        """What ran otherwise, kernels that were predicted for a GPU after all others."""
+        """Changed kernels, those predicted for a GPU last."""
         found = [one for one in self.kernels if one.kind != "same"]
         return tuple(sorted(found, key=lambda one: (one.after or one.before)[0].predicted))
 
@@ -75,14 +75,14 @@ class Difference:
 
     @property
     def nothing(self) -> bool:
-        """Whether the two are alike in all that is compared, times left out."""
+        """Whether the two are equal in everything compared except times."""
         counted = any(one.changed for one in self.figures if one.unit not in ("seconds", "error"))
         lists = (self.graphs, self.breaks, self.recompiles, self.guards, self.decisions.changes)
         return not (counted or any(lists) or self.changed_kernels)
 
 
 def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ()) -> Difference:
-    """Compare two recordings. `measured`: what was timed of these two runs, and of no others."""
+    """Compare two recordings. `measured`: the measurements of these two runs only."""
     before, after = summarise(base), summarise(run)
     engines = engines_of(base, run)
     across = engines[0] != engines[1]

@@ -1,4 +1,4 @@
-"""Decisions that fell otherwise in one of two runs."""
+"""Decisions that differ between two runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viewers.summary.fusion import fusion_summary, node_labels
 
 Change = Literal["vetoed", "forced", "overruled", "undone", "refused", "other", "new", "gone"]
 OVERRULED = ("override", "veto")
-"""Rules of a pair that an override keeps apart."""
+"""Rules given for a pair that an override keeps apart."""
 _ORDER: tuple[Change, ...] = (
     "vetoed", "forced", "overruled", "refused", "undone", "other", "new", "gone",
 )  # fmt: skip
@@ -22,8 +22,8 @@ _ORDER: tuple[Change, ...] = (
 @dataclass(frozen=True)
 class DecisionChange:
     change: Change
-    """`vetoed`, `forced`, `overruled`: an override of the run; `undone`: one of the base that the
-    run has not; `refused`: one that a rule forbids; `other`: it fell otherwise by itself; `new`,
+    """`vetoed`, `forced`, `overruled`: by an override of the run; `undone`: the run lacks an
+    override of the base; `refused`: by a rule; `other`: it changed without an override; `new`,
     `gone`: only one of the runs came to decide it, or fused it."""
     id: str
     graph: str
@@ -31,21 +31,21 @@ class DecisionChange:
     subject: str
     """What it is about, in words: `exp + sum`."""
     before: str
-    """Its answer in the base; "" where it was not decided there."""
+    """The choice in the base; "" if it was not decided there."""
     after: str
     reason: str = ""
     partner: bool = False
-    """A fusion of something that the base fused with something else."""
+    """A fusion of a node that the base fused with another one."""
 
 
 @dataclass(frozen=True)
 class DecisionChanges:
     changes: tuple[DecisionChange, ...]
     as_before: int
-    """Decisions that fell alike in both."""
+    """Decisions that are equal in both."""
     followed: int = 0
-    """Decisions other than fusions that only one run came to: they are about loop nests that the
-    other has not."""
+    """Decisions other than fusions that only one run came to: they concern loop nests that the
+    other does not have."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Choice:
     subject: str
     choice: str
     parts: frozenset[str] = frozenset()
-    """Scheduler nodes, or names of the id, that it is about."""
+    """Scheduler nodes, or names in the id, that it concerns."""
     overridden: bool = False
     refused: str = ""
     reason: str = ""
@@ -103,13 +103,13 @@ def decision_changes(base: Recording, run: Recording) -> DecisionChanges:
 
 
 def _by_veto(change: DecisionChange) -> bool:
-    """A pair that was kept apart for a veto on nodes in it: the veto itself is listed."""
+    """Whether a pair was kept apart by a veto on its nodes: the veto itself is listed."""
     return change.change == "gone" and change.reason in OVERRULED
 
 
 def _change(old: _Choice | None, new: _Choice | None) -> Change | None:
-    """None where nothing changed, or nothing that says more than another change does: a pair that
-    was kept apart in one run and never looked at in the other."""
+    """None if nothing changed, or if another change says it already: a pair that was kept apart in
+    one run and never considered in the other."""
     if new is not None and new.refused and not (old is not None and old.refused):
         return "refused"
     if new is None or old is None:
@@ -138,8 +138,8 @@ def _overruled(choice: _Choice) -> Change:
 
 
 def _choices(recording: Recording) -> dict[tuple[str, ...], _Choice]:
-    """The last answer of each decision. Pairs of scheduler nodes count where no decision has their
-    id; they are known by their nodes: Inductor numbers them in order of their first test."""
+    """The last choice of each decision. Pairs of scheduler nodes count if no decision has their id;
+    they are identified by their nodes because Inductor numbers them by their first test."""
     found: dict[tuple[str, ...], _Choice] = {}
     ids: set[str] = set()
     for one in recording.all(Decided):

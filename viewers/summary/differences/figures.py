@@ -43,7 +43,7 @@ class Figure:
     after: float | None
     unit: Unit = "count"
     not_compared: str = ""
-    """Why the two may not be compared, where they may not."""
+    """Why the two cannot be compared; "" if they can."""
 
     @property
     def changed(self) -> bool:
@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class CountChange:
-    """How many of one kind there are: breaks at a line, guards on a name, recompiles of a cause."""
+    """Counts of one kind: breaks at a line, guards on a name, recompiles of a cause."""
 
     what: str
     before: int
@@ -92,7 +92,7 @@ def engines_of(*recordings: Recording) -> tuple[str, ...]:
 
 
 def figures(base: Recording, run: Recording, before: Summary, after: Summary) -> tuple[Figure, ...]:
-    """All that can be counted, whether it changed or not, in the order of a compile."""
+    """Every figure, changed or not, in the order of a compile."""
     return (
         Figure("graphs", before.graphs, after.graphs),
         Figure("graph breaks", len(before.breaks), len(after.breaks)),
@@ -140,8 +140,8 @@ def _error(before: Summary, after: Summary) -> Figure:
 
 
 def _compile(base: Recording, run: Recording, before: Summary, after: Summary) -> Figure:
-    """CPU seconds of compiling. The first run of a process pays for what later ones find done, and
-    what a cache served was not compiled."""
+    """CPU seconds of compiling. Not comparable if the first run of the process paid for what later
+    ones find done, or if a cache served one of them."""
     one, other = (s.speed.compile_cpu_seconds if s.speed else None for s in (before, after))
     why = ""
     if one is not None and other is not None:
@@ -194,11 +194,11 @@ def guard_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:
 
 
 _OBJECT_ID = re.compile(r"0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d)")
-"""In a name that torch made of where an object lies in memory, as `__optimizer_139837612_c0`."""
+"""The memory address in a name made by torch, such as `__optimizer_139837612_c0`."""
 
 
 def _guards(recording: Recording) -> list[tuple[str, int]]:
-    """With `…` for where an object lies in memory: that differs in every process."""
+    """The guards with `…` for memory addresses, which differ in every process."""
     return [
         (f"{guard.kind}  {_OBJECT_ID.sub('…', guard.name)}".rstrip(), 1)
         for record in recording.all(Guards)

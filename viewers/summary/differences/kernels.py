@@ -14,7 +14,7 @@ from viewers.recording import Recording
 from viewers.summary.differences.lines import TextDiff, diff_lines
 
 CALLS = ("extern", "nop")
-"""Kinds of fusion groups that are no loop nests."""
+"""Kinds of fusion groups that are not loop nests."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class KernelChange:
     base: Recording = field(repr=False, compare=False)
     run: Recording = field(repr=False, compare=False)
     nests: tuple[int | None, int | None] = (None, None)
-    """Loop nests in the kernels of either side; None where that was not recorded."""
+    """Loop nests in the kernels of each side; None if not recorded."""
 
     @property
     def kind(self) -> matching.Kind:
@@ -41,7 +41,7 @@ class KernelChange:
 
     @property
     def name(self) -> str:
-        """`k2 softmax`, `k2, k3 softmax`: the ids of the run, or of the base for what is gone."""
+        """`k2 softmax`, `k2, k3 softmax`: ids of the run, or of the base if the kernel is gone."""
         kernels = self.after or self.before
         return f"{', '.join(k.id for k in kernels)} {kernel_label(kernels[0])}"
 
@@ -51,7 +51,7 @@ class KernelChange:
 
     @cached_property
     def code(self) -> TextDiff:
-        """The code of both sides, line by line; of several kernels one below the other."""
+        """A line diff of both sides' code; several kernels one below the other."""
         return diff_lines(*self.texts)
 
     @cached_property
@@ -63,13 +63,13 @@ class KernelChange:
 
     @cached_property
     def loops(self) -> TextDiff:
-        """The loop nests of both sides before code is made of them."""
+        """The loop nests of both sides before code generation."""
         return diff_lines(_loops(self.base, self.before), _loops(self.run, self.after))
 
 
 def kernel_changes(base: Recording, run: Recording, by_lines: bool) -> tuple[KernelChange, ...]:
-    """All kernels of both runs; `by_lines` matches by the user's lines, where the engines differ
-    and origins say nothing."""
+    """All kernels of both runs. `by_lines` matches by user lines, for engines that differ, where
+    origins cannot be matched."""
     first, second = (list(recording.kernels.values()) for recording in (base, run))
     if by_lines:
         work = matching.work_by_lines(first), matching.work_by_lines(second)
@@ -91,8 +91,8 @@ def kernel_changes(base: Recording, run: Recording, by_lines: bool) -> tuple[Ker
 
 
 def _compared(recording: Recording, kernel: Kernel) -> str:
-    """What has to be equal for two kernels to be the same: the code without its name and the
-    comments; of a call, what is called."""
+    """What has to be equal for two kernels to be the same: the code without its name and comments;
+    for a call, its target."""
     if not kernel.text:
         return kernel.name
     return re.sub(r"^\s*(//|#(?!include|pragma)).*\n?", "", _code(recording, kernel), flags=re.M)
@@ -105,7 +105,7 @@ def _code(recording: Recording, kernel: Kernel) -> str:
 
 
 def _groups(recording: Recording) -> dict[tuple[str, str], str]:
-    """(graph, scheduler node) -> the group that it ended in; calls left out."""
+    """(graph, scheduler node) -> the group it ended in, without calls."""
     return {
         (record.graph, node): group.name
         for record in recording.all(FusionGroups)
@@ -116,7 +116,7 @@ def _groups(recording: Recording) -> dict[tuple[str, str], str]:
 
 
 def _count(kernels: tuple[Kernel, ...]) -> int | None:
-    """Loop nests in the code of some kernels; of calls alone that is not known."""
+    """Loop nests in the code of some kernels; unknown if all are calls."""
     return sum(kernel.loop_nests for kernel in kernels) or None
 
 

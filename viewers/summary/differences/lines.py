@@ -9,7 +9,7 @@ from typing import Literal
 CONTEXT = 2
 """Lines shown before and after a change."""
 LONG = 3000
-"""Lines from which on lines that come often are not compared: it would take seconds."""
+"""Number of lines from which frequent lines are not matched: that would take seconds."""
 
 Sign = Literal[" ", "-", "+"]
 
@@ -26,7 +26,7 @@ class DiffLine:
 
 @dataclass(frozen=True)
 class Hunk:
-    """Changed lines that lie together."""
+    """Adjacent changed lines."""
 
     before: tuple[int, int]
     """First line and number of lines."""
@@ -47,7 +47,7 @@ class TextDiff:
 
 
 def diff_lines(before: list[str], after: list[str], context: int = CONTEXT) -> TextDiff:
-    """The difference of two texts. Indentation does not count: a loop that moved into another is
+    """The line diff of two texts. Indentation does not count: a loop that moved into another one is
     the same loop."""
     matcher = SequenceMatcher(
         None,

@@ -1,4 +1,4 @@
-"""What the timing of two runs says: faster, slower, or nothing that can be told from noise."""
+"""What the timing of two runs shows: faster, slower, or no difference beyond the noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCOPES = {"kernel": "kernel alone", "graph": "compiled graph", "call": "whole ca
 
 @dataclass(frozen=True)
 class Measured:
-    """One `WhatIf`, with the kernels that it is about."""
+    """One `WhatIf`, with the kernels it measured."""
 
     record: WhatIf
     change: KernelChange | None = None
@@ -54,7 +54,7 @@ class Measured:
         if record.equal is None:
             return "not compared"
         if record.max_error is None:
-            return "not equal to the base"
+            return "differs from the base"
         return f"max error {error_text(record.max_error)} against the base"
 
     @property
@@ -81,8 +81,8 @@ class Measured:
 
 
 def measured_of(records: Sequence[WhatIf], kernels: Sequence[KernelChange]) -> tuple[Measured, ...]:
-    """The last measurement of each thing: kernels first, then graphs, then calls; of each those
-    that differ most, then what could not be measured."""
+    """The last measurement of each thing: kernels first, then graphs, then calls; within each, the
+    largest differences first, then what could not be measured."""
     found: dict[tuple[object, ...], Measured] = {}
     for record in records:
         key = (record.scope, record.graph, record.base_kernels, record.run_kernels)
@@ -109,11 +109,11 @@ def _about(record: WhatIf, change: KernelChange) -> bool:
 
 
 def unit_of(seconds: float) -> str:
-    """The unit in which times of this size read best."""
+    """The most readable unit for times of this size."""
     return "s" if seconds >= 0.9995 else "ms" if seconds >= 0.0009995 else "µs"
 
 
 def in_unit(seconds: float, unit: str) -> str:
-    """A time without its unit, with digits enough for its noise: `135.0`, `6.16`, `0.04`."""
+    """A time without its unit, with as many digits as its noise allows: `135.0`, `6.16`, `0.04`."""
     value = seconds * {"s": 1.0, "ms": 1e3, "µs": 1e6}[unit]
     return f"{value:,.1f}" if value >= 10 or unit == "µs" else f"{value:.2f}"

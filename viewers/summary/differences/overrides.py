@@ -1,4 +1,4 @@
-"""What a run was asked for: its settings, and the choices made on the way."""
+"""A run's settings, and the choices made while it waited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viewers.recording import Recording
 
 
 def settings_of(recording: Recording) -> Settings | None:
-    """The run's settings, with the overrides that were chosen while it waited as well."""
+    """The run's settings, with the overrides chosen while it waited."""
     run, start = recording.last(Run), recording.start
     settings = run.settings if run else start.settings if start else None
     if settings is None:
@@ -22,7 +22,7 @@ def settings_of(recording: Recording) -> Settings | None:
 
 
 def _chosen(recording: Recording) -> dict[str, str]:
-    """Decision id -> the answer with which a person let the compile go on."""
+    """Decision id -> the choice with which the user resumed the compile."""
     found: dict[str, str] = {}
     waits = [one for one in recording.records if isinstance(one, (Waiting, Resumed))]
     for wait, answer in pairwise(waits):

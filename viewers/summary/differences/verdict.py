@@ -1,4 +1,4 @@
-"""The answer in one line: what the change cost, or that it cannot be told."""
+"""The answer in one line: what the change cost, or that it is unknown."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class WhatIfVerdict:
     subject: str
     """What was changed: `veto`, `overrides`, `engine tcw`, `run 2`."""
     measured: Measured | None
-    """What the title speaks of."""
+    """What the title is about."""
     why: str = ""
-    """Why there is no time, where there is none."""
+    """Why there is no measured time; "" if there is one."""
 
 
 def whatif_verdict(difference: Difference) -> WhatIfVerdict:
     subject = subject_of(difference)
     timed = [one for one in difference.measured if one.outcome != "not measured"]
     if timed:
-        # one kernel in noise says nothing of a graph that is measured as slower
+        # one kernel in the noise does not contradict a graph measured as slower
         first = next((one for one in timed if one.outcome != "in noise"), timed[0])
         if first.outcome == "in noise":
             return WhatIfVerdict("neutral", "No measurable difference", subject, first)
@@ -43,7 +43,7 @@ def whatif_verdict(difference: Difference) -> WhatIfVerdict:
     if difference.nothing:
         return WhatIfVerdict("neutral", "Nothing changed", subject, None, _alike(difference))
     reasons = list(dict.fromkeys(m.record.reason for m in difference.measured if m.record.reason))
-    return WhatIfVerdict("neutral", "Its cost is not measured", subject, None, "; ".join(reasons))
+    return WhatIfVerdict("neutral", "Cost not measured", subject, None, "; ".join(reasons))
 
 
 _ARTICLE = ("veto", "forced", "override", "overrides")

@@ -1,4 +1,4 @@
-"""Whether a veto holds: nothing of either side shares a loop nest with the other, by any road."""
+"""Whether a veto holds: the two sides share no loop nest, directly or through others."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ APART = "apart"
 
 @dataclass(frozen=True)
 class Veto:
-    """One veto of a run, with what became of it."""
+    """One veto of a run, and its effect."""
 
     id: str
     first: str
     second: str
     holds: bool | None
-    """None where the recording does not say; then `evidence` is why."""
+    """None if the recording does not say; `evidence` says why."""
     evidence: str
-    """`both nests stay in one C++ function, k2`; the nest that they share, where it fails."""
+    """`both nests stay in one C++ function, k2`; the shared nest if it fails."""
 
 
 def vetoes_of(run: Recording) -> tuple[Veto, ...]:
@@ -63,9 +63,9 @@ def _veto(run: Recording, id: str) -> Veto:
 
 
 def _nodes(nodes: list[SchedulerNode], name: str, group: str) -> set[str]:
-    """Scheduler nodes that a name of an id means: what writes it, else what computes it.
+    """Scheduler nodes that a name in an id refers to: its writer, else those that compute it.
 
-    `var_mean.3` is the third that computes `var_mean`; then the group of the pair says which.
+    `var_mean.3` is the third one that computes `var_mean`, within the group of the pair.
     """
     written = {node.name for node in nodes if name in node.writes or name == node.name}
     computing = {node.name for node in nodes if name in node.origins}

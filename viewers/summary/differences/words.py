@@ -1,4 +1,4 @@
-"""Words for what is different between two recordings, the same in text and on the screen."""
+"""Words for the differences of two recordings, shared by the text and the screen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHANGES: dict[str, tuple[str, str]] = {
     "forced": ("+", "forced"),
     "overruled": ("*", "overruled"),
     "refused": ("!", "refused"),
-    "undone": ("↺", "as the engine chose again"),
+    "undone": ("↺", "back to the engine's choice"),
     "other": ("~", "fell otherwise"),
     "new": ("+", "new"),
     "gone": ("-", "gone"),
@@ -36,29 +36,29 @@ def figure_text(figure: Figure, value: float | None) -> str:
 
 
 def change_text(figure: Figure) -> str:
-    """`1 → 2`; one that may not be compared says why."""
+    """`1 → 2`; or why it cannot be compared."""
     if figure.not_compared:
         return f"not compared   ({figure.not_compared})"
     return f"{figure_text(figure, figure.before)} → {figure_text(figure, figure.after)}"
 
 
 def change_words(change: DecisionChange) -> tuple[str, str]:
-    """Its glyph and what became of it."""
+    """Its glyph and its outcome."""
     glyph, words = CHANGES[change.change]
     if change.change in ("other", "overruled", "undone"):
         return glyph, f"{change.before} → {change.after}" if change.before else change.after
     if change.change == "new":
         return glyph, "new partner" if change.partner else "new"
     if change.change == "gone" and change.kind == "fuse":
-        return glyph, "not fused any more"
+        return glyph, "no longer fused"
     return glyph, words
 
 
 def others_words(changes: DecisionChanges) -> str:
-    """`18 others as before, 7 about loop nests of one run alone`."""
+    """`18 others as before, 7 about loop nests of only one run`."""
     said = [f"{plural(changes.as_before, 'other')} as before"] if changes.as_before else []
     if changes.followed:
-        said.append(f"{changes.followed:,} about loop nests of one run alone")
+        said.append(f"{changes.followed:,} about loop nests of only one run")
     return ", ".join(said) or "no others"
 
 
@@ -78,9 +78,9 @@ def kernel_words(change: KernelChange) -> str:
 
 
 def veto_words(veto: Veto) -> tuple[str, str]:
-    """The sentence on a veto, and what shows it."""
+    """The sentence on a veto, and its evidence."""
     if veto.holds is None:
-        return "whether the veto holds is not known", veto.evidence
+        return "unknown whether the veto holds", veto.evidence
     if veto.holds:
         return "the veto holds: no shared loop nest", veto.evidence
     return "the veto does not hold", veto.evidence

@@ -1,7 +1,7 @@
-"""What a profile says: rows, causes, accounts, worked out once for text, JSON and the workbench.
+"""What a profile says: rows, causes, accounts, computed once for text, JSON and the workbench.
 
-Pure functions of a `Recording`. `profile_of` gives the whole; `Profile.index` leads to the records
-by id, `costs_by_ref` to the time beside each source line, node and kernel line.
+Pure functions of a `Recording`. `profile_of` returns everything; `Profile.index` finds the records
+by id, `costs_by_ref` the time of each source line, node and kernel line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Profile:
     """What was lost, most seconds first; then what was won."""
     verdict: ProfileVerdict
     step: Index
-    """The optimizer's step, where it was measured apart; else empty."""
+    """The optimizer's step if it was measured separately, else empty."""
     step_rows: tuple[RegionRow, ...] = ()
     """Its regions."""
 
@@ -71,7 +71,7 @@ class Profile:
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """What tcw can try, best first, each once."""
+        """What tcw can try, without duplicates, best first."""
         found = {one.id: one for cause in self.causes for one in cause.suggestions}
         return tuple(found.values())
 
@@ -93,7 +93,7 @@ class Profile:
         return waterfall_of(self.head, self.rows, sort)
 
     def row_of(self, region: str) -> RegionRow | None:
-        """The row that a region stands in, by the region's id."""
+        """The row of a region, by the region's id."""
         return self._row_of.get(region)
 
     @cached_property
@@ -112,7 +112,7 @@ class Profile:
 
 
 def profile_of(recording: Recording) -> Profile | None:
-    """The last profiled call of a recording of one engine; None where none was profiled."""
+    """The last profiled call in a recording of one engine; None if there is none."""
     index = newest(recording)
     if index is None:
         return None
@@ -132,7 +132,7 @@ def profile_of(recording: Recording) -> Profile | None:
 
 
 def profiles_of(recording: Recording) -> tuple[Profile, ...]:
-    """One for each engine that was profiled."""
+    """One per profiled engine."""
     parts = recording.engines.values() if recording.engines else (recording,)
     found = (profile_of(part) for part in parts)
     return tuple(one for one in found if one is not None)

@@ -1,7 +1,7 @@
 """The measured time beside each source line, each node and each kernel line.
 
-A kernel is timed whole. What several lines share is shown whole beside each, marked as shared:
-how it divides among them was not measured.
+A kernel is timed as a whole. If several lines share it, each shows the whole time, marked as
+shared: how it divides among them was not measured.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from viewers.summary.profile.index import Index
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of one call that a line, a node or a kernel line has part in."""
+    """Seconds of one call spent on, or shared with, a line, a node or a kernel line."""
 
     compiled: float = 0.0
     """Of all kernels and calls that compute it."""
     own: float = 0.0
-    """Of those that compute nothing else of its kind."""
+    """Of those that compute nothing else of the same kind."""
     eager: float = 0.0
     """Of the eager operations of the line; 0 for nodes and kernel lines."""
     steps: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Cost:
 
     @property
     def shared(self) -> bool:
-        """Part of `compiled` is time of kernels that compute other lines, too."""
+        """Whether part of `compiled` is time of kernels that compute other lines too."""
         return self.own < self.compiled
 
 

@@ -1,23 +1,23 @@
-"""What makes the figures of a profile less than they seem: said before them, in every view."""
+"""What weakens the figures of a profile: shown before them in every view."""
 
 from __future__ import annotations
 
 from viewers.summary.profile.index import Index
 from viewers.words import plural
 
-_ONE_SIDED = "a region without a counterpart is neither lost nor won"
+_ONE_SIDED = "a region without a counterpart counts as neither lost nor won"
 
 
 def doubts(index: Index) -> tuple[str, ...]:
-    """A sentence each, the worst first; it may hold the words of an error: show it as data."""
+    """One sentence each, the worst first; may contain an error's text: show it as data."""
     head, found = index.head, []
     if head.compiled_again:
         graphs = plural(head.compiled_again, "graph")
-        found.append(f"{graphs} compiled while the clock ran: the times say nothing")
+        found.append(f"{graphs} compiled during timing: the times mean nothing")
     if head.unmeasured:
         found.append(f"not measured: {head.unmeasured}")
     if not index.eager_is_known:
-        found.append("the eager operations were not measured: no region was lost or won")
+        found.append("the eager operations were not measured: no region counts as lost or won")
     if not index.compiled_is_known:
         found.append(_compiled(index))
     if index.unplaced:
@@ -31,5 +31,5 @@ def doubts(index: Index) -> tuple[str, ...]:
 
 def _compiled(index: Index) -> str:
     if not index.some_steps_are_known:
-        return "the steps of the compiled graphs were not measured: no region was lost or won"
+        return "the steps of the compiled graphs were not measured: no region counts as lost or won"
     return f"the steps of some compiled graphs were not measured: {_ONE_SIDED}"

@@ -1,8 +1,8 @@
-"""What the work of a side makes one expect of its time: by launches, views, bytes and FLOPs, which
-are the same in every run.
+"""The time one expects of a side from its work: launches, views, bytes and FLOPs, which are the
+same in every run.
 
-The figures are round ones of common machines, and right within a factor; they order differences
-that a measurement cannot tell apart, and are shown nowhere.
+The rates are round numbers for common machines, right within a factor. They order differences that
+a measurement cannot separate, and are shown nowhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compiler.trace.records import CompiledStep, EagerOperation
 
 @dataclass(frozen=True)
 class Machine:
-    """Seconds of a launch and of each result of a view, bytes and FLOPs a second."""
+    """Seconds per launch and per result of a view; bytes and FLOPs per second."""
 
     launch: float
     view: float
@@ -30,7 +30,7 @@ DEVICE = Machine(launch=2e-6, view=0.0, bandwidth=2e12, rate=50e12)
 def expected_seconds(
     side: Iterable[CompiledStep | EagerOperation], machine: Machine
 ) -> float | None:
-    """Of one side of a region; None where it is not known what that moves."""
+    """The expected seconds of one side of a region; None if its bytes are unknown."""
     found = 0.0
     for one in side:
         seconds = _seconds(one, machine)

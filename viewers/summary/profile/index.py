@@ -33,15 +33,15 @@ class Fusion(NamedTuple):
 
     graph: str
     id: str
-    """Of its decision."""
+    """Id of its decision."""
     members: frozenset[str]
     """Nodes of the lowered graph, or scheduler nodes."""
     words: str
 
 
 class Index:
-    """One profiled call of one engine; or the optimizer's step where it was measured apart, and is
-    none of the call. Raises nothing: what is not recorded is empty."""
+    """One profiled call of one engine, or the optimizer's step if it was measured separately. Never
+    raises: what was not recorded is empty."""
 
     def __init__(self, recording: Recording, head: CallProfile, optimizer: bool = False) -> None:
         self.recording = recording
@@ -65,22 +65,22 @@ class Index:
 
     @cached_property
     def ceilings(self) -> Ceilings | None:
-        """Those of the device that the call ran on, where they were measured."""
+        """The ceilings of the device that the call ran on, if they were measured."""
         cuda = self.head.clock == "device"
         found = [one for one in self.recording.all(Ceilings) if (one.kind == "cuda") is cuda]
         return found[-1] if found else None
 
     @cached_property
     def compiled_is_known(self) -> bool:
-        """Whether the steps of the compiled graphs were measured: where they were not, a region
-        without steps says nothing."""
+        """Whether the steps of the compiled graphs were measured. If not, a region without steps
+        means nothing."""
         if not self.recording.kernels:
             return True
         return not self._is_unmeasured("compiled") and any(s.graph for s in self.steps.values())
 
     @cached_property
     def some_steps_are_known(self) -> bool:
-        """Whether steps of compiled graphs were timed, if not all of them."""
+        """Whether any steps of compiled graphs were timed."""
         return any(step.graph and step.time is not None for step in self.steps.values())
 
     @cached_property
@@ -97,19 +97,19 @@ class Index:
 
     @cached_property
     def between_is_known(self) -> bool:
-        """Whether what runs outside of all graphs was measured: where nothing of it was, a region
-        without steps may run there."""
+        """Whether what runs outside all graphs was measured. If nothing of it was, a region without
+        steps may run there."""
         return any(step.kind == "eager" for step in self.steps.values())
 
     @cached_property
     def breaks(self) -> int:
-        """Graph breaks: what eager ran there runs outside of all graphs."""
+        """Graph breaks: what eager ran there runs outside all graphs."""
         return len(self.recording.all(GraphBreak))
 
     @cached_property
     def unplaced(self) -> int:
-        """Compiled steps of which the trace does not say what they compute, as those of a graph
-        that a cache served: any region without a counterpart may be theirs."""
+        """Compiled steps whose computation is not in the trace, such as those of a graph served by
+        a cache: any region without a counterpart may belong to them."""
         return sum(
             step.kind != "eager" and not self._is_placed(step) for step in self.steps.values()
         )
@@ -129,7 +129,7 @@ class Index:
 
     @cached_property
     def steps_of_kernel(self) -> dict[str, tuple[CompiledStep, ...]]:
-        """Id of a kernel -> its steps: several where it is called several times."""
+        """Id of a kernel -> its steps: several if it is called several times."""
         found: dict[str, tuple[CompiledStep, ...]] = {}
         for step in self.steps.values():
             if step.kernel:
@@ -149,14 +149,14 @@ class Index:
         return tuple(one for one in self.recording.graphs.values() if one.kind == "captured")
 
     def nodes(self, graph: str) -> dict[str, Node]:
-        """Name -> node of a graph; empty where it is not recorded."""
+        """Name -> node of a graph; empty if it was not recorded."""
         if graph not in self._nodes:
             found = self.recording.graphs.get(graph)
             self._nodes[graph] = {node.name: node for node in found.nodes} if found else {}
         return self._nodes[graph]
 
     def locations_of(self, step: CompiledStep) -> tuple[Location, ...]:
-        """The user lines that a step computes; none of one outside of all graphs."""
+        """The user lines that a step computes; empty for one outside all graphs."""
         kernel = self.kernel_of(step)
         return kernel.locations if kernel else ()
 
@@ -179,6 +179,6 @@ def _pair(id: str) -> str:
 
 
 def newest(recording: Recording) -> Index | None:
-    """The last call that was profiled; None where none was."""
+    """The last profiled call; None if there is none."""
     head = recording.last(CallProfile)
     return None if head is None else Index(recording, head)

@@ -1,6 +1,6 @@
-"""What a region is called: the calls of the user's program, and which of them it only casts for.
+"""The label of a region: the calls of the user's program, and which of them it only casts for.
 
-Under autocast a `linear` is casts of its matrices and a product, in regions of their own.
+Under autocast a `linear` is casts of its matrices and a product, each a region of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from viewers.words import dtype_text
 
 _CASTS = frozenset({"_to_copy", "convert_element_type"})
 _ASKED = frozenset({"to", "float", "half", "double", "bfloat16", "type as", "to copy"})
-"""Words of calls that are casts, and say so."""
+"""Words for calls that are explicit casts."""
 _WORK = frozenset({"convolution", "conv1d", "conv2d", "conv3d"})
 _DTYPE = re.compile(r"torch\.(\w+)")
 
 
 def region_label(index: Index, region: Region) -> str:
-    """`linear: cast to bf16` of one that does nothing else; `relu + linear: cast to bf16`."""
+    """`linear: cast to bf16` if it does nothing else; `relu + linear: cast to bf16`."""
     operations = [one for one in index.operations_in(region) if one.launches]
     steps = index.steps_in(region)
     names = [one.operation for one in operations]
@@ -53,7 +53,7 @@ def _dtype(operation: EagerOperation) -> str:
 
 
 def _nodes(index: Index, step: CompiledStep) -> Iterator[str]:
-    """Targets of the nodes that a step computes, its name where none is known."""
+    """Targets of the nodes that a step computes, its name if none is known."""
     kernel = index.kernel_of(step)
     known = index.nodes(kernel.graph) if kernel is not None else {}
     found = [known[name].target for name in (kernel.origins if kernel else ()) if name in known]

@@ -1,10 +1,10 @@
-"""Which differences come before which, as far as the measurement can tell them apart.
+"""The order of differences, as far as the measurement can separate them.
 
-One stands before another where it is surely larger: by more than the noise of both allows, and by a
-good part of it, as the same model measured again on the same machine differs by so much. Where
-neither is, what the work of both sides makes one expect decides (`expected.py`), which no
-measurement changes. So a measurement that is near to a limit moves only those that it puts against
-what is expected, and two runs agree about the rest.
+One difference comes before another if it is surely larger: by more than the noise of both, and by a
+good part of itself, since the same model measured again on the same machine differs by that much.
+If neither is surely larger, what their work makes one expect decides (`expected.py`), which does
+not change between measurements. So a measurement close to a limit moves only the differences whose
+expected order it contradicts, and two runs agree about the rest.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from math import copysign, hypot
 from compiler.trace.records import CallProfile
 
 CLOSE, CLOSE_CONTENDED = 0.2, 0.67
-"""Share of the larger difference by which two have to differ: on a machine that others use, the
-same difference is half or twice as large in another process, so one is three times another …"""
+"""Share of the larger difference by which two have to differ: on a shared machine, the same
+difference is half or twice as large in another process, so one has to be three times another …"""
 APART = 0.6
-"""… and share of the noise of both: 3 of the 5 standard errors that noise is (9 MAD/√rounds)."""
+"""… and share of the noise of both: 3 of the 5 standard errors in noise (9 MAD/√rounds)."""
 
 SMALL = 0.01
 """Share of a call below which a difference is small."""
@@ -39,22 +39,22 @@ class Difference:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a difference stands among others."""
+    """The position of a difference among others."""
 
     position: int
     """From 1."""
     rank: int
-    """The position of the first of those that stand together, where none is surely larger than
+    """The position of the first of those tied with it: none of them is surely larger than
     another."""
 
 
 def small_below(head: CallProfile) -> float:
-    """Seconds below which a difference is small in this call."""
+    """Seconds below which a difference counts as small in this call."""
     return SMALL * max(head.eager.median, head.compiled.median)
 
 
 def surely_larger(one: Difference, other: Difference, *, contended: bool) -> bool:
-    """Of |seconds|; `contended`: as the profile of the call says (`CallProfile.contended`)."""
+    """Of |seconds|; `contended`: `CallProfile.contended` of the call."""
     most, least = abs(one.seconds), abs(other.seconds)
     if most <= _limit(least, contended):
         return False
@@ -62,17 +62,17 @@ def surely_larger(one: Difference, other: Difference, *, contended: bool) -> boo
 
 
 def _limit(seconds: float, contended: bool) -> float:
-    """What is surely larger is more than this."""
+    """The value that a surely larger difference exceeds."""
     return seconds / (1 - (CLOSE_CONTENDED if contended else CLOSE))
 
 
 def standings(found: Sequence[Difference], *, contended: bool) -> list[Standing]:
-    """One for each, in the order given: of those that no other one left is surely larger than, the
-    one that is expected to be the largest, in the same direction, is next (a topological order:
-    Kahn, 1962); equals keep their order.
+    """One position for each, in the order given. Among the differences that no remaining one is
+    surely larger than, the one expected to be largest in the same direction comes next (a
+    topological order: Kahn, 1962); equal ones keep their order.
 
-    Each that has to wait does so for one that is surely larger, and looks for the next when that
-    has its place: most pairs are never compared.
+    A difference that has to wait does so for one that is surely larger, and looks for the next one
+    only when that is placed, so most pairs are never compared.
     """
 
     def surely(one: int, other: int) -> bool:
@@ -83,7 +83,7 @@ def standings(found: Sequence[Difference], *, contended: bool) -> list[Standing]
     ascending = sorted(range(len(found)), key=sizes.__getitem__)
     ordered = sorted(sizes)
     looked = [bisect_right(ordered, limit) for limit in limits]
-    """How far each has looked for what is surely larger."""
+    """How far each has looked for surely larger ones."""
     made: dict[int, Standing] = {}
     waiting: dict[int, list[tuple[float, int]]] = {}
     ready: list[tuple[float, int]] = []

@@ -1,7 +1,7 @@
-"""Regions as rows of a table: what a line of the model took in eager, and compiled.
+"""Regions as rows of a table: the time of a line of the model in eager, and compiled.
 
-Equal regions of repeated layers stand in one row, whose times are their sums: its noise is the sum
-of theirs, so that no difference appears in the sum that none of them shows.
+Equal regions of repeated layers share a row that has their sums. Its noise is the sum of theirs, so
+the sum shows no difference that none of them shows.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from viewers.summary.profile.work import Work, sum_of, work_of
 Standing = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
 LIKELY = 0.4
-"""Share of its noise that an expected gain has to be: two of the five standard errors that noise
-is."""
+"""Share of its noise that an expected gain has to reach: two of the five standard errors in
+noise."""
 SORTS: tuple[Sort, ...] = ("difference", "time", "line")
 
 
@@ -48,7 +48,7 @@ class RegionRow:
     place: Place | None
     """Its first user line."""
     module: str
-    """`layers.0.attention`, or `layers.*.attention` of several; "" where none is known."""
+    """`layers.0.attention`, or `layers.*.attention` of several; "" if none is known."""
     eager: Timed | None
     """None: this exists only under capture."""
     compiled: Timed | None
@@ -61,28 +61,27 @@ class RegionRow:
     eager_work: Work
     compiled_work: Work
     known: bool = True
-    """False where it cannot be told what this stands against: then nothing was lost or won."""
+    """False if its counterpart is unknown: then it counts as neither lost nor won."""
     expected: float = 0.0
-    """What the work of both sides makes one expect of `difference`, in seconds; 0 where it is not
-    known …"""
+    """`difference` as expected from the work of both sides, in seconds; 0 if unknown …"""
     expected_eager: float = 0.0
     """… and of eager."""
     order: int = 0
     """Its place in the eager call, from 0."""
     position: int = 0
-    """Its place in the order of differences, from 1; 0 in the noise."""
+    """Its position in the order of differences, from 1; 0 in the noise."""
     rank: int = 0
-    """1 for the largest difference; what cannot be told apart shares a number. 0 in the noise."""
+    """1 for the largest difference; ties share a rank. 0 in the noise."""
     tied: bool = False
-    """Others have the same rank."""
+    """Whether others have the same rank."""
     small: bool = False
     """Less than a hundredth of the call."""
 
     @property
     def standing(self) -> Standing:
-        """What only one side runs is lost or won for certain, however little its time is known.
-        Small differences of what runs the same calls come from its surroundings. A gain that the
-        work of both sides makes one expect need not be as sure (`likely`)."""
+        """What only one side runs is certainly lost or won, even if its time is uncertain. Small
+        differences of what runs the same calls come from their surroundings. A gain expected from
+        the work of both sides needs less certainty (`likely`)."""
         same = self.same_calls and self.small
         if not self.known or same or (self._in_noise and not self.likely):
             return "noise"
@@ -95,22 +94,22 @@ class RegionRow:
 
     @property
     def likely(self) -> bool:
-        """A gain inside its noise and surer than chance, and the work of both sides makes one
-        expect half as much at least."""
+        """A gain within its noise but more than chance, of which the work of both sides explains at
+        least half."""
         expected = self.difference < 0 and 2 * self.expected <= self.difference
         return expected and self._in_noise and abs(self.difference) > LIKELY * self.noise
 
     @property
     def weight(self) -> float:
-        """What is expected of the difference, in seconds, where it is put in order: of the same
-        work that took another time all the same, half of that."""
+        """The difference that is used for ordering, in seconds: as expected, or half of the
+        measured one if the same work took another time all the same."""
         if not all(region.same for region in self.regions):
             return self.expected
         return copysign(self.expected_eager / 2, self.difference)
 
     @property
     def same_calls(self) -> bool:
-        """Both sides run the same library calls: see `compiler.measure.same_work`."""
+        """Both sides run the same library calls: see `compiler.measure.regions.same_work`."""
         return all(region.same == "calls" for region in self.regions)
 
     @property
@@ -119,7 +118,7 @@ class RegionRow:
 
     @property
     def key(self) -> str:
-        """Names the row within one trace: the id of its first region."""
+        """Identifies the row within a trace: the id of its first region."""
         return self.regions[0].id
 
     @property
@@ -131,8 +130,8 @@ class RegionRow:
 
 
 def same_calls_least(head: CallProfile) -> str:
-    """Below what a difference of the same calls is noise, as the recording took it
-    (`compiler/measure/same_work.py`)."""
+    """The limit below which a difference of the same calls is noise, as used by the recording
+    (`compiler/measure/regions/same_work.py`)."""
     return "twice the time" if head.contended else "5%"
 
 
@@ -179,7 +178,7 @@ def _line(row: RegionRow) -> tuple[str, int, str]:
 
 
 def _same(region: Region, label: str) -> object:
-    """What regions of repeated layers have in common; a region without a line is its own."""
+    """The key that regions of repeated layers share; a region without a line has its own."""
     lines = tuple((one.file, one.line) for one in region.locations)
     modules = tuple(re.sub(r"\d+", "*", one) for one in region.modules)
     numbered = any(re.search(r"\d", one) for one in region.modules)
@@ -216,8 +215,8 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
 def _known(
     index: Index, steps: Sequence[CompiledStep], operations: Sequence[EagerOperation]
 ) -> bool:
-    """Whether it can be told what a region stands against, and what that takes: not by a call
-    that went another way from round to round."""
+    """Whether a region's counterpart is known, and the records for that; not if its call took
+    another path from round to round."""
     if index.head.compiled_again or not index.eager_is_known:
         return False
     if not (index.compiled_is_known or index.some_steps_are_known):

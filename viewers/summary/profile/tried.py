@@ -1,4 +1,4 @@
-"""Which of the trials is what to ask for."""
+"""Which of the trials to recommend."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from compiler.trace.records import Trial
 
 TOGETHER = "together"
-"""Id of the trial of all that helped."""
+"""Id of the trial that combines everything that helped."""
 
 
 def best_of_groups(trials: Sequence[Trial]) -> list[Trial]:
-    """What was kept, the most helpful first, of each group one: the first that was tried, and so
-    the one that changes least, of those that are no slower beyond the noise than the best."""
+    """The kept trials, most helpful first, one per group: the first one tried, and so the one that
+    changes least, among those that are not slower than the best beyond the noise."""
     kept = [one for one in trials if one.kept and one.id != TOGETHER]
     found = []
     for group in dict.fromkeys(one.group or one.id for one in kept):
@@ -24,6 +24,6 @@ def best_of_groups(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def chosen(trials: Sequence[Trial]) -> Trial | None:
-    """All that helped together, where that was kept, else what helped most; None for nothing."""
+    """The combined trial if it was kept, else the one that helped most; None if none did."""
     together = (one for one in trials if one.id == TOGETHER and one.kept)
     return next(together, next(iter(best_of_groups(trials)), None))

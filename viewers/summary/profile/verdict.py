@@ -1,4 +1,4 @@
-"""The answer of a profile in one line: faster or slower, and the first cause with its line."""
+"""The verdict of a profile in one line: faster or slower, and the first cause with its line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from viewers.words import percent, ratio_text, seconds_text
 @dataclass(frozen=True)
 class ProfileVerdict:
     headline: str
-    """`1.31x slower than eager`, `1.07x faster`, `no difference that 30 rounds can show`."""
+    """`1.31x slower than eager`, `1.07x faster`, `No measurable difference in 30 rounds`."""
     cause: str
-    """The first cause in words; "" where there is none, or a win that the whole does not show."""
+    """The first cause in words; "" if there is none, or if it is a win that the call does not
+    show."""
     place: Place | None
     """Its line."""
     detail: str
@@ -26,9 +27,9 @@ class ProfileVerdict:
 
 
 _ALWAYS = ("precision", "recompile", "break")
-"""Kinds that are told in the first line however short a call's part of them is."""
+"""Kinds that are in the first line, however small their share of the call."""
 _LEAST = 0.01
-"""Share of a call that another cause has to have."""
+"""Share of a call that any other cause has to reach."""
 
 
 def _matters(head: CallProfile, cause: Cause, tone: Tone) -> bool:
@@ -40,11 +41,11 @@ def _matters(head: CallProfile, cause: Cause, tone: Tone) -> bool:
 
 def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     eager, compiled = seconds_text(head.eager.median), seconds_text(head.compiled.median)
-    busy = ", others use the machine" if head.contended else ""
+    busy = ", busy machine" if head.contended else ""
     noise = f"±{percent(head.noise)} ({head.rounds} rounds{busy})"
     tone: Tone = "neutral"
     if abs(head.speedup - 1) <= head.noise * max(1.0, head.speedup):
-        headline = f"No difference that {head.rounds} rounds can show"
+        headline = f"No measurable difference in {head.rounds} rounds"
     elif head.speedup > 1:
         headline, tone = f"{ratio_text(head.speedup)} faster than eager", "won"
     else:

@@ -11,7 +11,7 @@ from viewers.summary.profile.rows import RegionRow, Sort, ordered
 
 @dataclass(frozen=True)
 class Sums:
-    """Seconds of both sides; a difference inside the noise is none."""
+    """Seconds of both sides; a difference within the noise counts as none."""
 
     eager: float
     compiled: float
@@ -28,7 +28,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """The rows that differ, those that do not, what lies outside of all regions, and the whole.
+    """The rows that differ, those that do not, what lies outside all regions, and the whole.
 
     `rows` + `quiet_sums` + `rest` is `total`, on each side.
     """
@@ -45,11 +45,11 @@ class Waterfall:
 
     @property
     def most(self) -> float:
-        """The largest |difference| of a row, for the scale of bars; 0 where there is none."""
+        """The largest |difference| of a row, for the scale of bars; 0 if there is none."""
         return max((abs(row.difference) for row in self.rows), default=0.0)
 
     def starts(self) -> tuple[float, ...]:
-        """Where each row begins on the way from eager to compiled, in seconds."""
+        """Where each row starts between eager and compiled, in seconds."""
         at, found = self.total.eager, []
         for row in self.rows:
             found.append(at)

@@ -1,4 +1,4 @@
-"""Where a region is whose operations have no line of the user's."""
+"""The location of a region whose operations have no user line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PARTS = {"loss": "tcw's loss", "gradients": "autograd", "optimizer": "optimizer
 
 def where(row: RegionRow) -> str:
     """`layers.0.attention`, `layers.*.attention` of several; else the part of a training step, the
-    graph, or that it runs outside of all graphs. "" where a line or nothing is known."""
+    graph, or that it runs outside all graphs. "" if a line or nothing is known."""
     if row.locations:
         return ""
     if row.module:

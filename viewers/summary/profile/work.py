@@ -1,4 +1,4 @@
-"""What steps or operations do in their time: launches, bytes, FLOPs, share of the roofline."""
+"""The work of steps or operations: launches, bytes, FLOPs, share of the roofline."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Side = Sequence[CompiledStep] | Sequence[EagerOperation]
 
 @dataclass(frozen=True)
 class Work:
-    """One side of a region, or one step of it. None where it was not measured or is not known."""
+    """One side of a region, or one step of it. None if not measured or unknown."""
 
     time: Timed | None
     host: float | None
-    """Host seconds, where they are not the same."""
+    """Host seconds, if they are not the same."""
     launches: int
     read_bytes: int | None
     write_bytes: int | None
     flops: int | None
     share: float | None
-    """Of the roofline: the time that the machine's ceilings allow, over the time taken; 0 to 1."""
+    """Of the roofline: the time that the machine's ceilings allow over the time taken; 0 to 1."""
     limit: str = ""
-    """`bandwidth` or `rate`: which ceiling is the nearer one."""
+    """`bandwidth` or `rate`: the nearer ceiling."""
 
     @property
     def seconds(self) -> float | None:
@@ -40,18 +40,18 @@ class Work:
 
     @property
     def bandwidth(self) -> float | None:
-        """Bytes a second that were reached."""
+        """Bytes per second reached."""
         return self.bytes / self.seconds if self.bytes and self.seconds else None
 
     @property
     def rate(self) -> float | None:
-        """FLOP/s that were reached."""
+        """FLOP/s reached."""
         return self.flops / self.seconds if self.flops and self.seconds else None
 
 
 def work_of(index: Index, side: Side) -> Work:
-    """The sum over steps or operations; what one of them lacks, the sum lacks. One that launches
-    nothing (a view) lacks no time."""
+    """The sum over steps or operations; what is missing in one is missing in the sum. One that
+    launches nothing (a view) needs no time."""
     working = [one for one in side if one.launches or one.time is not None]
     times = [one.time for one in working]
     hosts = [one.host.median for one in side if one.host]
@@ -75,7 +75,7 @@ def work_of(index: Index, side: Side) -> Work:
 
 
 def sum_of(times: Sequence[Timed | None]) -> Timed | None:
-    """Medians and spreads added; None where there is none, or one is missing."""
+    """Medians and spreads added; None if there are none, or one is missing."""
     known = [one for one in times if one is not None]
     if not known or len(known) < len(times):
         return None
@@ -101,7 +101,7 @@ def least_seconds(index: Index, one: CompiledStep | EagerOperation) -> tuple[flo
 
 
 def dtype_of(index: Index, one: CompiledStep | EagerOperation) -> str:
-    """The dtype of its first floating result; "" where no tensor of it is recorded."""
+    """The dtype of its first floating result; "" if no tensor of it is recorded."""
     if isinstance(one, EagerOperation):
         values = [value.dtype for value in (*one.outputs, *one.inputs)]
     else:

@@ -1,4 +1,4 @@
-"""The text of `tcw profile`: the answer and its cause first, then the regions, then why."""
+"""The text of `tcw profile`: the verdict and its cause, then the regions, then the causes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from viewers.text.profile.results import (
 _TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
 _MOST_LINES = 10_000
 _LEAST_CAUSES = 12
-"""Lines that causes get on the smallest terminal."""
+"""Lines for causes on the smallest terminal."""
 
 
 def profile(
@@ -41,8 +41,8 @@ def profile(
 ) -> list[Line]:
     """The lines for a terminal of `width` × `height` cells.
 
-    `sort`: order of the regions; `top`: as many of them as are shown, None for as many as matter;
-    `trace`: the file that the recording is in, where it is kept.
+    `sort`: order of the regions; `top`: how many of them to show, None for those that matter;
+    `trace`: the file that has the recording, if it was kept.
     """
     width = max(80, min(width, 300))
     found = profiles_of(recording)
@@ -64,7 +64,7 @@ def profile(
     lines += modes_lines(found[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
-    keep = f"look into it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
+    keep = f"browse it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
     return [*lines, BLANK, line((keep, "dim"), hang=2)]
 
 
@@ -118,7 +118,7 @@ def _modes(recording: Recording) -> tuple[ModeRow, ...]:
 
 
 def _without(recording: Recording, width: int) -> list[Line]:
-    """No call was profiled: why, as far as the trace says it; and the modes, where they were."""
+    """No call was profiled: why, if the trace says so; and the modes, if they were timed."""
     part = next(iter(recording.engines.values()), recording)
     summary = summarise(part)
     names = names_of(summary)

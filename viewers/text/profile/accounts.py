@@ -1,4 +1,4 @@
-"""Where the time of both calls goes, and what that does not explain."""
+"""Where the time of both calls goes, and how much remains unexplained."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from viewers.text.table import Cell, heading, table
 from viewers.words import percent, plural
 
 UNEXPLAINED = 0.05
-"""Share of a call beyond which its account does not close."""
+"""Unexplained share of a call above which its account does not add up."""
 _NAMES = 4
-"""So many names of operations are listed."""
+"""At most this many names of operations are listed."""
 
 
 def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
@@ -34,7 +34,7 @@ def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
 
 
 def _step(profile: Profile, width: int, unit: Unit) -> list[Line]:
-    """The optimizer's operations against its compiled steps, those of a name together."""
+    """The optimizer's operations and its compiled steps, grouped by name."""
     rows: list[list[Cell]] = []
     for row in profile.step_rows:
         eager = _named(one.operation for one in row.operations)
@@ -79,7 +79,7 @@ def _account(eager: Account | None, compiled: Account | None, width: int, unit: 
         row += _remainder(one, unit)
     quiet = [one.side for one in sides if one and in_noise(one)]
     chance = f" (in noise: {' and '.join(quiet)})" if quiet else ""
-    rows.append([*row, (f"measured, less all above{chance}", "dim")])
+    rows.append([*row, (f"measured, minus all of the above{chance}", "dim")])
     row = [("call", "strong")]
     for one in sides:
         row += [(unit.text(one.measured.median if one else None), "strong"), ""]
@@ -103,7 +103,7 @@ def _remainder(account: Account | None, unit: Unit) -> list[Cell]:
 
 
 def in_noise(account: Account) -> bool:
-    """Whether what is left says nothing: it may be chance."""
+    """Whether the remainder means nothing because it may be noise."""
     return abs(account.remainder) <= account.remainder_noise
 
 

@@ -27,9 +27,9 @@ def causes_lines(
     settings: Settings | None,
     both: bool,
 ) -> list[Line]:
-    """As many in full as fit `room` lines, the first always; the others on a line each. `settings`
-    of the recording, for command lines that change one thing of it; `both`: the other engine was
-    profiled, too, so that it is not suggested."""
+    """The causes in `room` lines: as many in full as fit, at least the first, the others on
+    each. `settings`: of the recording, for command lines that change one thing. `both`: the other
+    engine was profiled too, so it is not suggested."""
     if not causes:
         quiet = "no region differs by more than its noise, and no other cause was found"
         return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]

@@ -1,4 +1,4 @@
-"""The hottest kernels and calls against what the machine can do at most."""
+"""The hottest kernels and calls compared with the machine's ceilings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from viewers.text.table import Cell, heading, table
 from viewers.words import NOT_MEASURED, bytes_text, numbers_text, plural
 
 _POINTS = 5
-"""Working sets whose bandwidth is shown."""
+"""How many working sets have their bandwidth shown."""
 
 
 def kernels_lines(
     profile: Profile, names: FileNames, width: int, top: int | None, unit: Unit
 ) -> list[Line]:
-    """Kernels and calls of the compiled side, most time first; those of equal layers together."""
+    """Kernels and calls of the compiled side, slowest first, repeated layers merged."""
     groups: dict[tuple[str, str], list[CompiledStep]] = defaultdict(list)
     for step in profile.index.steps.values():
         if step.time is not None:
@@ -56,7 +56,7 @@ def kernels_lines(
         )
     more = len(works) - len(shown)
     count = plural(len(profile.index.steps), "kernel or call", "kernels and calls")
-    right = f"{count}, most time first" + (f"; {more} more" if more else "")
+    right = f"{count}, slowest first" + (f"; {more} more" if more else "")
     return [BLANK, heading("kernels", right), *table(rows, "ferrrrrr", width, 2)]
 
 

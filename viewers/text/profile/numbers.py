@@ -9,7 +9,7 @@ from viewers.words import percent, seconds_text
 
 @dataclass(frozen=True)
 class Unit:
-    """What all times of a profile are written in, so that they can be compared."""
+    """The unit of all times in a profile, so that they can be compared."""
 
     name: str
     per_second: float
@@ -25,14 +25,14 @@ class Unit:
 
 
 def unit_for(seconds: float) -> Unit:
-    """For a call that takes so long."""
+    """The unit for a call of this duration."""
     if seconds < 1:
         return Unit("µs", 1e6, 1)
     return Unit("ms", 1e3, 1) if seconds < 1000 else Unit("s", 1.0, 1)
 
 
 def change_text(seconds: float, about: bool = False) -> str:
-    """`+842 µs`, `-62.6 µs`, `≈154 µs` for one that was worked out."""
+    """`+842 µs`, `-62.6 µs`, `≈154 µs` if it was calculated."""
     sign = "≈" if about else ("+" if seconds > 0 else "-" if seconds < 0 else "")
     return f"{sign}{seconds_text(abs(seconds))}"
 

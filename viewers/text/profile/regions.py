@@ -1,4 +1,4 @@
-"""The table of regions with its picture: what each took on both sides, what was lost or won."""
+"""The table of regions with its picture: time on both sides, and the difference as a bar."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from viewers.text.profile.numbers import Unit, share_text
 from viewers.words import numbers_text
 
 WIDE = 112
-"""Cells from which on there is room for launches and the share of the roofline."""
+"""Width from which launches and the share of the roofline fit."""
 _LEAST_BAR = 6
 _SMALL = 0.005
 """Share of a call below which a row is not shown unless asked for."""
 _RUNS = 3
-"""Runs of lines that are listed."""
+"""Most runs of lines listed."""
 _FEW, _MANY = 8, 24
-"""Rows that are shown at least, and at most."""
+"""Least and most rows shown."""
 _LINE, _REGION = 1, 2
 """Places of two columns."""
 _ROLES: dict[str, Role] = {"lost": "lost", "won": "won", "noise": "dim"}
@@ -77,7 +77,7 @@ def regions_table(
 
 
 def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
-    """The rows that differ by more than a small share of the call, and always a few."""
+    """The rows that differ by more than a small share of the call, and always at least a few."""
     least = _SMALL * max(fall.total.eager, fall.total.compiled)
     largest = ordered(fall.rows, "difference")
     kept = {row.key for row in largest[:_FEW]}
@@ -142,13 +142,13 @@ def _sums(label: str, sums: Sums, unit: Unit, wide: bool) -> list[str]:
 
 
 def rank_text(row: RegionRow) -> str:
-    """`2`, `2=` where others cannot be told apart from it; "" in the noise."""
+    """`2`, `2=` if tied; "" in the noise."""
     return f"{row.rank}{'=' if row.tied else ''}" if row.rank else ""
 
 
 def lines_of(row: RegionRow, names: FileNames, file: bool) -> str:
-    """`17–20`, or `block.py:17–20`; the first file's, where there are several. Where no line is
-    known, the module, or what is known."""
+    """`17–20`, or `block.py:17–20`, of the first file if there are several. Without a line, the
+    module, or whatever is known."""
     if not row.locations:
         return plain(where(row))
     first = row.locations[0].file

@@ -1,4 +1,4 @@
-"""Beside the times: precision of each kernel, memory, other modes, what was tried."""
+"""Other results than times: precision of each kernel, memory, other modes, what was tried."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from viewers.words import (
 )
 
 _REASONS, _NAMES = 4, 3
-"""So many reasons, and kernels of each, are said of what was not compared."""
+"""Most reasons for not comparing, and kernels listed for each."""
 
 
 def memory_lines(head: CallProfile) -> list[Line]:
@@ -53,7 +53,7 @@ def _change(eager: int | None, compiled: int | None) -> str:
 
 
 def precision_lines(profile: Profile, width: int) -> list[Line]:
-    """How many kernels were compared, and those that err most; the first wrong one is named."""
+    """How many kernels were compared, the largest errors, and the first wrong kernel."""
     found = profile.precision
     if not found:
         return []
@@ -76,7 +76,7 @@ def precision_lines(profile: Profile, width: int) -> list[Line]:
 
 
 def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Line]:
-    """The kernels that were left out, by what is the reason."""
+    """The kernels that were not compared, by reason."""
     left: dict[str, list[str]] = {}
     for one in found:
         if one.within is None:
@@ -149,7 +149,7 @@ def modes_lines(rows: tuple[ModeRow, ...], width: int) -> list[Line]:
         )
     return [
         BLANK,
-        heading("modes", "each in a process of its own, eager beside it in the same rounds"),
+        heading("modes", "each in its own process, with eager in the same rounds"),
         *table(cells, "lrrrrrrf", width, 2),
         *notes,
     ]
@@ -159,7 +159,7 @@ def _pays(row: ModeRow, quiet: bool) -> Cell:
     if row.name == "eager":
         return ""
     if row.pays_after is not None:
-        return f"compiling pays after {number(row.pays_after)} calls"
+        return f"compiling pays off after {number(row.pays_after)} calls"
     return ("in the noise", "dim") if quiet else ("never", "lost") if row.speedup < 1 else ""
 
 
@@ -194,15 +194,15 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
         lines += _diff(one)
     best = chosen(trials)
     if best is not None:
-        lines.append(line(("   ask for it: ", "dim"), best.command, hang=3))
+        lines.append(line(("   use it with: ", "dim"), best.command, hang=3))
         if best.diff:
-            said = "your files are as they were; with --patch FILE the edits are written as a patch"
+            said = "your files are unchanged; --patch FILE writes the edits as a patch"
             lines.append(line((f"   {said}", "dim"), hang=3))
     return lines
 
 
 def _diff(trial: Trial) -> list[Line]:
-    """What a trial had otherwise in the source, as the hunks of a unified diff."""
+    """A trial's source edits, as the hunks of a unified diff."""
     lines: list[Line] = []
     for text in trial.diff.splitlines():
         if text.startswith("+++"):

@@ -1,4 +1,4 @@
-"""What `--show` adds to the answer: a file a section, each a function of the recording."""
+"""The sections of `--show`: one file each, one function of the recording each."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ SECTIONS = (
     "output",
     "steps",
 )
-"""Their names, in the order in which they are shown."""
+"""Names of the sections, in display order."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a section is drawn from, and for."""
+    """What a section is drawn from, and the space it has."""
 
     recording: Recording
     summary: Summary
     names: FileNames
     width: int
     detail: str = ""
-    """What comes behind `=` in `guards=all`."""
+    """What follows `=` in `guards=all`."""
 
 
 DETAILS = {"guards": ("all",), "decisions": ("all",), "engines": ("sources",)}
-"""What a section's name may be followed by: `guards=all`."""
+"""The details that a section takes: `guards=all`."""
 
 OF_BOTH = ("engines", "breaks", "recompiles", "guards", "output", "steps")
-"""Sections that are shown once for a recording of both engines: what they share, and the
-comparison. Any other is shown for each engine."""
+"""Sections shown once for a recording of both engines: what they share, and the comparison. Any
+other is shown per engine."""
 
 Section = Callable[[View], list[Line]]
 
 
 def section(name: str) -> Section:
-    """The function that draws section `name`, one of `SECTIONS`."""
+    """The function that draws section `name` of `SECTIONS`."""
     found: Section = import_module(f"viewers.text.sections.{name}").section
     return found

@@ -12,7 +12,7 @@ from viewers.words import bytes_text, plural
 def section(view: View) -> list[Line]:
     partitions = view.summary.memory.partitions
     if not partitions:
-        return [heading("autograd", "no backward was recorded: run with --train")]
+        return [heading("autograd", "no backward was recorded: record with --train")]
     lines: list[Line] = []
     for partition in partitions:
         lines += [*_partition(view, partition), BLANK]
@@ -22,7 +22,7 @@ def section(view: View) -> list[Line]:
 def _partition(view: View, partition: Partition) -> list[Line]:
     saved = [value for value in partition.values if value.choice == "saved"]
     facts = f"{plural(len(saved), 'value')} saved, {bytes_text(partition.saved_bytes)}"
-    facts += f"; {plural(partition.recomputed, 'operation')} run again"
+    facts += f"; {plural(partition.recomputed, 'operation')} recomputed"
     ranked = sorted(partition.values, key=lambda one: (one.choice != "saved", -(one.bytes or 0)))
     rows = [_row(view, value) for value in ranked]
     return [

@@ -1,4 +1,4 @@
-"""`--show breaks`: every site with torch's words, what crosses, and every piece of advice."""
+"""`--show breaks`: every site with torch's explanation, what crosses it, and all advice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def section(view: View) -> list[Line]:
 
 
 def _skipped(view: View) -> list[Line]:
-    """Frames that Dynamo left to Python, the same function for the same reason once."""
+    """Frames that Dynamo left to Python, each function and reason once."""
     frames = view.summary.skipped
     if not frames:
         return []

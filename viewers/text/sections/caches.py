@@ -1,4 +1,4 @@
-"""`--show caches`: what each compile cache answered, and what missed."""
+"""`--show caches`: hits and misses of each compile cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REASONS = 5
 def section(view: View) -> list[Line]:
     caches = view.summary.caches
     if not caches:
-        return [heading("caches", "no cache was asked")]
+        return [heading("caches", "no cache was queried")]
     lines = [heading("caches", plural(len(caches), "cache"))]
     for cache in caches:
         answered = f"{plural(cache.hits, 'hit')}, {plural(cache.misses, 'miss')}"

@@ -1,4 +1,4 @@
-"""`--show decisions`: what our compiler chose, by the ids that an override file names."""
+"""`--show decisions`: our compiler's choices, by the ids used in override files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from viewers.text.table import Cell, heading, table
 from viewers.words import plural
 
 FEW = 40
-"""Decisions that are listed of a kind; `decisions=all` lists every one."""
+"""Most decisions listed of each kind; `decisions=all` lists every one."""
 
 
 def section(view: View) -> list[Line]:
@@ -24,7 +24,7 @@ def section(view: View) -> list[Line]:
 
 
 def latest(decided: list[Decided]) -> list[Decided]:
-    """Each decision once, with its last answer."""
+    """Each decision once, with its last choice."""
     return list({one.id: one for one in decided}.values())
 
 
@@ -51,7 +51,7 @@ def _row(one: Decided) -> list[Cell]:
     numbers = " ".join(f"{name} {_figure(value)}" for name, value in one.numbers.items())
     why = "  ".join(part for part in (one.rule, one.reason, numbers) if part)
     if one.refused:
-        return [one.id, (one.choice, "lost"), f"{one.wanted} is refused: {one.refused}"]
+        return [one.id, (one.choice, "lost"), f"{one.wanted} was refused: {one.refused}"]
     if one.overridden:
         return [
             one.id,

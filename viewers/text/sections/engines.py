@@ -17,7 +17,7 @@ from viewers.words import bytes_text, number, plural, seconds_text
 def section(view: View) -> list[Line]:
     comparison = compare(view.recording)
     if comparison is None:
-        return [heading("engines", "one was recorded: --engine both lines up two")]
+        return [heading("engines", "only one was recorded: use --engine both to compare two")]
     lines = [*_stages(comparison, view.width), BLANK, *_graphs(comparison, view.width)]
     for graph in dict.fromkeys(one.graph for one in comparison.kernels):
         lines += [BLANK, *_kernels(comparison, graph, view)]
@@ -46,7 +46,7 @@ def _stages(comparison: Comparison, width: int) -> list[Line]:
                 (_seconds(cpu.second), "dim"),
             ]
         )
-    note = "  CPU: of the process and the children that it waited for, not of build workers"
+    note = "  CPU time: the process and the children it waited for, not build workers"
     return [
         heading("engines", "where the time of compiling went"),
         *table(rows, "lrrrr", width, 2),
@@ -78,7 +78,7 @@ def _arrow(both: Both, words: Callable[[float], str] = lambda value: number(int(
 
 
 def _kernels(comparison: Comparison, graph: str, view: View) -> list[Line]:
-    """Kernels side by side, by the user's lines."""
+    """Kernels side by side, by user line."""
     rows: list[list[Cell]] = [[("lines", "dim"), *_names(comparison)]]
     for one in comparison.kernels:
         if one.graph != graph:
@@ -104,7 +104,7 @@ def _kernel(kernels: Sequence[Kernel], place: int) -> Cell:
 
 
 def _sources(comparison: Comparison, one: LineUp, view: View) -> list[Line]:
-    """The code that each engine made of the same lines: one below the other, whole."""
+    """The full code that each engine generated for the same lines, one below the other."""
     lines: list[Line] = []
     for column, kernels in zip(comparison.columns, (one.first, one.second), strict=True):
         for kernel in kernels:

@@ -1,4 +1,4 @@
-"""`--show fusion`: what was fused, and what was kept apart by which rule, counted."""
+"""`--show fusion`: what was fused, and how many pairs each rule kept apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viewers.text.table import Cell, heading, table
 from viewers.words import bytes_text, number, plural
 
 EXAMPLES = 3
-"""Different reasons shown per rule; the rest are counted."""
+"""Most distinct reasons shown per rule; the rest are counted."""
 
 
 def section(view: View) -> list[Line]:
@@ -51,7 +51,7 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -
     lines += table(rows, "lfrf", width, 2)
     passed = sum(pair.verdict == "passed" for pair in graph.pairs)
     if passed:
-        text = f"{plural(passed, 'pair')} could fuse, and one of the two fused elsewhere first"
+        text = f"{plural(passed, 'pair')} could fuse, but one of the two fused elsewhere first"
         lines.append(line(("  ·  ", "dim"), text, hang=5))
     for rule, count in graph.rejected.items():
         lines.append(line(("  ✗  ", "lost"), f"{number(count)} {rule_words(rule)}", hang=5))
@@ -61,12 +61,12 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -
 
 
 def _reasons(pairs: list[Pair], labels: dict[tuple[str, str], str]) -> list[Line]:
-    """The engine's own words for one rule, the commonest first, with a pair as an example."""
+    """The engine's own reasons under one rule, most common first, each with an example pair."""
     example = {pair.reason: pair for pair in reversed(pairs)}
     reasons = Counter(pair.reason for pair in pairs)
     lines = []
     for reason, times in reasons.most_common(EXAMPLES):
-        words = reason or "no reason is given"
+        words = reason or "no reason given"
         count, such_as = (f"{times} × ", "e.g. ") if times > 1 else ("", "")
         names = f"  {such_as}{_names(example[reason], labels)}"
         lines.append(line(f"       {count}{words}", (names, "dim"), hang=9))

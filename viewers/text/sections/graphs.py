@@ -14,7 +14,7 @@ from viewers.words import plural, tensor_text
 def section(view: View) -> list[Line]:
     summary = view.summary
     if summary.cut is None:
-        return [heading("graphs", "none: torch.compile was not asked to compile anything")]
+        return [heading("graphs", "none: torch.compile was given nothing to compile")]
     when = f"call {summary.cut.number}" if summary.cut.number else "this run"
     pieces = [piece for piece in summary.cut.pieces if piece.ops or piece.cuts]
     graphs = sum(1 for piece in summary.cut.pieces if piece.ops)

@@ -1,7 +1,7 @@
-"""`--show guards`: the conditions under which each compiled frame may be used again.
+"""`--show guards`: the conditions under which each compiled frame can be reused.
 
-First what a caller can change, one by one; then the others, a line a kind. `--show guards=all`
-shows each of those too.
+First those that a caller can change, one by one; then the others, one line per kind.
+`--show guards=all` lists each of those too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from viewers.text.table import Cell, heading, table
 from viewers.words import plural, seconds_text
 
 PLACE = (14, 30)
-"""Least and most cells of a line's place; a longer one keeps its end."""
+"""Least and most cells for a line's place; a longer one is cut at its start."""
 LEAST = 16
-"""Cells that values keep however long the names are."""
+"""Cells that values keep, however long the names."""
 
 
 def section(view: View) -> list[Line]:
@@ -39,7 +39,7 @@ def section(view: View) -> list[Line]:
 
 
 def _compile(view: View, record: Guards, before: Guards | None) -> list[Line]:
-    """The guards of one compile; of a recompile, what differs from the compile before it."""
+    """The guards of one compile; for a recompile, those that differ from the compile before it."""
     groups = guard_groups(view.recording, record)
     cost = ""
     if record.check_us is not None:
@@ -54,7 +54,7 @@ def _compile(view: View, record: Guards, before: Guards | None) -> list[Line]:
     ]
     if record.dynamic:
         sizes = ", ".join(_dynamic(size) for size in record.dynamic)
-        lines.append(line(("  left open  ", "dim"), sizes, hang=13))
+        lines.append(line(("  dynamic    ", "dim"), sizes, hang=13))
     conditions = groups.conditions
     if before is not None and view.detail != "all":
         earlier = guard_groups(view.recording, before)
@@ -69,35 +69,35 @@ def _compile(view: View, record: Guards, before: Guards | None) -> list[Line]:
         what = f"{plural(same, 'condition')} as in {before.compile_id}"
         lines.append(line((f"  {what}, and {plural(rest, 'guard')} by kind", "dim")))
     elif groups.kinds:
-        lines.append(line("  and what holds unless code or modules are changed:"))
+        lines.append(line("  and guards that hold unless code or modules change:"))
         lines += table(_kinds(groups), "rlf", view.width, 2)
     return lines
 
 
 def _dynamic(size: DynamicSize) -> str:
-    """`x.size(0) (s77, from 2 on)`."""
+    """`x.size(0) (s77, at least 2)`."""
     least, most = size.lower, size.upper
     bounds = ""
     if least is not None and most is not None:
         bounds = f", {least} to {most}"
     elif least is not None:
-        bounds = f", from {least} on"
+        bounds = f", at least {least}"
     elif most is not None:
-        bounds = f", up to {most}"
+        bounds = f", at most {most}"
     return f"{size.name} ({size.symbol}{bounds})"
 
 
 def _kinds(groups: GuardGroups) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     for group in groups.kinds:
-        words = group.words or "no words for it here"
+        words = group.words or "no description"
         example = f"  {group.example}" if group.example else ""
         rows.append([(str(len(group.guards)), "strong"), (group.kind, "dim"), words + example])
     return rows
 
 
 def _all(view: View, groups: GuardGroups) -> list[Line]:
-    """Every guard: the flags that were shown together too."""
+    """Every guard, including flags that were folded into one row."""
     together: list[Condition] = [one for one in groups.conditions if len(one.guards) > 1]
     lines = []
     for one in together:
@@ -114,7 +114,7 @@ def _each(guards: Sequence[Guard]) -> list[tuple[str, str, Guard]]:
 
 
 def _rows(view: View, rows: Sequence[tuple[str, str, Guard]]) -> list[Line]:
-    """Name, value and place in columns: names and values are never cut, they wrap."""
+    """Name, value and place in columns; names and values wrap and are never cut."""
     if not rows:
         return []
     room = view.width - 6

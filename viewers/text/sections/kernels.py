@@ -1,4 +1,4 @@
-"""`--show kernels`: every kernel and library call, with the user lines that it comes from."""
+"""`--show kernels`: every kernel and library call, with the user lines it comes from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def section(view: View) -> list[Line]:
 
 
 def lines_text(lines: tuple[tuple[str, int], ...], names: FileNames) -> str:
-    """`block.py:17–20, 22`; several files one after the other."""
+    """`block.py:17–20, 22`; several files in a row."""
     files: dict[str, list[int]] = {}
     for file, number in lines:
         files.setdefault(file, []).append(number)

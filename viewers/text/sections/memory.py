@@ -28,7 +28,7 @@ def _graph(graph: GraphMemory, width: int) -> list[Line]:
 
 
 def _row(buffer: Buffer) -> list[Cell]:
-    reuse = f"→ takes over {buffer.reuses}" if buffer.reuses else ""
+    reuse = f"→ reuses {buffer.reuses}" if buffer.reuses else ""
     return [
         buffer.name,
         bytes_text(buffer.bytes),

@@ -1,4 +1,4 @@
-"""`--show phases`: where the compile time went; own time adds up, the last columns do not."""
+"""`--show phases`: where the compile time went; own times add up, the last columns do not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from viewers.text.table import Cell, heading, table
 from viewers.words import number, plural, seconds_text
 
 FOLDED = 1000
-"""Phases with less than this part of the time are counted in one line."""
+"""Phases below this share of the time are counted on one line."""
 
 
 def section(view: View) -> list[Line]:

@@ -1,4 +1,4 @@
-"""`--show recompiles`: each cause with every frame that it made torch compile again."""
+"""`--show recompiles`: each cause with every frame it recompiled."""
 
 from __future__ import annotations
 

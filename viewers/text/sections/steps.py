@@ -1,4 +1,4 @@
-"""`--show steps`: the instructions that Dynamo ran, with the line and the nodes that they added."""
+"""`--show steps`: the instructions Dynamo interpreted, with their lines and new nodes."""
 
 from __future__ import annotations
 

@@ -13,11 +13,12 @@ from compiler import pipeline
 from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
-from compiler.measure.engine_graphs import engine_graphs
-from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.compiled.engine_graphs import engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
+from compiler.measure.precision.verify_call import verify
 from compiler.trace.records import Engine, Kernel, KernelPrecision, Warned
 from tests.cpu.recorded import Recorded, record
-from workbench.worker.verifying import verify
+from workbench.worker.ourselves import measuring
 
 
 @dataclass
@@ -81,7 +82,7 @@ def verified(
 
             run()
         kernels = recorded.all(Kernel)
-        verify(recorder, kernels, of_inductor, of_engine, run, 1, engine)
+        verify(measuring(recorder), kernels, of_inductor, of_engine, run, 1, engine)
         assert [one.message for one in recorded.all(Warned) if one.asked] == []
     return Verified(recorded)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.probes.between import LOSS, EagerRun, in_rounds, is_composite, outside
 from compiler.measure.probes.device_clock import DeviceClock, device_clock
 from compiler.measure.probes.profiler_trace import parse

@@ -20,7 +20,7 @@ from compiler.control.decisions import Gate
 from compiler.control.hooks import Missing
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
-from compiler.measure.engine_graphs import EngineGraph, engine_graphs
+from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
 from compiler.measure.probes.clock import HostClock, Reading
 from compiler.measure.probes.device_clock import device_clock

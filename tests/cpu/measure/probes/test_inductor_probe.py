@@ -11,10 +11,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from compiler.inductor import codegen, memory
-from compiler.measure.arguments import copied
-from compiler.measure.inductor_graphs import InductorGraph, inductor_graphs
-from compiler.measure.kernels import NotAlone
-from compiler.measure.named_graphs import named_graphs
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.compiled.shadows import copied
 from compiler.measure.probes.clock import HostClock, Reading
 from compiler.measure.probes.graph_probe import GraphStep
 from compiler.measure.probes.inductor_probe import InductorProbe, cost_of_marks, spans

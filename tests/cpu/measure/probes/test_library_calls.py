@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.measure.engine_graphs import engine_graphs
-from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.compiled.engine_graphs import engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.library_calls import LibraryCall, inside, less_calling, times
-from workbench.worker.profiling_probes import CompiledSide
+from compiler.measure.probes.sides import CompiledSide
 
 CALLS = 3
 

@@ -11,8 +11,8 @@ import torch
 
 from compiler.control.hooks import resolve
 from compiler.engine.backend import backend
-from compiler.measure.engine_graphs import engine_graphs
-from compiler.measure.inductor_graphs import inductor_graphs
+from compiler.measure.compiled.engine_graphs import engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.probes.nest_clocks import NEEDS, NestClocks, clocked, several_nests
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.runtime.toolchain import NoCompiler, find_compiler

@@ -104,7 +104,7 @@ def test_a_quoted_string_ends_where_it_should(words: str) -> None:
 
 
 def test_what_cannot_be_written_is_said(block: View, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"cannot write .*: there is no folder .*none"):
+    with pytest.raises(ExportError, match=r"cannot write .*: no folder .*none"):
         export(block, tmp_path / "none" / "graph.dot", "dot")
     with pytest.raises(ExportError, match="no graph here"):
         export(view_of([]), tmp_path / "graph.dot", "dot")
@@ -128,7 +128,7 @@ def test_nothing_is_written_over(block: View, tmp_path: Path, form: Format) -> N
     link.symlink_to(model)
     dangling = tmp_path / f"dangling.{form}"
     dangling.symlink_to("made")
-    for path, why in ((model, "there already"), (link, "link"), (dangling, "link")):
+    for path, why in ((model, "already exists"), (link, "link"), (dangling, "link")):
         with pytest.raises(ExportError, match=why):
             export(block, path, form, own=True)
     assert model.read_text() == "import torch\n"

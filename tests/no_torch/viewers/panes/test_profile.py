@@ -175,7 +175,7 @@ def test_what_makes_the_figures_doubtful_comes_first(block: list[AnyRecord]) -> 
     head = next(one for one in block if isinstance(one, CallProfile))
     doubtful = structs.replace(head, compiled_again=1, unmeasured="the guards: no such API")
     lines = texts(waterfall.content(view_of([*block[:-1], doubtful, block[-1]]), 100))
-    assert lines[0] == " 1 graph compiled while the clock ran: the times say nothing"
+    assert lines[0] == " 1 graph compiled during timing: the times mean nothing"
     assert lines[1] == " not measured: the guards: no such API"
 
 

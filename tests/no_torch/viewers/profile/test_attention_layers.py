@@ -41,5 +41,5 @@ def test_a_mask_made_by_several_kernels_is_one_note() -> None:
     for found in (records, others):
         (call,) = profiles_of(Recording(found))
         (cause,) = (cause for cause in call.causes if cause.kind == "attention")
-        notes = [note for note in cause.notes if "making the mask" in note]
-        assert notes == ["making the mask takes 38.0 µs more: eager does not run that line"]
+        notes = [note for note in cause.notes if "building the mask" in note]
+        assert notes == ["building the mask costs 38.0 µs more: eager does not run that line"]

@@ -69,7 +69,7 @@ def test_an_attention_that_was_taken_apart() -> None:
     found = cause(profiles.masked_attention(), "attention")
     assert found.title == (
         "fused attention became 2 products and a softmax, "
-        "for the mask of keep that only capture brings in"
+        "for the mask of keep that exists only under capture"
     )
     assert found.seconds == pytest.approx((1020 - 216.3 + 38) * 1e-6)
     assert any("line 20" in note and "attn_mask=expand" in note for note in found.notes)
@@ -111,7 +111,7 @@ def test_an_attention_that_stays_one_call_but_reads_a_mask() -> None:
         records.append(one)
     found = cause(records, "attention")
     assert found.title == (
-        "fused attention is called with a mask, the mask of keep that only capture brings in"
+        "fused attention is called with a mask, the mask of keep that exists only under capture"
     )
 
 
@@ -275,8 +275,7 @@ def test_views_that_both_sides_make_are_the_same_calls() -> None:
     call.region("gradients: detach", ours, theirs, 0.1, phase="backward")
     found = cause(call.done(), "slower")
     assert (
-        found.title
-        == "gradients: detach is slower compiled: the same 2 calls, outside of all graphs"
+        found.title == "gradients: detach is slower compiled: the same 2 calls, outside all graphs"
     )
 
 

@@ -14,7 +14,7 @@ from viewers.summary.profile.doubts import doubts
 from viewers.text.lines import to_text
 from viewers.text.profile import profile
 
-EAGER = "the eager operations were not measured: no region was lost or won"
+EAGER = "the eager operations were not measured: no region counts as lost or won"
 COMPILED = "the steps of some compiled graphs were not measured: "
 
 
@@ -68,7 +68,10 @@ def test_where_the_cost_of_guards_is_unknown_regions_are_told_all_the_same() -> 
 def test_of_a_call_whose_graphs_were_not_timed_at_all() -> None:
     records = [one for one in profiles.masked_attention() if not isinstance(one, CompiledStep)]
     (said,) = doubts(profiled(records).index)
-    assert said == "the steps of the compiled graphs were not measured: no region was lost or won"
+    assert (
+        said
+        == "the steps of the compiled graphs were not measured: no region counts as lost or won"
+    )
 
 
 def test_nothing_is_in_doubt() -> None:

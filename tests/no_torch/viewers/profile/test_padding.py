@@ -57,7 +57,7 @@ def test_a_padded_product_is_one_cause_with_its_sizes_and_its_line() -> None:
     assert round(found.seconds * 1e6, 3) == 70
     assert found.place is not None
     assert found.place.line == 25
-    assert "making the larger matrices takes 40.0 µs" in found.notes[0]
+    assert "padding the matrices takes 40.0 µs" in found.notes[0]
     assert [fix.code for fix in found.fixes] == ["torch._inductor.config.shape_padding = False"]
     assert [one.options for one in found.suggestions] == [
         ("--set", "torch._inductor.config.shape_padding = False")
@@ -69,7 +69,7 @@ def test_what_padding_wins_is_told_with_what_it_costs() -> None:
     (found,) = profiled(padded_call(padded_graph(), compiled=20.0).done()).causes
     assert (found.kind, found.lost) == ("padding", False)
     assert round(found.seconds * 1e6, 3) == -40
-    assert "making the larger matrices takes 40.0 µs" in found.notes[0]
+    assert "padding the matrices takes 40.0 µs" in found.notes[0]
     assert (found.fixes, found.suggestions) == ((), ())
 
 

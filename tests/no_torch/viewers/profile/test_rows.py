@@ -275,4 +275,4 @@ def test_the_same_calls_say_what_is_noise_of_them(contended: bool, least: str) -
             one = structs.replace(one, contended=contended)
         records.append(one)
     notes = [note for cause in profiled(records).causes for note in cause.notes]
-    assert f"the same calls on both sides: less than {least} is taken for noise" in notes
+    assert f"the same calls on both sides: less than {least} counts as noise" in notes

@@ -51,7 +51,7 @@ def test_it_says_where_others_used_the_machine() -> None:
         structs.replace(one, contended=True) if isinstance(one, CallProfile) else one
         for one in profiles.masked_attention()
     ]
-    assert "30 rounds, others use the machine" in to_text(profile(Recording(records), 120), 120)
+    assert "30 rounds, busy machine" in to_text(profile(Recording(records), 120), 120)
 
 
 def test_the_first_line_names_the_cause_and_the_line() -> None:

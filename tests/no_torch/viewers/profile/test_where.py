@@ -84,8 +84,8 @@ def test_slices_without_a_line_are_named_by_their_module() -> None:
 
 def test_the_same_call_outside_of_graphs_says_what_differs() -> None:
     (cause,) = profiled(CASES["tcw's loss"]).causes
-    assert cause.title == "relu is slower compiled: the same call, outside of all graphs"
-    assert "after generated code ATen's own code and data may be in no cache" in cause.notes
+    assert cause.title == "relu is slower compiled: the same call, outside all graphs"
+    assert "after generated code, ATen's code and data may be out of cache" in cause.notes
 
 
 def test_views_that_both_sides_make_outside_of_graphs() -> None:
@@ -94,7 +94,7 @@ def test_views_that_both_sides_make_outside_of_graphs() -> None:
     steps = [call.between("aten.detach", 9.0, part="gradients") for _ in range(2)]
     call.region("gradients: detach", steps, views)
     (cause,) = profiled(call.done()).causes
-    words = "gradients: detach is slower compiled: the same 2 calls, outside of all graphs"
+    words = "gradients: detach is slower compiled: the same 2 calls, outside all graphs"
     assert cause.title == words
     assert cause.notes[0] == "aten.detach.default ×2 → aten.detach ×2"
 
@@ -105,7 +105,7 @@ def test_of_a_call_that_is_faster_no_cache_is_said_to_be_cold() -> None:
     step = call.between("aten.mean", 9.0, part="loss")
     call.region("loss: mean", [step], [operation])
     (cause,) = profiled(call.done()).causes
-    assert cause.title == "loss: mean, the same call, outside of all graphs"
+    assert cause.title == "loss: mean, the same call, outside all graphs"
     assert not any("cache" in note for note in cause.notes)
 
 
@@ -114,7 +114,7 @@ def test_a_view_of_a_result_is_none_of_capture() -> None:
     step = call.between("aten._unsafe_view", 9.0)
     call.region("view", [step], [])
     (cause,) = profiled(call.done()).causes
-    assert cause.title == "view outside of all graphs, in the compiled call alone"
+    assert cause.title == "view outside all graphs, only in the compiled call"
 
 
 def test_a_devices_clock_sees_no_cold_caches_of_the_host() -> None:

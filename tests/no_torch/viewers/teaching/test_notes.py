@@ -69,7 +69,7 @@ def test_a_line_that_was_cut_off_stays_a_line_of_its_own(trace: Path) -> None:
     [
         ("link", "symbolic link"),
         ("fifo", "a pipe"),
-        ("model", "is no trace"),
+        ("model", "is not a trace"),
         ("/dev/null", "a device"),
         ("gone", "No such file"),
     ],

@@ -1,7 +1,7 @@
-"""Why regions were lost or won: one look a cause, all of them in `LOOKS`.
+"""Why regions were lost or won: one look per cause, listed in `LOOKS`.
 
-The looks are asked in order. A region that one has explained is none of the later ones' business,
-so that each measured second is told once.
+Looks run in order. A region that one look has explained is skipped by the later ones, so each
+measured second is reported once.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LOOKS: tuple[Look, ...] = (
     wrong_results, recompiles, attention, branches, padding, spills, fallbacks, copies, recomputed,
     threads, libraries, only_captured, host_bound, slower, removed, fused, breaks,
 )  # fmt: skip
-"""The particular ones first. Breaks come last: what they split is also won or lost as a region."""
+"""Specific looks first. Breaks come last: what they split is also lost or won as a region."""
 
 
 def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
-    """Wrong results, then what was lost, most seconds first, then what was won; what cannot be told
-    apart as its work makes one expect.
+    """Wrong results, then losses, largest first, then wins. Causes that cannot be told apart are in
+    the order of the time expected from their work.
 
-    Nothing is told of a region whose difference is inside its noise.
+    Nothing is reported for a region whose difference is within its noise.
     """
     found: list[Cause] = []
     left = list(rows)
@@ -62,18 +62,18 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
 
 
 def _order(cause: Cause, row_of: Mapping[str, RegionRow]) -> int:
-    """Its place in the eager call; of what is in no region, before all of those."""
+    """Its place in the eager call; what is in no region comes first."""
     return min((row_of[one].order for one in cause.regions if one in row_of), default=-1)
 
 
 def _expected(cause: Cause, row_of: Mapping[str, RegionRow]) -> float:
-    """Of what is in no region, as worked out."""
+    """Of what is in no region, as calculated."""
     rows = {row.key: row for one in cause.regions if (row := row_of.get(one)) is not None}
     return sum(row.weight for row in rows.values()) if rows else cause.seconds
 
 
 def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:
-    """With the module where no line is known."""
+    """With the module if no line is known."""
     if cause.place is not None or not cause.regions:
         return cause
     row = next((row for row in rows if row.regions[0].id == cause.regions[0]), None)

@@ -1,4 +1,4 @@
-"""One fused attention in eager, several kernels under capture; and the mask that did it."""
+"""One fused attention in eager, several kernels under capture, and the mask that caused it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MASK_PLACE = 3
 
 
 _SHAPE_ONLY = re.compile(r"(size|shape|_like|new_\w+|getattr)(\.\w+)?$")
-"""Operations that take the sizes of a tensor, not what is in it."""
+"""Operations that use the sizes of a tensor, not its data."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Mask:
 
     node: Node
     line: Location | None
-    """Where it was made."""
+    """Where it was computed."""
     lines: tuple[Location, ...]
-    """Of all nodes that it is made from."""
+    """Of all nodes it is computed from."""
     inputs: tuple[str, ...]
-    """The model's inputs that it is made from: `keep`."""
+    """The model's inputs it is computed from: `keep`."""
 
 
 def attention(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """One cause for all attentions of a line that lost in the same way."""
+    """One cause for all attentions on a line that were lost in the same way."""
     alike: dict[object, list[RegionRow]] = {}
     masks: dict[object, Mask | None] = {}
     for row in rows:
@@ -77,7 +77,7 @@ def _stayed(row: RegionRow) -> bool:
 
 
 def _together(rows: Sequence[RegionRow]) -> RegionRow:
-    """Several rows as one, for what is said of all of them."""
+    """Several rows as one, for statements about all of them."""
     return replace(
         rows[0],
         regions=tuple(region for row in rows for region in row.regions),
@@ -94,7 +94,7 @@ def _cause(
     rows: Sequence[RegionRow],
     mask: Mask | None,
 ) -> Cause:
-    """`mask`: one that eager's attention had not."""
+    """`mask`: a mask that eager's attention does not have."""
     fused, stayed = _fused(row), _stayed(row)
     backward = "backward" in fused[0].operation
     one = "attention backward" if backward else "attention"
@@ -112,7 +112,7 @@ def _cause(
     place = place_of(index.recording, fused[0].location) or row.place
     seconds, noise = row.difference, row.noise
     if mask is not None:
-        title += f", {'' if stayed else 'for '}{_what(mask)} that only capture brings in"
+        title += f", {'' if stayed else 'for '}{_what(mask)} that exists only under capture"
         notes.append(_mask_words(index, mask))
         notes += _looks_at_data(index, rows)
         making = [
@@ -124,7 +124,7 @@ def _cause(
             took = seconds_text(sum(other.difference for other in making))
             lines = {(at.file, at.line) for other in making for at in other.locations}
             unseen = "that line" if len(lines) == 1 else "those lines"
-            notes.append(f"making the mask takes {took} more: eager does not run {unseen}")
+            notes.append(f"building the mask costs {took} more: eager does not run {unseen}")
             regions += [region.id for other in making for region in other.regions]
             seconds += sum(other.difference for other in making)
             noise += sum(other.noise for other in making)
@@ -145,8 +145,8 @@ def _cause(
 
 
 def _looks_at_data(index: Index, rows: Sequence[RegionRow]) -> list[str]:
-    """Where eager reads a value of a tensor and the compiled code does not: there it can have seen
-    that the mask hides nothing."""
+    """Where eager reads a value of a tensor and the compiled code does not: eager may have seen
+    there that the mask hides nothing."""
     for row in rows:
         words = [bare(one.operation) for one in row.operations]
         place = place_of(index.recording, row.locations[0]) if row.locations else None
@@ -171,15 +171,15 @@ def _fixes(mask: Mask, place: Place | None, index: Index) -> list[Advice]:
     source = " and ".join(mask.inputs[:2]) or "the mask"
     fixes = [
         Advice(
-            text=f"decide before the compiled call whether {source} masks anything, and pass None "
-            "where it does not: capture cannot look at the data"
+            text=f"check before the compiled call whether {source} masks anything, and pass None "
+            "if it does not: capture cannot look at the data"
         )
     ]
     value = mask.node.value
     if value is not None and len(value.shape) == 3 and index.head.clock == "host":
         fixes.append(
             Advice(
-                text="the fused attention of the CPU takes masks of 2 or 4 dimensions",
+                text="fused attention on the CPU takes masks with 2 or 4 dimensions",
                 code=f"attn_mask={_argument(mask, place)}[None]",
             )
         )
@@ -187,7 +187,7 @@ def _fixes(mask: Mask, place: Place | None, index: Index) -> list[Advice]:
 
 
 def _argument(mask: Mask, place: Place | None) -> str:
-    """What the mask is called where the attention is: the graph keeps the names of variables."""
+    """The mask's name at the attention: the graph keeps the names of variables."""
     match = re.search(r"attn_mask\s*=\s*([A-Za-z_]\w*)", place.text) if place else None
     return match[1] if match else mask.node.name
 
@@ -242,7 +242,7 @@ def _given(graph: Graph, node: Node) -> Mask | None:
 
 
 def _made_from(nodes: dict[str, Node], node: Node) -> list[Node]:
-    """The node and all that it is made from, itself first; not the sizes of other tensors."""
+    """The node and all it is computed from, itself first, without sizes of other tensors."""
     found: dict[str, Node] = {}
     waiting = [node]
     while waiting:

@@ -1,7 +1,6 @@
-"""An `if` that goes one way in eager and another under capture, as `is_compiling()` makes it.
+"""An `if` that takes one branch in eager and another under capture, as with `is_compiling()`.
 
-Neither arm became the other: what is lost in the one is won in the other, so both are one finding.
-"""
+One branch did not become the other: one is a loss and the other a win, so both are one finding."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ class _Branch(NamedTuple):
     line: int
     """Of the `if`."""
     arms: tuple[range, range]
-    """Lines of both; where the first may leave the block, the second is what follows it, too."""
+    """Lines of both; if the first may leave the block, the second includes what follows it."""
 
 
 def branches(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
@@ -58,7 +57,7 @@ def _matters(row: RegionRow, standing: str) -> bool:
 
 
 class _Lines:
-    """Rows by the lines that they are of."""
+    """Rows by their lines."""
 
     def __init__(self, rows: Sequence[RegionRow]) -> None:
         self._rows = list(rows)
@@ -103,8 +102,8 @@ def _cause(
     left: Sequence[RegionRow],
     there: Sequence[CompiledStep],
 ) -> Cause:
-    """`made`: rows that only the compiled code has; none where other lines' kernels do the work of
-    the arm that it takes, whose steps are `there`."""
+    """`made`: rows that only the compiled code has; empty if kernels of other lines do the work of
+    the branch taken, whose steps are `there`."""
     both = (*made, *left)
     steps = named((step.name for row in made for step in row.steps), 3)
     operations = named((one.operation for row in left for one in row.operations if one.launches), 3)
@@ -115,11 +114,13 @@ def _cause(
     if not made:
         places = (at for step in there for at in index.locations_of(step))
         lines = _lines_text({at.line for at in places if at.file == file and at.line in arm})
-        compiled = f"only compiled: {lines}, in kernels of other lines, too, and in their time: "
+        compiled = (
+            f"only compiled: {lines}, fused into kernels of other lines, in whose time it is: "
+        )
         compiled += named((step.name for step in there), 3)
     return Cause(
         kind="capture",
-        title="the `if` goes another way under capture"
+        title="the `if` takes another branch under capture"
         + (
             f": {_labels(made)} instead of {_labels(left)}"
             if made
@@ -139,7 +140,7 @@ def _cause(
 
 
 def _labels(rows: Sequence[RegionRow]) -> str:
-    """The one that takes longest, and how many there are beside it."""
+    """The slowest one, and how many others there are."""
     most = max(rows, key=lambda row: abs(row.difference))
     more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
     return f"{most.label}{more}"
@@ -156,7 +157,7 @@ def _lines_text(lines: Collection[int]) -> str:
 
 @lru_cache(maxsize=64)
 def _branches(source: str) -> tuple[_Branch, ...]:
-    """Of a file, the shortest first, so that the innermost is asked before those around it."""
+    """Of a file, shortest first, so that the innermost comes before those around it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,9 +1,9 @@
 """A graph break: what it splits, what crosses, and what the second graph costs.
 
-Its time is worked out, and at least this: tensors that cross are read once more, at the bandwidth
-that was measured for their size; and each graph that resumes pays its part of guards, wrapper and
-dispatch. Which of them had to be written for it, and what the lost fusion costs besides, cannot be
-known without compiling it whole.
+Its time is calculated, as a lower bound: tensors that cross are read once more, at the bandwidth
+measured for their size, and each graph that resumes pays its share of guards, wrapper and dispatch.
+Which tensors had to be written only for it, and what the lost fusion costs, cannot be known without
+compiling the function whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from viewers.summary.profile.rows import RegionRow
 from viewers.words import bytes_text, listed, plural, seconds_text
 
 _PER_GRAPH = ("guards", "wrapper", "dispatch")
-"""Lines of the account that each graph of a call adds to."""
+"""Lines of the account to which each graph of a call contributes."""
 
 
 def breaks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
@@ -37,7 +37,7 @@ def breaks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def _in_call(record: GraphBreak, call: int) -> bool:
-    """A cached graph of an earlier call is cut in a later one, too."""
+    """A graph from an earlier call breaks again in a later one."""
     return record.call <= call
 
 
@@ -79,14 +79,14 @@ def _cause(
 
 
 def _source_change(site: BreakSite) -> tuple[Suggestion, ...]:
-    """Named, so that it is not forgotten: this one takes a person."""
+    """Named so that it is not forgotten: it needs a person."""
     code = next((one.code for one in site.advice if one.code), "")
     where = f"{site.place.file}:{site.place.line}"
     return (Suggestion(id=f"source {where}", words=code, options=()),) if code else ()
 
 
 def _sides(index: Index, site: BreakSite) -> tuple[str, str] | None:
-    """What runs last before the break, and first after it, in compiled code."""
+    """What compiled code runs last before the break and first after it."""
     steps = [step for step in index.steps.values() if step.graph and step.phase != "backward"]
     for first, second in pairwise(steps):
         if _compile_id(first) in site.compile_ids and _compile_id(second) != _compile_id(first):
@@ -99,7 +99,7 @@ def _compile_id(step: CompiledStep) -> str:
 
 
 def _host(index: Index) -> float:
-    """Seconds of a call that its graphs cost the host."""
+    """Host seconds of a call spent on its graphs."""
     return sum(
         line.time.median
         for account in index.accounts
@@ -110,5 +110,5 @@ def _host(index: Index) -> float:
 
 
 def _spans(row: RegionRow) -> bool:
-    """Whether a region's steps lie in several graphs of one direction."""
+    """Whether a region's steps are in several graphs of one direction."""
     return len({step.graph for step in row.steps if step.graph and step.phase == row.phase}) > 1

@@ -1,4 +1,4 @@
-"""Library calls: an operation that fell back, copies for layouts, a product by another library."""
+"""Library calls: a fallback, layout copies, a product from another library."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from viewers.summary.profile.rows import RegionRow
 from viewers.words import bytes_text, plural, seconds_text
 
 _LIBRARY = "left to the library"
-"""What a product is always said to be: no fallback."""
+"""The note on every product: not a fallback."""
 _COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous", "copy"})
 
 
 def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """What an operation without loops costs: of a row in which eager does more than call it."""
+    """The cost of an operation without loops, in a row where eager does more than call it."""
     reasons = {(one.graph, one.node): one for one in index.recording.all(Lowered) if one.fallback}
     for row in rows:
         if row.standing != "lost" or not row.operations or runs_the_same(row):
@@ -42,14 +42,14 @@ def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
                     noise=row.noise,
                     regions=tuple(region.id for region in row.regions),
                     place=_place(index, kernel) or row.place,
-                    notes=("nothing fuses with a call",),
+                    notes=("nothing fuses with a library call",),
                     refs=row.refs,
                 )
                 break
 
 
 def _stayed(name: str) -> str:
-    """An operator of another library never had loops, so that it did not fall back."""
+    """An operator of another library never had loops, so it did not fall back."""
     return "fell back to ATen" if is_aten(name) else "stays a call"
 
 
@@ -81,7 +81,7 @@ def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             + ((f"made for {named(rest)}",) if rest else ()),
             fixes=(
                 Advice(
-                    text="Inductor chooses layouts of convolutions; this keeps the model's",
+                    text="Inductor chooses convolution layouts; this keeps the model's",
                     code="torch._inductor.config.layout_optimization = False",
                 ),
             )

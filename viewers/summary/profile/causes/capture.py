@@ -17,7 +17,7 @@ _CONVERSIONS = ("_to_copy", "convert_element_type", "to copy", "convert element 
 
 
 def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """Rows that eager runs nothing for."""
+    """Rows for which eager runs nothing."""
     for row in rows:
         if row.operations or row.standing != "lost":
             continue
@@ -31,7 +31,7 @@ def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         notes = (f"{bytes_text(size)} moved",) if size is not None else ()
         yield Cause(
             kind="capture",
-            title=f"{what} outside of all graphs, in the compiled call alone"
+            title=f"{what} outside all graphs, only in the compiled call"
             if outside
             else f"{what} exists only under capture",
             seconds=row.difference,
@@ -44,8 +44,8 @@ def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """Kernels of a backward that compute part of the forward again. What a line merely shares with
-    such a part is none: it may hold several calls."""
+    """Kernels of a backward that recompute part of the forward. A line that merely shares a region
+    with such a part does not count: it may contain several calls."""
     chosen = {
         (split.backward, value.node): value
         for split in index.recording.all(Partition)
@@ -80,7 +80,7 @@ def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def _moves_nothing(index: Index, graph: str, name: str) -> bool:
-    """Whether a node of a graph is a view, or a constant, which cost nothing to make again."""
+    """Whether a node of a graph is a view, or a constant, which cost nothing to recompute."""
     node = index.nodes(graph).get(name)
     if node is None:
         return False
@@ -88,7 +88,7 @@ def _moves_nothing(index: Index, graph: str, name: str) -> bool:
 
 
 def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """What compiling does without."""
+    """What compiling removed."""
     for row in rows:
         count = sum(one.launches for one in row.operations)
         if row.steps or row.standing != "won" or not count:
@@ -101,6 +101,6 @@ def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             noise=row.noise,
             regions=tuple(region.id for region in row.regions),
             place=row.place,
-            notes=(f"{launches} less: {operations_text(row.operations)}",),
+            notes=(f"{launches} fewer: {operations_text(row.operations)}",),
             refs=row.refs,
         )

@@ -1,4 +1,4 @@
-"""One thing that a profile found out: what was lost or won, where, why, and what to try."""
+"""One result of a profile: what was lost or won, where, why, and what to try."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Something that tcw can try by itself: see the record `Trial`, which it becomes."""
+    """Something that tcw can try itself; becomes a `Trial` record."""
 
     id: str
     """`engine tcw`, `override tcw/0/0/forward/parallel/cumsum = outer`."""
     words: str
     options: tuple[str, ...]
-    """Options of `tcw profile` that ask for it; empty where a person has to change the source."""
+    """Options of `tcw profile` for it; empty if a person has to change the source."""
     group: str = ""
-    """Suggestions of one group are ways to do one thing: no two of them are taken together."""
+    """Suggestions in one group are alternatives: no two of them are combined."""
 
 
 def first_of_groups(suggestions: Iterable[Suggestion]) -> list[Suggestion]:
-    """One way to do each thing, in order: the first, which changes least."""
+    """The first suggestion of each group, which changes least, in order."""
     found: dict[str, Suggestion] = {}
     for one in suggestions:
         found.setdefault(one.group or one.id, one)
@@ -39,23 +39,23 @@ def first_of_groups(suggestions: Iterable[Suggestion]) -> list[Suggestion]:
 
 @dataclass(frozen=True)
 class Cause:
-    """All texts may hold the user's words: show them as data."""
+    """All texts may contain the user's words: show them as data."""
 
     kind: Kind
     title: str
-    """`fused attention became 2 products and a softmax`: words that the trace has."""
+    """`fused attention became 2 products and a softmax`: words from the trace."""
     seconds: float
-    """Of one call; above 0 compiling lost them, below 0 it won."""
+    """Of one call; positive if compiling lost, negative if it won."""
     noise: float = 0.0
     estimated: bool = False
-    """`seconds` is worked out (bytes over the measured bandwidth), not measured."""
+    """`seconds` is calculated (bytes over the measured bandwidth), not measured."""
     once: bool = False
     """`seconds` is paid in each recompile rather than in each call."""
     regions: tuple[str, ...] = ()
     place: Place | None = None
     """The user's line."""
     notes: tuple[str, ...] = ()
-    """Further facts, a phrase each."""
+    """Further facts, one phrase each."""
     fixes: tuple[Advice, ...] = ()
     """What to try, best first."""
     suggestions: tuple[Suggestion, ...] = ()
@@ -63,5 +63,5 @@ class Cause:
 
     @property
     def lost(self) -> bool:
-        """A break that leaves a function to Python costs what no clock of it shows."""
+        """Whether it is a break that leaves a function to Python, whose cost no clock shows."""
         return self.seconds > 0 or self.kind in ("precision", "break")

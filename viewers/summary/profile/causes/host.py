@@ -13,7 +13,7 @@ from viewers.words import percent, plural, seconds_text
 
 _HOST = ("wrapper", "guards", "dispatch", "idle")
 _LEAST = 0.05
-"""Share of a call that the host has to take more than in eager."""
+"""Extra share of a call, over eager, that the host has to take."""
 
 
 def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
@@ -21,7 +21,7 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     if compiled is None or compiled.measured.median <= 0:
         return
     if index.breaks and index.head.clock == "host":
-        return  # each break is told with its part of the same lines
+        return  # each break is reported with its part of the same lines
     lines = {line.name: line for line in compiled.lines if line.name in _HOST}
     host = sum(line.time.median for line in lines.values())
     work = sum(line.time.median for line in compiled.lines) - host
@@ -50,7 +50,7 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         notes=(f"{parts}; {seconds_text(before)} beside the operations in eager",),
         fixes=(
             Advice(
-                text="one replay of a CUDA graph in place of all launches",
+                text="replays one CUDA graph instead of launching each kernel",
                 code='torch.compile(model, mode="reduce-overhead")',
             )
             if gpu
@@ -66,6 +66,6 @@ def _account(index: Index, side: str) -> Account | None:
 
 
 def _beside(account: Account) -> float:
-    """What the call takes beside its operations."""
+    """The time of the call outside its operations."""
     work = sum(line.time.median for line in account.lines if line.name not in _HOST)
     return max(0.0, account.measured.median - work)

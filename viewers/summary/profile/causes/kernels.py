@@ -1,4 +1,4 @@
-"""Kernels that lose by how they were made: registers that spilled, threads that were not used."""
+"""Kernels slow because of their code: spilled registers, unused threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         binary = binaries[found[0].kernel]
         yield Cause(
             kind="spill",
-            title=f"{found[0].name} spills {bytes_text(binary.spill_bytes)} a thread",
+            title=f"{found[0].name} spills {bytes_text(binary.spill_bytes)} per thread",
             seconds=row.difference,
             noise=row.noise,
             regions=tuple(region.id for region in row.regions),
@@ -45,7 +45,7 @@ def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             ),
             fixes=(
                 Advice(
-                    text="tries other block sizes and numbers of warps",
+                    text="tries other block sizes and warp counts",
                     code='torch.compile(model, mode="max-autotune")',
                 ),
             ),
@@ -55,7 +55,7 @@ def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def threads(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """C++ that one thread runs, in a process that has several."""
+    """C++ run by one thread in a process with several."""
     machine = index.recording.environment
     count = machine.threads if machine else 1
     if count < 2 or index.head.clock != "host":
@@ -102,7 +102,7 @@ def _one_thread(index: Index, kernel: Kernel) -> bool:
 
 
 def _decision(index: Index, kernel: Kernel) -> Decided | None:
-    """The engine's decision about the threads of a kernel, where it made one."""
+    """The engine's decision about the threads of a kernel, if it made one."""
     graph = kernel.graph.removesuffix("/lowered")
     for one in index.recording.all(Decided):
         if one.kind == "threads" and one.graph.removesuffix("/lowered") == graph:

@@ -1,5 +1,5 @@
 """A product that Inductor computes on padded matrices (torch/_inductor/fx_passes/pad_mm.py): each
-size is rounded up to what the GPU's units for products take, which costs copies of the matrices."""
+size is rounded up to suit the GPU's matrix units, at the cost of copying the matrices."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Padded:
     before: Sizes
     after: Sizes
     pads: frozenset[str]
-    """Nodes that make the larger matrices."""
+    """Nodes that compute the padded matrices."""
 
 
 def padding(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    """One cause for all products of a line that were padded alike: what padding them costs, and
-    what the products win or lose by it."""
+    """One cause for all products on a line that were padded alike: what the padding costs, and what
+    the products win or lose by it."""
     known = {
         (graph.id, name): padded
         for graph in index.recording.graphs.values()
@@ -61,7 +61,7 @@ def padding(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def padded_products(graph: Graph) -> Iterator[Padded]:
-    """Products whose matrices were made larger for them alone."""
+    """Products whose matrices were padded only for them."""
     nodes = {node.name: node for node in graph.nodes}
     for node in graph.nodes:
         if not (node.op.startswith("call") and is_product(node.target) and node.origins):
@@ -77,18 +77,18 @@ def padded_products(graph: Graph) -> Iterator[Padded]:
 
 
 def _matrices(node: Node) -> tuple[str, ...]:
-    """`a, b` of `mm(a, b)`, of `addmm(bias, a, b)`; `a, a` where it is squared."""
+    """`a, b` of `mm(a, b)`, of `addmm(bias, a, b)`; `a, a` if it is squared."""
     given = node.inputs[1:] if bare(node.target) in ("addmm", "baddbmm") else node.inputs
     return given * 2 if len(given) == 1 else given
 
 
 def _is_pad_for(one: Node, product: Node) -> bool:
-    """Not a pad of the user's: that has an origin of its own."""
+    """Excludes the user's own pads, which have their own origin."""
     return bare(one.target) == "constant_pad_nd" and one.origins == product.origins
 
 
 def _made_for(nodes: dict[str, Node], product: Node) -> Iterator[str]:
-    """What was put before a product by the same replacement: pads, and zeros for its bias."""
+    """What the same replacement put before a product: pads, and zeros for its bias."""
     waiting, seen = list(product.inputs), set()
     while waiting:
         node = nodes.get(waiting.pop())
@@ -118,7 +118,7 @@ def _cause(index: Index, rows: Sequence[RegionRow], products: Sequence[Padded]) 
         took = seconds_text(sum(row.difference for row in alone))
         size = [row.compiled_work.bytes for row in alone]
         moved = f", {bytes_text(sum(filter(None, size)))} moved" if all(size) else ""
-        notes.append(f"making the larger matrices takes {took}{moved}; eager does without")
+        notes.append(f"padding the matrices takes {took}{moved}; eager does not pad")
     steps = named(step.name for row in rows for step in row.steps)
     notes.append(f"rows × inner × columns, rounded up by Inductor for a GPU: {steps}")
     place = place_of(index.recording, padded.node.location)
@@ -131,7 +131,7 @@ def _cause(index: Index, rows: Sequence[RegionRow], products: Sequence[Padded]) 
         regions=tuple(region.id for row in rows for region in row.regions),
         place=place or next((row.place for row in rows if row.place), None),
         notes=tuple(notes),
-        fixes=(Advice(text="products keep their own sizes", code=_SETTING),) if seconds > 0 else (),
+        fixes=(Advice(text="keeps products unpadded", code=_SETTING),) if seconds > 0 else (),
         suggestions=tuple(of_setting(_SETTING, "padding")) if seconds > 0 else (),
         refs=tuple(dict.fromkeys(ref for row in rows for ref in row.refs)),
     )

@@ -1,4 +1,4 @@
-"""A kernel whose results are wrong: said before anything about its time."""
+"""A kernel whose results are wrong: reported before anything about time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from viewers.summary.profile.rows import RegionRow
 from viewers.words import error_text, plural
 
 KEPT = "run.tcw"
-"""The trace that a command line keeps, where none is kept."""
+"""The trace in the suggested command line if the run keeps none."""
 
 
 def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
@@ -33,14 +33,14 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         title += f": {worst.node} is off by {error_text(worst.error)}"
         notes.append(
             f"relative to its largest value, against float64; eager is off by "
-            f"{error_text(worst.eager_error)}, {error_text(worst.bound)} is let pass"
+            f"{error_text(worst.eager_error)}, the bound is {error_text(worst.bound)}"
         )
         if worst.note:
             notes.append(worst.note)
     if first.reason:
         notes.append(first.reason)
     if len(wrong) > 1:
-        notes.append(f"{plural(len(wrong) - 1, 'later kernel')} err too")
+        notes.append(f"{plural(len(wrong) - 1, 'later kernel')} wrong too")
     places: tuple[Location, ...] = kernel.locations if kernel else ()
     yield Cause(
         kind="precision",
@@ -54,9 +54,9 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def _file_of(index: Index, kernel: str) -> Advice:
-    """The command lines that write the kernel's graph as a file: what was cut out is in the trace,
-    so that one has to be kept."""
-    text = "writes a file that runs this kernel's graph alone, and shows the error"
+    """The command lines that write the kernel's graph as a file. The file's text is in the trace,
+    so the trace has to be kept."""
+    text = "writes a file that runs only this kernel's graph and shows the error"
     recording = index.recording
     file = recording.file
     repro = shlex.join(["tcw", "repro", near(str(file)) if file else KEPT, "--kernel", kernel])

@@ -1,4 +1,4 @@
-"""Compiling again: seconds, against the milliseconds of a call."""
+"""Recompiles: seconds, compared with the milliseconds of a call."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         again = plural(index.head.compiled_again, "graph")
         yield Cause(
             kind="recompile",
-            title=f"{again} compiled while the clock ran: these times say nothing",
+            title=f"{again} compiled during timing: these times mean nothing",
             seconds=index.head.compiled.median,
             once=True,
         )
 
 
 def _by_value(causes: Iterable[RecompileCause]) -> list[list[RecompileCause]]:
-    """Causes that are about one value, first call first: which line made torch depend on it may
-    be known of one of them only, or be another one each time."""
+    """Causes that concern one value, first call first. Which line made torch depend on it may be
+    known for only one of them, or be another one each time."""
     groups: dict[tuple[str, tuple[str, ...]], list[RecompileCause]] = {}
     for cause in sorted(causes, key=lambda one: one.calls):
         groups.setdefault((cause.change.name, cause.functions), []).append(cause)
@@ -50,7 +50,7 @@ def _cause(index: Index, causes: list[RecompileCause], seconds: float, calls: in
     run = index.head.compiled.median
     if run > 0:
         each = seconds / max(1, len(again))
-        as_long = f"as long as {each / run:,.0f} calls take"
+        as_long = f"as long as {each / run:,.0f} calls"
         notes.append(f"{seconds_text(each)} each time, {as_long}")
     guard = first.frames[0].why
     if guard is not None:
@@ -70,14 +70,14 @@ def _cause(index: Index, causes: list[RecompileCause], seconds: float, calls: in
 
 
 def _fixes(causes: list[RecompileCause], again: int, place: Place | None) -> tuple[Advice, ...]:
-    """After a second recompile, only what changes the code: torch's own try did not help."""
+    """After a second recompile, only advice to change the code: automatic dynamic did not help."""
     advice = causes[-1].advice
     if again < 2:
         return advice
     fixes = [one for one in advice if one.code] or list(advice)
     if place is not None and re.search(r"\bmath\.\w+\(", place.text):
         code = re.sub(r"\bmath\.", "torch.", place.text.strip())
-        text = f"with {causes[0].change.name} as a tensor: functions of math need the number itself"
+        text = f"with {causes[0].change.name} as a tensor: the math module needs a plain number"
         fixes.insert(0, Advice(text=text, code=code))
     return tuple(fixes)
 
@@ -96,7 +96,7 @@ def _title(causes: list[RecompileCause], again: int, calls: int) -> str:
 def _suggestions(
     index: Index, causes: list[RecompileCause], place: Place | None
 ) -> tuple[Suggestion, ...]:
-    """What changed alone made dynamic, then all with all."""
+    """Make dynamic first only what changed, then everything."""
     name = causes[0].change.name
     advice = [one for cause in causes for one in cause.advice]
     found = of_recompile(index.recording, name, advice, place)

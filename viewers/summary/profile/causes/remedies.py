@@ -1,7 +1,7 @@
-"""What takes a cause away without thought: torch's own settings, and small edits of the source.
+"""Mechanical remedies for a cause: torch's own settings, and small edits of the source.
 
-A suggestion here can be tried and be wrong: whether it helps, and whether the results stay, is
-measured (`tcw profile --try`). What needs thought (a branch on data) is told in the advice alone.
+A suggestion here can be tried and can be wrong: `tcw profile --try` measures whether it helps and
+whether the results stay the same. What needs thought (a branch on data) is left to the advice.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ SETTINGS = {
     "using `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops=False`":
         "trace_autograd_ops = True",
 }  # fmt: skip
-"""torch's types of break that a setting of Dynamo's takes away, as torch's own hints have it."""
+"""torch's types of break that a Dynamo setting removes, according to torch's own hints."""
 
 BY_ADVICE = frozenset({
     "Failed to trace builtin operator", "logging.Logger method not supported for non-export cases",
 })  # fmt: skip
-"""Types whose setting takes the function that is called: our advice on the line names it."""
+"""Types whose setting takes the called function, which our advice on the line names."""
 
 NOT_TRIED = frozenset({"Strict mode banned op"})
-"""Types whose hint names a setting that is none of a user's: a private list of operations."""
+"""Types whose hint names a setting not meant for users: a private list of operations."""
 
 _LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _SPEAKS = frozenset({
@@ -56,14 +56,14 @@ _SPEAKS = frozenset({
     "time.sleep", "torch._dynamo.graph_break", "torch.cuda.synchronize", "gc.collect",
     *(f"logging.{level}" for level in _LEVELS),
 })  # fmt: skip
-"""Functions that compute nothing: what they say is all that is lost without them."""
+"""Functions that compute nothing: without them, only their output is lost."""
 _SAME_WITHOUT_IF = "The values are the same without the `if`"
 _MARK = re.compile(r"torch\._dynamo\.mark_dynamic\((\w+), (\d+)\)")
 _TENSOR = re.compile(r"(\w+) = torch\.tensor\(\1\)")
 
 
 def of_break(recording: Recording, site: BreakSite) -> tuple[Suggestion, ...]:
-    """Settings first, which change no line; then edits, best last resort last."""
+    """Settings first, which change no line; then edits, last resorts last."""
     group = f"break {site.place.file}:{site.place.line}"
     found = [*_by_settings(site.advice, group), *_of_type(site.type, group)]
     printed = _printed(recording, site, group)
@@ -98,7 +98,7 @@ def of_recompile(
 
 
 def of_attention(recording: Recording, place: Place | None) -> tuple[Suggestion, ...]:
-    """Without the mask, and with the flag in its place: right where the mask says the same."""
+    """Without the mask, and with the flag instead: correct if they mean the same as the mask."""
     if place is None:
         return ()
     group = f"mask {place.file}:{place.line}"
@@ -107,12 +107,10 @@ def of_attention(recording: Recording, place: Place | None) -> tuple[Suggestion,
             recording,
             "no-mask",
             place,
-            "attention without its mask, right as long as that hides nothing",
+            "attention without its mask: correct if the mask hides nothing",
             group,
         ),
-        *_edit(
-            recording, "causal", place, "is_causal=True in place of a mask that is just that", group
-        ),
+        *_edit(recording, "causal", place, "is_causal=True instead of a causal mask", group),
     )
 
 
@@ -123,12 +121,12 @@ def _as_tensor(
     words = f"{name} as a tensor"
     for edit in _edit(recording, "torch-math", place, "", group) if place is not None else ():
         options += edit.options
-        words += ", math's function as torch's"
+        words += ", torch's function instead of math's"
     return [Suggestion(f"as-tensor {' '.join(options[1:])}", words, options, group)]
 
 
 def of_setting(line: str, group: str) -> list[Suggestion]:
-    """A line of code that is a setting; none of one that names what only an object has."""
+    """A line of code that is a setting, unless it names something that only an object has."""
     try:
         setting = read_setting(line)
     except SettingError:
@@ -149,7 +147,7 @@ def _of_type(type: str, group: str) -> list[Suggestion]:
 
 
 def _printed(recording: Recording, site: BreakSite, group: str) -> Suggestion | None:
-    """The setting for `print`, where sizes have to be in a string for it."""
+    """The setting for `print`, if it needs sizes in a string."""
     for one in site.advice:
         first, _, rest = one.code.partition("\n")
         setting = of_setting(first, group)
@@ -166,7 +164,7 @@ def _printed(recording: Recording, site: BreakSite, group: str) -> Suggestion | 
 
 
 def _edits(recording: Recording, site: BreakSite, settings: bool) -> Iterable[tuple[str, str]]:
-    """Kinds of edit that take a break away, with their words."""
+    """Kinds of edit that remove a break, with their words."""
     if "torch.compiler.disable()" in site.type:
         yield "undisable", ""
         return
@@ -175,8 +173,8 @@ def _edits(recording: Recording, site: BreakSite, settings: bool) -> Iterable[tu
     if "assertion failed" in site.type:
         yield "drop", "without the assertion"
     if site.host_waits or "scalar" in site.type.lower():
-        yield "torch-math", "torch's function in place of math's"
-        yield "item", "kept a tensor, without .item() or float()"
+        yield "torch-math", "torch's function instead of math's"
+        yield "item", "kept as a tensor, without .item() or float()"
     spoken = _spoken(recording, site.place)
     if spoken:
         yield "drop", f"without the {spoken}"
@@ -185,7 +183,7 @@ def _edits(recording: Recording, site: BreakSite, settings: bool) -> Iterable[tu
 
 
 def _spoken(recording: Recording, place: Place) -> str:
-    """`print()` where the line is a call that computes nothing; else ""."""
+    """`print()` if the line is a call that computes nothing, else ""."""
     text = _text(recording, place.file)
     try:
         statement = Text(text).statement(place.line, ast.Expr)
@@ -201,7 +199,7 @@ def _spoken(recording: Recording, place: Place) -> str:
 
 
 def _undisabled(recording: Recording, site: BreakSite, group: str) -> list[Suggestion]:
-    """The function's own lines: the break is where it is called."""
+    """The lines of the function itself: the break is where it is called."""
     match = re.search(r"<(?:bound method|function) ([\w.<>]+)", site.records[0].context)
     if match is None:
         return []
@@ -215,7 +213,7 @@ def _undisabled(recording: Recording, site: BreakSite, group: str) -> list[Sugge
 
 
 def _disabling(text: str, name: str) -> Iterable[int]:
-    """Lines on which a function is disabled: of a decorator, or of a call with it."""
+    """Lines on which a function is disabled, by a decorator or by a call with it."""
     try:
         tree = Text(text).tree
     except EditError:
@@ -237,7 +235,7 @@ def _disabling(text: str, name: str) -> Iterable[int]:
 def _edit(
     recording: Recording, kind: str, place: Place, words: str, group: str
 ) -> Sequence[Suggestion]:
-    """An edit of the user's own file, where it can be made."""
+    """An edit of the user's own file, if it can be applied."""
     start = recording.start
     file = relative(place.file, start.settings.file) if start is not None else None
     if file is None:

@@ -1,4 +1,4 @@
-"""What is left without a deeper cause: what it was, what it became, and how near to the ceiling."""
+"""Regions without a deeper cause: what it was, what it became, how near to the ceiling."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _sides(row: RegionRow) -> str:
     operations, steps = working(row)
     if not operations and row.steps and not _in_graphs(row):
         more = plural(len(row.steps), "call")
-        return f"{more} outside of all graphs that eager does without"
+        return f"{more} outside all graphs that eager does not make"
     made = sum(step.kind == "kernel" for step in steps)
     calls = len(steps) - made
     became = " and ".join(
@@ -68,17 +68,17 @@ def _sides(row: RegionRow) -> str:
         theirs, ours = {bare(one.operation) for one in operations}, {bare(s.name) for s in steps}
         return "the same product" if theirs == ours else "the product of another library"
     if runs_the_same(row):
-        outside = "" if _in_graphs(row) else ", outside of all graphs"
+        outside = "" if _in_graphs(row) else ", outside all graphs"
         return ("the same call" if calls == 1 else f"the same {calls} calls") + outside
     return f"{plural(len(operations), 'eager operation')} became {became or 'nothing'}"
 
 
 def _surroundings(index: Index, row: RegionRow) -> tuple[str, ...]:
-    """Why a call that both sides make from Python may take longer after compiled code; a device's
-    clock sees none of that."""
+    """Why a call that both sides make from Python may be slower after compiled code; a device's
+    clock shows none of that."""
     if not row.operations or _in_graphs(row) or index.head.clock != "host":
         return ()
-    return ("after generated code ATen's own code and data may be in no cache",)
+    return ("after generated code, ATen's code and data may be out of cache",)
 
 
 def _in_graphs(row: RegionRow) -> bool:
@@ -105,8 +105,8 @@ def _notes(index: Index, row: RegionRow) -> tuple[str, ...]:
     if layout := other_layout(index, row):
         found.append(layout)
     if row.likely:
-        found.append("less than its noise, and what the work of both sides makes one expect")
+        found.append("within its noise, but as expected from the work of both sides")
     if row.same_calls:
         least = same_calls_least(index.head)
-        found.append(f"the same calls on both sides: less than {least} is taken for noise")
+        found.append(f"the same calls on both sides: less than {least} counts as noise")
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Rows whose two sides run the same library calls, and what these read otherwise."""
+"""Rows whose two sides run the same library calls, and inputs that differ in layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viewers.summary.profile.rows import RegionRow
 
 
 def working(row: RegionRow) -> tuple[Sequence[EagerOperation], Sequence[CompiledStep]]:
-    """Without views; with them where there is nothing else."""
+    """Without views, unless there is nothing else."""
     operations = [one for one in row.operations if one.launches]
     steps = [one for one in row.steps if one.launches]
     return operations or row.operations, steps or row.steps
@@ -26,7 +26,7 @@ def runs_the_same(row: RegionRow) -> bool:
 
 
 def other_layout(index: Index, row: RegionRow) -> str:
-    """How the first tensor lies that both calls read, in other strides; "" where none does."""
+    """The first input that both calls read with different strides; "" if there is none."""
     operations, steps = working(row)
     for one in operations:
         for step in steps:
@@ -43,7 +43,7 @@ def other_layout(index: Index, row: RegionRow) -> str:
 
 
 def _read(index: Index, step: CompiledStep) -> Iterable[TensorMeta]:
-    """The tensors that the node of a library call is given."""
+    """The input tensors of a library call's node."""
     kernel = index.kernel_of(step)
     if kernel is None:
         return []
@@ -57,7 +57,7 @@ def _read(index: Index, step: CompiledStep) -> Iterable[TensorMeta]:
 
 
 def _moves(tensor: TensorMeta) -> object:
-    """Strides of the dimensions that have several elements."""
+    """Strides of the dimensions with more than one element."""
     if tensor.stride is None:
         return None
     return [step for size, step in zip(tensor.shape, tensor.stride, strict=False) if size != 1]

@@ -1,4 +1,4 @@
-"""What tcw can try by itself, as options of its command line."""
+"""What tcw can try itself, as command-line options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 
 MOST = 2
-"""Decisions of one region that are suggested."""
+"""Most decisions suggested for one region."""
 
 REDUCE_OVERHEAD = Suggestion(
     id="mode reduce-overhead", words="mode reduce-overhead", options=("--mode", "reduce-overhead")
@@ -21,7 +21,7 @@ DYNAMIC = Suggestion(
 
 
 def other_engine(index: Index) -> tuple[Suggestion, ...]:
-    """Our engine, where the other one was recorded on the CPU."""
+    """Our engine, if the other one was recorded on the CPU."""
     start = index.recording.start
     if start is None or start.settings.engine == "tcw" or index.head.clock != "host":
         return ()
@@ -29,7 +29,7 @@ def other_engine(index: Index) -> tuple[Suggestion, ...]:
 
 
 def mode(index: Index, one: Suggestion) -> tuple[Suggestion, ...]:
-    """A mode of torch.compile, which only Inductor knows, and which is not that of now."""
+    """A mode of torch.compile other than the current one; Inductor only."""
     start = index.recording.start
     if start is None or start.settings.engine == "tcw" or start.settings.mode == one.options[-1]:
         return ()
@@ -43,7 +43,7 @@ def override(id: str, choice: str, words: str) -> Suggestion:
 
 
 def kept_apart(index: Index, row: RegionRow) -> tuple[Suggestion, ...]:
-    """The fusions of a region's kernels, each the other way; the last ones first, which join the
+    """The opposite choice for fusions of a region's kernels; the last ones first, which join the
     largest groups."""
     kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
     names = {name for kernel in kernels for name in (*kernel.origins, *kernel.nodes)}

@@ -1,4 +1,4 @@
-"""What steps and operations are, in words."""
+"""Words for steps and operations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_fused_attention(name: str) -> bool:
 
 
 def step_word(index: Index, step: CompiledStep) -> str:
-    """`product`, `softmax`, `copy`, `layer norm … max`: what a person would call it."""
+    """`product`, `softmax`, `copy`, `layer norm … max`: its common name."""
     if step.kind != "kernel" and is_fused_attention(step.name):
         word = bare(step.name)
         kinds = (kind for kind in ("flash", "efficient", "cudnn") if kind in word)

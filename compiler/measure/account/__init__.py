@@ -1,0 +1,1 @@
+"""What a call's time adds up to: its lines, regions and records."""

@@ -1,0 +1,155 @@
+"""The accounts of a profiled call: what each side's time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from statistics import median
+
+from compiler.measure.account.lines import account, less, line, line_of_parts, summed
+from compiler.measure.account.readings import Measured, SideRounds
+from compiler.measure.probes.naming import BACKWARD
+from compiler.measure.regions.regions import Placed
+from compiler.measure.rounds.call_rounds import SHORT
+from compiler.measure.rounds.laps import Lap
+from compiler.measure.rounds.noise import Rounds, noise_of_medians
+from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
+
+_KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
+"""(name of the line, kind of the steps, one of them in words)."""
+
+
+def eager_account(
+    measured: Measured, side: SideRounds, operations: dict[int, EagerOperation], phase: CallPhase
+) -> Account:
+    """Operations, and what is around them."""
+    wanted = {key: one for key, one in operations.items() if phase in ("", one.phase)}
+    parts = [side.seconds[key] for key in wanted if key in side.seconds]
+    running = summed(parts, side.rounds)
+    launches = sum(one.launches > 0 for one in wanted.values())
+    what = f"{launches} operations, {len(wanted) - launches} views"
+    lines = [_working(measured, "operations", parts, running, what)]
+    if side.host:
+        lines.append(_left(side, phase))
+    else:
+        own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
+        around = less(side.probed(phase), running, own)
+        lines.append(line("dispatch", around, "Python, modules, autograd"))
+    plain = side.plain(phase)
+    # once for these rounds, and once for those that what the profiler takes was told by
+    noise = sqrt(2) * remainder_noise(side, phase)
+    return account("eager", measured.call, phase, plain, lines, noise, measured.contended)
+
+
+def compiled_account(
+    measured: Measured, side: SideRounds, steps: dict[int, Placed], phase: CallPhase
+) -> Account:
+    """Steps by their kind, and on a CPU what the host does around them; on a GPU, which works
+    while the host does that, the time in which it had nothing to do."""
+    wanted = {key: p.step for key, p in steps.items() if phase in ("", p.step.phase)}
+    sums: dict[str, list[float]] = {}
+    lines: list[AccountLine] = []
+    for name, kind, noun in _KINDS:
+        keys = [key for key, step in wanted.items() if step.kind == kind]
+        rounds = len(side.seconds[keys[0]]) if keys else side.rounds
+        parts = [side.seconds[key] for key in keys]
+        sums[name] = summed(parts, rounds)
+        lines.append(_working(measured, name, parts, sums[name], counted(len(keys), noun)))
+    if side.host:
+        lines.append(_left(side, phase))
+        plain = side.plain(phase)
+        return account(
+            "compiled",
+            measured.call,
+            phase,
+            plain,
+            lines,
+            remainder_noise(side, phase),
+            measured.contended,
+        )
+    graphs = [
+        base
+        for probe, base in zip(measured.probes, measured.bases, strict=True)
+        if base in side.seconds
+        and (not phase or (phase == "backward") == probe.graph.endswith(BACKWARD))
+        and phase != "step"
+    ]
+    whole = summed((side.seconds[base] for base in graphs), side.rounds)
+    own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
+    guarding, checked = _guards(measured, side, phase)
+    between = [median(sums["eager"])] * side.rounds
+    guards = [guarding] * side.rounds
+    lines += [
+        line(
+            "wrapper",
+            less(whole, sums["kernels"], sums["aten"]),
+            f"of {counted(len(graphs), 'graph')}",
+        ),
+        line("guards", guards, checked),
+        line(
+            "dispatch",
+            less(side.probed(phase), whole, guards, between, own),
+            "Dynamo's and AOTAutograd's wrappers, autograd",
+        ),
+    ]
+    plain = side.plain(phase)
+    return account(
+        "compiled",
+        measured.call,
+        phase,
+        plain,
+        lines,
+        remainder_noise(side, phase),
+        measured.contended,
+    )
+
+
+def _working(
+    measured: Measured, name: str, parts: Sequence[Rounds], together: Rounds, what: str
+) -> AccountLine:
+    """What operations, or steps, take together. Where others use the processors, something waits
+    for one in nearly every round, and each part by itself rarely."""
+    return line_of_parts(name, parts, what) if measured.contended else line(name, together, what)
+
+
+def remainder_noise(side: SideRounds, phase: CallPhase) -> float:
+    """Of the remainder: the lines come from the probed call, and are compared with the plain one.
+    Calls of one round are made in a row, and share what disturbs it."""
+    rounds = min(len({lap.turn for lap in side.laps[way]}) for way in ("plain", "probed"))
+    return noise_of_medians(side.plain(phase), side.probed_running(phase), rounds)
+
+
+def _share(lap: Lap, phase: CallPhase) -> float:
+    """Of what the probe took in a call, what it took in this phase: by the phases' times."""
+    return lap.phases[phase] / lap.seconds if phase in lap.phases else 1.0
+
+
+def _left(side: SideRounds, phase: CallPhase) -> AccountLine:
+    """What the device's work leaves of the plain call. Under a probe the host is so much slower
+    that how long the device waits there says nothing."""
+    measured = median(side.plain(phase))
+    idle = [max(0.0, measured - busy) for busy in side.busy(phase)]
+    return line("idle", idle, "what the device's work leaves of the call")
+
+
+def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[float, str]:
+    """Seconds of all guards that the call checks: those of each frame whose graph ran, as often
+    as it ran."""
+    if phase not in ("", "forward"):
+        return 0.0, ""
+    short = median(lap.running() for lap in side.laps["plain"]) < SHORT
+    costs = measured.guards.warm if short else measured.guards.found
+    seconds, frames = 0.0, 0
+    for probe, base in zip(measured.probes, measured.bases, strict=True):
+        name = probe.graph.rpartition("/")[0]
+        cost = costs.get(name)
+        if cost is None or base not in side.seen or probe.graph.endswith(BACKWARD):
+            continue
+        seconds += cost.median * len(side.seen[base])
+        frames += len(side.seen[base])
+    return seconds, f"of {counted(frames, 'frame')}" if frames else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 kernel`, `2 kernels`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,281 @@
+"""The optimizer's step of a training call, timed apart: eager against compiled, as torch documents
+it (`torch.compile(optimizer.step)`).
+
+A model file's `optimizer` is an Optimizer of the model's parameters, or a function that takes
+parameters and makes one. Before each step its parameters, gradients and state are put back, in
+place, so that every round does the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._dynamo.utils import counters
+
+from compiler.control.describe import class_name
+from compiler.control.user_error import UserError
+from compiler.measure.account.accounts import counted, remainder_noise
+from compiler.measure.account.lines import account, less, line, summed
+from compiler.measure.account.optimizer_records import step_records, steps_of
+from compiler.measure.account.readings import SideRounds
+from compiler.measure.account.records import Numbers
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import Model, Piece, RandomState, original_of, prepare
+from compiler.measure.compiled.collected import RecordedModel
+from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from compiler.measure.compiled.inductor_graphs import inductor_graphs
+from compiler.measure.host import Host, reason_of
+from compiler.measure.probes.aten_probe import AtenGraph
+from compiler.measure.probes.engine_probe import engine_probe
+from compiler.measure.probes.sides import CompiledSide, EagerSide
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide
+from compiler.measure.rounds.quiet import quiet_rounds
+from compiler.measure.rounds.rounds import Plan
+from compiler.measure.rounds.team import Team
+from compiler.trace.records import Record, Warned
+from compiler.trace.records.profile import AccountLine, EagerOperation
+from compiler.trace.records.session import GradMode
+
+ROUNDS = 30
+WARM_UPS = 3
+IDLE = "what the device's work leaves of the step"
+
+Action = Callable[..., Any]
+"""An optimizer's `step`, as it is or compiled."""
+
+
+@dataclass
+class Trained:
+    """A model that takes a step with an optimizer of its own."""
+
+    model: Model
+    optimizer: torch.optim.Optimizer
+
+    def remember(self) -> None:
+        """The values that each round starts from."""
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self._tensors = [(p, p.detach().clone()) for p in parameters]
+        self._tensors += [(p.grad, p.grad.clone()) for p in parameters if p.grad is not None]
+        self._others: list[tuple[dict[str, Any], str, Any]] = []
+        for state in self.optimizer.state.values():
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor):
+                    self._tensors.append((value, value.detach().clone()))
+                else:
+                    self._others.append((state, name, copy.deepcopy(value)))
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a GPU holds any of them."""
+        return any(tensor.is_cuda for tensor, _ in self._tensors)
+
+    def rewind(self) -> None:
+        """Put them back, each in its place: compiled code knows tensors by their addresses."""
+        with torch.no_grad():
+            for tensor, value in self._tensors:
+                tensor.detach().copy_(value)
+        for state, name, value in self._others:
+            state[name] = copy.deepcopy(value)
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """One step as a run: there is nothing to copy, the model's gradients are put back."""
+
+    action: Action
+    mode: GradMode = "train"
+
+    def pieces(self) -> list[Piece]:
+        return [Piece("step", "optimizer", self.action)]
+
+
+def optimizer_of(given: Any, original: Model, model: Model) -> torch.optim.Optimizer:
+    """An optimizer of `model`'s parameters, as the file's `given` is one of `original`'s.
+
+    Raises `UserError` where `given` is neither an Optimizer nor makes one.
+    """
+    if not isinstance(original, torch.nn.Module) or not isinstance(model, torch.nn.Module):
+        raise _bad("a function has no parameters to step")
+    if isinstance(given, torch.optim.Optimizer):
+        if model is original:
+            return given
+        names = dict(model.named_parameters())
+        of_model = {
+            id(parameter): names[name]
+            for name, parameter in original.named_parameters()
+            if name in names
+        }
+        return copy.deepcopy(given, of_model)  # what it holds of the one, it holds of the other
+    made = given(model.parameters()) if callable(given) else given
+    if not isinstance(made, torch.optim.Optimizer):
+        raise _bad(
+            f"`optimizer` is a {class_name(given)}"
+            + ("" if made is given else f", which makes a {class_name(made)}")
+        )
+    return made
+
+
+def _bad(what: str) -> UserError:
+    return UserError(
+        what,
+        type="BadOptimizer",
+        hint="optimizer = torch.optim.AdamW(model.parameters()), or a function of parameters",
+        doing="reading the optimizer",
+    )
+
+
+def step_records_of(
+    host: Host,
+    given: Any,
+    original: Model,
+    call: RecordedModel,
+    compiled: Callable[[Action], Action],
+    inputs: InputSet,
+    numbers: Numbers,
+    contended: bool = False,
+) -> list[Record]:
+    """The phase `step` of both sides: operations, compiled steps, their region, the accounts; none
+    where it cannot be measured, which is said.
+
+    `original` is the model that the file's optimizer is of. The models of both sides are run once
+    more, for gradients. `compiled` compiles a step as the recording compiled the model; its graphs
+    are not part of the recording. `contended`: as `Measured.contended` of the call.
+    """
+    host.begins("timing the optimizer's step")
+    generators = RandomState.now()
+    try:
+        with host.unrecorded():
+            eager, other = (
+                Trained(one, optimizer_of(given, original, one))
+                for one in (call.eager.model, original_of(call.model))
+            )
+            with Team(torch.get_num_threads()) as team:
+                if contended:
+                    team.keep_apart()
+                number = host.settings.profiled_call
+                return list(_measured(eager, other, number, compiled, inputs, numbers, team))
+    except Exception as error:  # whatever the user's optimizer raises
+        host.emit(
+            Warned(
+                message=f"the optimizer's step was not measured: {reason_of(error)}",
+                asked=True,
+            )
+        )
+        return []
+    finally:
+        generators.restore()
+
+
+def _measured(
+    eager: Trained,
+    other: Trained,
+    call: int,
+    compiled: Callable[[Action], Action],
+    inputs: InputSet,
+    numbers: Numbers,
+    team: Team,
+) -> Iterator[Record]:
+    for one in (eager, other):
+        _start(one, inputs)
+    left: list[AtenGraph] = []
+    with inductor_graphs(keep_arguments=False) as ours, engine_graphs(False, left) as own:
+        step = compiled(other.optimizer.step)
+        for _ in range(WARM_UPS):
+            other.rewind()
+            step()
+    graphs = [graph.probe(f"step/{place}") for place, graph in enumerate(ours)]
+    of_engine: list[EngineGraph | AtenGraph] = [*own, *left]
+    graphs += [engine_probe(graph) for graph in of_engine]  # type: ignore[misc]
+    before = EagerSide(torch.nn.Module(), call, eager.on_device)
+    before.by_profiler = False  # a dispatch mode times its operations
+    after = CompiledSide(graphs, eager.on_device, [])
+    eager.rewind()
+    before.describe(StepRun(eager.optimizer.step))
+    rounds = CallRounds(
+        {
+            "eager": CallSide(
+                lambda: StepRun(eager.optimizer.step), {"probed": before.probing}, eager.rewind
+            ),
+            "compiled": CallSide(
+                lambda: StepRun(step), {"probed": after.probes()["probed"]}, other.rewind
+            ),
+        },
+        team,
+        eager.on_device,
+        in_a_row=1,
+    )
+    known = counters["stats"]["unique_graphs"]
+    try:
+        rounds.warm_up()
+        rounds.run(Plan(ROUNDS, seconds=10.0, least=7, patience=60.0))
+    finally:
+        eager.rewind()
+        other.rewind()
+    if counters["stats"]["unique_graphs"] != known:
+        raise RuntimeError("it was compiled again while it was timed")
+    if before.probe.differs:
+        raise RuntimeError(before.probe.differs)
+    sides = {side: SideRounds(laps) for side, laps in quiet_rounds(rounds.laps).items()}
+    operations = before.probe.operations
+    steps = steps_of(call, graphs, after.bases)
+    yield from step_records(call, type(eager.optimizer).__name__, operations, steps, sides, numbers)
+    kinds = {key: one.kind for key, one in steps.items()}
+    lines = {
+        "eager": _eager_lines(sides["eager"], operations),
+        "compiled": _compiled_lines(sides["compiled"], after.bases, kinds, eager.on_device),
+    }
+    for side, found in sides.items():
+        whole = found.plain("step")
+        if eager.on_device:
+            busy = sum(one.time.median for one in lines[side])
+            lines[side].append(line("idle", less(whole, [busy] * len(whole)), IDLE))
+        noise = remainder_noise(found, "step")
+        yield account(side, call, "step", whole, lines[side], noise)
+
+
+def _start(one: Trained, inputs: InputSet) -> None:
+    """Gradients from these inputs, and the optimizer's state, which its first step makes."""
+    prepare(one.model, inputs, "train")()
+    with torch.no_grad():
+        parameters = [p for group in one.optimizer.param_groups for p in group["params"]]
+        before = [parameter.detach().clone() for parameter in parameters]
+        one.optimizer.step()
+        for parameter, value in zip(parameters, before, strict=True):
+            parameter.copy_(value)
+    one.remember()
+
+
+def _eager_lines(side: SideRounds, operations: Sequence[EagerOperation]) -> list[AccountLine]:
+    # what is between them is Python, and the probe's own: it is no line of its own
+    together = summed(side.seconds.values(), side.rounds)
+    return [line("operations", together, f"{len(operations)} of ATen")]
+
+
+def _compiled_lines(
+    side: SideRounds, bases: Sequence[int], kinds: Mapping[int, str], on_device: bool
+) -> list[AccountLine]:
+    whole = summed((side.seconds[key] for key in bases if key in side.seconds), side.rounds)
+    parts = {
+        kind: summed(
+            (found for key, found in side.seconds.items() if kinds.get(key) == kind), side.rounds
+        )
+        for kind in ("kernel", "aten")
+    }
+    counts = Counter(kinds.values())
+    working = [
+        line("kernels", parts["kernel"], counted(counts["kernel"], "kernel")),
+        line("aten", parts["aten"], counted(counts["aten"], "call")),
+    ]
+    if on_device:
+        return working
+    wrapper = less(whole, *parts.values())
+    return [
+        *working,
+        line("wrapper", wrapper, f"of {counted(len(bases), 'graph')}"),
+        line("dispatch", less(side.probed("step"), whole), "guards, Dynamo's wrappers"),
+    ]

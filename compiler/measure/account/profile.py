@@ -1,0 +1,236 @@
+"""A call taken apart: both sides in rounds, each step and operation timed where it really runs.
+
+`profile` runs the rounds and writes the records (docs/notes/profile.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch._dynamo.utils import counters
+
+from compiler.measure.account.readings import Measured
+from compiler.measure.account.records import Numbers, records
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.calls.runs import (
+    Model,
+    PreparedRun,
+    RandomState,
+    device_of,
+    original_of,
+    prepare,
+    prepared,
+)
+from compiler.measure.compiled.collected import RecordedModel
+from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.host import Host, reason_of
+from compiler.measure.memory.peak import least_peak_bytes
+from compiler.measure.memory.saved import saved_bytes
+from compiler.measure.probes.engine_probe import engine_probe
+from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.probes.sides import CompiledSide, EagerSide
+from compiler.measure.regions.origins import Origins
+from compiler.measure.rounds import speed
+from compiler.measure.rounds.allocator import freed_memory_is_kept
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from compiler.measure.rounds.cpu import cpu_of
+from compiler.measure.rounds.laps import Side
+from compiler.measure.rounds.profiler_cost import take_off
+from compiler.measure.rounds.team import Team
+from compiler.measure.work.ceilings import ceilings
+from compiler.trace.records import Speed, Warned
+from compiler.trace.records.profile import Unmeasured
+from compiler.trace.records.session import GradMode
+
+
+def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: Numbers) -> Measured | None:
+    """Take a call apart and record it; what cannot be measured is said, and ends nothing."""
+    settings = host.settings
+    call = settings.profiled_call
+    try:
+        with host.unrecorded():
+            measured = _measured(host, one, inputs, call)
+        made = list(records(measured, numbers))
+    except BaseException as error:  # whatever the user's model raises on a later run
+        reason = reason_of(error)
+        host.emit(Warned(message=f"call {call} was not profiled: {reason}", asked=True))
+        if not isinstance(error, Exception):
+            raise
+        return None
+    if not numbers.ceilings:
+        numbers.ceilings = True
+        _emit_ceilings(host, measured.device)
+    for record in made:
+        host.emit(record)
+    if measured.compiled_again:
+        host.emit(
+            Warned(
+                message=f"the model was compiled again while it was profiled "
+                f"({measured.compiled_again} graphs): its times hold compile time",
+                asked=True,
+            )
+        )
+    return measured
+
+
+def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode) -> Speed:
+    """The whole call, eager against compiled, from the rounds of the profile."""
+    sides: dict[Side, Callable[[], PreparedRun]] = {
+        "eager": prepared(one.eager.model, inputs, mode),
+        "compiled": prepared(one.model, inputs, mode),
+    }
+    plain = {side: [lap.running() for lap in measured.laps[side]["plain"]] for side in sides}
+    running = cpu_of(sides["compiled"])
+    return speed.summarise(
+        [speed.Contender(measured.call, sides["eager"], sides["compiled"])],
+        [speed.Times(plain["eager"], plain["compiled"])],
+        [(wall, 0) for wall, _ in one.calls],
+        max(0.0, sum(cpu for _, cpu in one.calls) - running * len(one.calls)),
+        "forward + backward" if mode == "train" else "forward",
+        measured.device,
+        (measured.peaks.get("eager"), measured.peaks.get("compiled")),
+    )
+
+
+def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Measured:
+    settings = host.settings
+    mode = settings.grad
+    device = device_of(one.eager.model, [inputs])
+    on_device = device == "cuda"
+    eager = EagerSide(one.eager.model, call, on_device)
+    probes, lost = _graph_probes(one)
+    compiled = CompiledSide(probes, on_device, one.collected.of_engine)
+    run_eager, run_compiled = (
+        prepared(model, inputs, mode) for model in (one.eager.model, one.model)
+    )
+    state = RandomState.now()
+    kept = ExitStack()
+    try:
+        eager.describe(run_eager())
+        rounds = CallRounds(
+            {
+                "eager": CallSide(run_eager, {"probed": eager.probing}),
+                "compiled": CallSide(run_compiled, compiled.probes()),
+            },
+            kept.enter_context(Team(1 if on_device else torch.get_num_threads())),
+            on_device,
+        )
+        plan = plan_of(settings.rounds)
+        told = _teller(host, f"profiling call {call}", settings.rounds)
+        kept.enter_context(freed_memory_is_kept())
+        if on_device:
+            rounds.plain_first(plan, told)
+        last = rounds.warm_up()
+        eager.check(last["eager", "probed"])
+        if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
+            rounds.leave_out("compiled", "between")
+        before = counters["stats"]["unique_graphs"]
+        rounds.run(plan, told)
+        kept.close()
+        if not on_device:
+            take_off(rounds.laps)
+        if not eager.by_profiler:
+            rounds.forget_library_calls()
+        eager.read(rounds.laps["eager"]["probed"])
+        measured = Measured(
+            call=call,
+            engine=one.engine,
+            device=device,
+            probes=compiled.graphs,
+            bases=compiled.bases,
+            end=compiled.end,
+            origins=Origins(one.records),
+            canonical=eager.probe.paths.canonical,
+            operations=eager.probe.operations,
+            laps=rounds.laps,
+            contended=rounds.team.contended,
+            guards=one.collected.guards,
+            compiled_again=counters["stats"]["unique_graphs"] - before,
+            unmeasured=_unmeasured(
+                eager.probe.differs, (lost, compiled.missing), one.collected.guards.missing
+            ),
+        )
+        _measure_memory(measured, one, inputs, mode)
+    finally:
+        kept.close()
+        state.restore()
+    return measured
+
+
+def _unmeasured(differs: str, missing: Sequence[str], guards: str) -> list[tuple[Unmeasured, str]]:
+    """`differs`: how an eager call went another way; `missing`: of the compiled graphs."""
+    found: list[tuple[Unmeasured, str]] = []
+    if differs:
+        found.append(("eager", f"eager calls are not all the same: {differs}"))
+    found += [("compiled", one) for one in missing if one]
+    if guards:
+        found.append(("guards", f"guards: {guards}"))
+    return found
+
+
+def _emit_ceilings(host: Host, device: str) -> None:
+    host.begins("measuring what this machine can do at most")
+    try:
+        with host.unrecorded():
+            found = ceilings("cuda" if device.startswith("cuda") else "cpu")
+    except (RuntimeError, OSError, MemoryError) as error:
+        reason = reason_of(error)
+        host.emit(Warned(message=f"the machine's ceilings were not measured: {reason}"))
+        return
+    host.emit(found)
+
+
+def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
+    """Says which round it is, at most once a second."""
+    said = [-1.0]
+
+    def told(done: int) -> None:
+        now = time.monotonic()
+        if now - said[0] >= 1:
+            said[0] = now
+            of = f" of {rounds}" if done < rounds else ", as others use the machine"
+            words = f"{doing}: round {done + 1}{of}"
+            host.begins(words)
+
+    return told
+
+
+def _graph_probes(one: RecordedModel) -> tuple[list[GraphProbe], str]:
+    """Of all graphs that were compiled while they were recorded; and which could not be found."""
+    named = named_graphs(one.collected.of_inductor, one.records)
+    found: list[GraphProbe] = [graph.probe(id) for id, graph in named.graphs.items()]
+    collected = one.collected
+    found += map(engine_probe, collected.of_engine)
+    found += map(engine_probe, collected.left_to_aten)
+    have = {probe.graph for probe in found}
+    lost = [name for name in named.lost if name not in have]
+    return found, f"the code of {', '.join(lost)} was not found again" if lost else ""
+
+
+def _measure_memory(
+    measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode
+) -> None:
+    """What a call takes at most, and what its forward keeps for the backward, of both sides."""
+    models: dict[Side, Model] = {"eager": one.eager.model, "compiled": one.model}
+    for side, model in models.items():
+        measured.peaks[side] = least_peak_bytes(
+            prepared(model, inputs, mode), measured.device, graphs=side == "compiled"
+        )
+        if mode == "train":
+            run = prepare(model, inputs, mode)
+            given = [value for _, value in leaves((run.positional, run.keyword))]
+            outputs = run.model(*run.positional, **run.keyword)
+            kept = state_of(original_of(model))
+            measured.saved[side] = saved_bytes(outputs, [*given, *kept])
+
+
+def state_of(model: Model) -> list[Any]:
+    """Parameters and buffers."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    return [*model.parameters(), *model.buffers()]

@@ -1,0 +1,125 @@
+"""What the rounds of one call read, by side, key and round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from compiler.measure.probes.between import in_rounds
+from compiler.measure.probes.clock import Reading
+from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.probes.guard_cost import GuardCosts
+from compiler.measure.probes.library_calls import less_calling, times
+from compiler.measure.regions.origins import Origins
+from compiler.measure.regions.same_sites import Canonical
+from compiler.measure.rounds.laps import Laps, Side
+from compiler.measure.rounds.noise import usual
+from compiler.trace.records import Engine
+from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
+
+
+@dataclass
+class Measured:
+    """What came out of the rounds of one call."""
+
+    call: int
+    engine: Engine
+    device: str
+    probes: Sequence[GraphProbe]
+    bases: Sequence[int]
+    """The first key of each probe: that of its whole graph; its steps follow."""
+    end: int
+    """The first key that is no graph's: from there on it is what runs outside of them."""
+    origins: Origins
+    canonical: Canonical
+    """Paths of the eager side's modules."""
+    operations: Sequence[EagerOperation]
+    """By key of their readings."""
+    laps: dict[Side, Laps]
+    guards: GuardCosts
+    compiled_again: int = 0
+    contended: bool = False
+    unmeasured: Sequence[tuple[Unmeasured, str]] = ()
+    """What could not be measured, and why."""
+    peaks: dict[Side, int | None] = field(default_factory=dict)
+    saved: dict[Side, int] = field(default_factory=dict)
+
+    def compiled_rounds(self, laps: Laps) -> SideRounds:
+        """What these laps of the compiled side read, library calls as the eager side's are."""
+        side = SideRounds(laps, self.end)
+        calls = [lap.inside for lap in laps.get("between", ())]
+        for key, own in times(self.probes, self.bases, calls).items():
+            if key in side.seconds:
+                side.seconds[key] = less_calling(side.seconds[key], own)
+        return side
+
+
+class SideRounds:
+    """The readings of one side. Keys from `end` on, 0 where there are no graphs, are of what ran
+    outside of them; None: of a side that has neither."""
+
+    def __init__(self, laps: Laps, end: int | None = None) -> None:
+        self.laps = laps
+        probed = laps["probed"]
+        self.rounds = len(probed)
+        self.seconds = by_key(lap.readings for lap in probed)
+        """Key -> seconds of each round."""
+        self.host = by_key(
+            [Reading(one.key, one.start, one.host_ns) for one in lap.readings if one.host_ns]
+            for lap in probed
+        )
+        """The same by the host's clock; empty where that is the only one."""
+        self.seen: dict[int, list[Reading]] = {}
+        """Key -> what was read of it in the first round."""
+        self.first: dict[int, int] = {}
+        """When it first started in its call: what runs first comes first."""
+        for reading in probed[0].readings:
+            self.seen.setdefault(reading.key, []).append(reading)
+            self.first.setdefault(reading.key, reading.start - probed[0].start)
+        laps_between = laps.get("between", probed)
+        outside = end is not None
+        self.between = in_rounds([lap.eager for lap in laps_between]) if outside else []
+        """What ran outside of graphs, in order."""
+        for key, one in enumerate(self.between, end or 0):
+            self.seconds[key] = [ns / 1e9 for ns in one.ns]
+            self.first[key] = one.run.start - laps_between[0].start
+            if one.run.host_ns is not None:
+                self.host[key] = [ns / 1e9 for ns in one.host_ns]
+
+    @property
+    def phases(self) -> list[CallPhase]:
+        """In order; one ("") outside of training."""
+        return list(self.laps["plain"][0].phases)
+
+    def plain(self, phase: CallPhase) -> list[float]:
+        """Seconds of a phase, or of the whole call (""), with nothing of ours in it, less what the
+        calling thread waited for a processor."""
+        return [lap.running(phase) for lap in self.laps["plain"]]
+
+    def probed(self, phase: CallPhase) -> list[float]:
+        """The same under probes, with all that its readings have in them."""
+        return [lap.phases.get(phase, lap.seconds) for lap in self.laps["probed"]]
+
+    def probed_running(self, phase: CallPhase) -> list[float]:
+        """Less those waits, to be compared with the plain call."""
+        return [lap.running(phase) for lap in self.laps["probed"]]
+
+    def busy(self, phase: CallPhase) -> list[float]:
+        """Seconds in which the device worked, of each round."""
+        return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
+
+    def typical(self) -> int:
+        """The round that takes what is usual, or is the nearest to it."""
+        seconds = self.probed("")
+        middle = usual(seconds).median
+        return min(range(self.rounds), key=lambda i: abs(seconds[i] - middle))
+
+
+def by_key(rounds: Iterable[Sequence[Reading]]) -> dict[int, list[float]]:
+    """Seconds of each round by key; 0 where a round has none."""
+    found: dict[int, list[float]] = {}
+    every = list(rounds)
+    for number, readings in enumerate(every):
+        for one in readings:
+            found.setdefault(one.key, [0.0] * len(every))[number] += one.ns / 1e9
+    return found

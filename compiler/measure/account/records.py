@@ -1,0 +1,258 @@
+"""What the rounds of a profile read, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from compiler.measure.account.accounts import compiled_account, eager_account
+from compiler.measure.account.lines import summed
+from compiler.measure.account.readings import Measured, SideRounds
+from compiler.measure.probes.naming import BACKWARD
+from compiler.measure.regions import regions
+from compiler.measure.regions.origins import Call, Computes, Origins
+from compiler.measure.regions.regions import Grouped, Placed
+from compiler.measure.regions.same_work import least_noise, sameness
+from compiler.measure.rounds.laps import Side
+from compiler.measure.rounds.noise import difference, ratio, usual
+from compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
+from compiler.measure.work.operations import Work
+from compiler.trace.records import Record
+from compiler.trace.records.profile import (
+    CallPhase,
+    CallProfile,
+    CallTimeline,
+    CompiledStep,
+    EagerOperation,
+    Moment,
+    Region,
+)
+
+NO_WORK = Work()
+
+
+@dataclass
+class Numbers:
+    """Counts ids through a trace."""
+
+    operations: int = 0
+    steps: int = 0
+    regions: int = 0
+    ceilings: bool = False
+    """Whether those of the machine are in the trace."""
+
+
+def records(measured: Measured, numbers: Numbers) -> Iterator[Record]:
+    """Operations, steps, regions, accounts, timelines and then the head."""
+    rounds = quiet_rounds(measured.laps)
+    eager, compiled = SideRounds(rounds["eager"]), measured.compiled_rounds(rounds["compiled"])
+    operations = _operations(measured, eager, numbers)
+    yield from operations.values()
+    steps = _steps(measured, compiled, numbers)
+    yield from (placed.step for placed in steps.values())
+    yield from _regions(measured, eager, compiled, operations, steps, numbers)
+    alone = SideRounds(quiet_laps(measured.laps["eager"]))
+    other = measured.compiled_rounds(quiet_laps(measured.laps["compiled"]))
+    whole: tuple[CallPhase, ...] = ("",)
+    for phase in dict.fromkeys((*whole, *eager.phases)):
+        yield eager_account(measured, alone, operations, phase)
+        yield compiled_account(measured, other, steps, phase)
+    yield _timeline(measured.call, "eager", eager, {k: o.id for k, o in operations.items()})
+    yield _timeline(measured.call, "compiled", compiled, {k: p.step.id for k, p in steps.items()})
+    yield _head(measured, eager, compiled)
+
+
+def _operations(
+    measured: Measured, side: SideRounds, numbers: Numbers
+) -> dict[int, EagerOperation]:
+    """By key, with ids of this trace and their times."""
+    first = numbers.operations
+    names = {one.id: f"e{first + key}" for key, one in enumerate(measured.operations)}
+    numbers.operations += len(names)
+    return {
+        key: msgspec.structs.replace(
+            one, id=names[one.id], of=names.get(one.of, ""), **times(side, key)
+        )
+        for key, one in enumerate(measured.operations)
+    }
+
+
+def times(side: SideRounds, key: int) -> dict[str, Any]:
+    """Fields of an operation or a step that the clock of its side read."""
+    if key not in side.seconds:
+        return {}
+    found: dict[str, Any] = {"time": usual(side.seconds[key])}
+    if key in side.host:
+        seen = side.seen.get(key, ())
+        found["host"] = usual(side.host[key])
+        found["launches"] = sum(one.launches for one in seen)
+        found["kernels"] = tuple(name for one in seen for name in one.kernels)
+    return found
+
+
+def _steps(measured: Measured, side: SideRounds, numbers: Numbers) -> dict[int, Placed]:
+    """By key, in the order in which they ran; those that did not run in this call left out."""
+    found = [*_graph_steps(measured, side), *_between(measured, side)]
+    found.sort(key=lambda one: side.first.get(one[0], 0))
+    calls = [call for _, step, call in found if step.kind != "eager"]
+    computed = iter(measured.origins.computed(calls))
+    placed: dict[int, Placed] = {}
+    for key, step, call in found:
+        work = measured.origins.work(call) if call is not None else NO_WORK
+        named = msgspec.structs.replace(
+            step,
+            id=f"s{numbers.steps}",
+            kernel=call.kernel.id if call is not None else "",
+            read_bytes=work.read_bytes,
+            write_bytes=work.write_bytes,
+            flops=work.flops,
+        )
+        numbers.steps += 1
+        placed[key] = Placed(named, Computes() if step.kind == "eager" else next(computed))
+    return placed
+
+
+_Found = tuple[int, CompiledStep, Call | None]
+
+
+def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
+    training = "backward" in side.phases
+    for probe, base in zip(measured.probes, measured.bases, strict=True):
+        calls = measured.origins.calls(probe.graph, probe.steps)
+        phase: CallPhase = ""
+        if training:
+            phase = "backward" if probe.graph.endswith(BACKWARD) else "forward"
+        for one in probe.steps:
+            key = base + 1 + one.index
+            if key not in side.seconds:
+                continue
+            step = CompiledStep(
+                id="",
+                call=measured.call,
+                kind=one.kind,
+                name=one.name,
+                phase=phase,
+                graph=probe.graph,
+                index=one.index,
+            )
+            found = {"launches": len(side.seen[key]), **times(side, key)}
+            yield key, msgspec.structs.replace(step, **found), calls.get(one.index)
+
+
+def _between(measured: Measured, side: SideRounds) -> Iterator[_Found]:
+    training = "backward" in side.phases
+    for key, one in enumerate(side.between, measured.end):
+        run = one.run
+        step = CompiledStep(
+            id="",
+            call=measured.call,
+            kind="eager",
+            name=run.name,
+            phase=run.phase if training else "",
+            part=run.part,
+            launches=run.launches,
+            kernels=run.kernels,
+            time=usual(side.seconds[key]),
+            host=usual(side.host[key]) if key in side.host else None,
+        )
+        yield key, step, None
+
+
+def _regions(
+    measured: Measured,
+    eager: SideRounds,
+    compiled: SideRounds,
+    operations: dict[int, EagerOperation],
+    steps: dict[int, Placed],
+    numbers: Numbers,
+) -> Iterator[Region]:
+    graphs = (placed.step.graph for placed in steps.values() if placed.step.graph)
+    groups = regions.regions(
+        measured.origins,
+        list(steps.values()),
+        list(operations.values()),
+        dict.fromkeys(graph.rpartition("/")[0] for graph in graphs),
+        measured.canonical,
+    )
+    eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
+    compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}
+    rounds = min(eager.rounds, compiled.rounds)
+    for group in groups:
+        before = summed((eager_of[one.id] for one in group.operations), rounds)
+        after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
+        gained, noise = difference(before, after)
+        same = sameness(measured.origins, group)
+        if same:
+            least = least_noise(usual(before).median, same, contended=measured.contended)
+            noise = max(noise, least)
+        yield Region(
+            id=f"r{numbers.regions}",
+            call=measured.call,
+            label=regions.label(measured.origins, group),
+            phase=_phase(group),
+            steps=tuple(placed.step.id for placed in group.steps),
+            operations=tuple(one.id for one in group.operations),
+            locations=regions.locations(group),
+            modules=_modules(measured.origins, group),
+            eager=usual(before) if any(one.time for one in group.operations) else None,
+            compiled=usual(after) if any(one.step.time for one in group.steps) else None,
+            difference=gained,
+            noise=noise,
+            same=same,
+        )
+        numbers.regions += 1
+
+
+def _phase(group: Grouped) -> CallPhase:
+    return group.steps[0].step.phase if group.steps else group.operations[0].phase
+
+
+def _modules(origins: Origins, group: Grouped) -> tuple[str, ...]:
+    found = dict.fromkeys(one.module for one in group.operations)
+    for placed in group.steps:
+        for ref in placed.counted:
+            found[origins.nodes[ref].module] = None
+    return tuple(sorted(name for name in found if name))
+
+
+def _timeline(call: int, side: Side, found: SideRounds, names: dict[int, str]) -> CallTimeline:
+    lap = found.laps["probed"][found.typical()]
+    moments = [
+        Moment(
+            of=names[one.key],
+            start=max(0.0, (one.start - lap.start) / 1e9),
+            seconds=one.ns / 1e9,
+        )
+        for one in lap.readings
+        if one.key in names
+    ]
+    return CallTimeline(call=call, side=side, seconds=lap.seconds, moments=tuple(moments))
+
+
+def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallProfile:
+    before, after = eager.plain(""), compiled.plain("")
+    busy = measured.contended
+    speedup, noise = ratio(before, after, busy)
+    phases: Sequence[str] = eager.phases
+    return CallProfile(
+        call=measured.call,
+        what=" + ".join(phases) if any(phases) else "forward",
+        device=measured.device,
+        eager=usual(before, busy),
+        compiled=usual(after, busy),
+        speedup=speedup,
+        noise=noise,
+        rounds=len(before),
+        contended=busy,
+        clock="device" if measured.device.startswith("cuda") else "host",
+        compiled_again=measured.compiled_again,
+        eager_peak_bytes=measured.peaks.get("eager"),
+        compiled_peak_bytes=measured.peaks.get("compiled"),
+        eager_saved_bytes=measured.saved.get("eager"),
+        compiled_saved_bytes=measured.saved.get("compiled"),
+        unmeasured="; ".join(dict.fromkeys(reason for _, reason in measured.unmeasured)),
+        unmeasured_sides=tuple(dict.fromkeys(side for side, _ in measured.unmeasured)),
+    )

@@ -1,0 +1,1 @@
+"""What is called: inputs, and the runs made of them, each from the same state."""

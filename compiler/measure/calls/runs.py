@@ -1,0 +1,244 @@
+"""One run of a model, compiled or eager, from the same inputs, state and random numbers."""
+
+from __future__ import annotations
+
+import copy
+import random
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from compiler.control.user_error import UserError
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.leaves import leaves
+from compiler.trace.records import Engine
+from compiler.trace.records.profile import CallPhase
+from compiler.trace.records.session import GradMode
+
+Model = Callable[..., Any]
+
+Prepared = Callable[[], object]
+"""A run that is ready to be timed: its inputs are already copied."""
+
+Prepare = Callable[[], Prepared]
+"""Prepares one run, untimed."""
+
+
+@dataclass
+class Result:
+    """What one run produced."""
+
+    outputs: Any
+    gradients: list[tuple[str, Any]] = field(default_factory=list)
+    """Of parameters and inputs, by path; only in training."""
+
+
+def grad_mode(mode: GradMode) -> AbstractContextManager[Any]:
+    """The context in which the user asked the model to run."""
+    if mode == "no-grad":
+        context: AbstractContextManager[Any] = torch.no_grad()
+    elif mode == "inference":
+        context = torch.inference_mode()
+    else:
+        context = nullcontext()
+    return context
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a run that is measured by itself; a run's pieces are called in order."""
+
+    phase: CallPhase
+    part: Literal["model", "loss", "gradients", "optimizer"]
+    action: Callable[[], object]
+
+
+@dataclass
+class PreparedRun:
+    """Inputs are copied and gradients cleared; calling it is what is recorded or timed."""
+
+    model: Model
+    positional: tuple[Any, ...]
+    keyword: dict[str, Any]
+    mode: GradMode
+
+    def __call__(self) -> Any:
+        """The outputs; in training a backward has run from a loss made of them."""
+        with grad_mode(self.mode):
+            outputs = self.model(*self.positional, **self.keyword)
+            if self.mode == "train":
+                loss_of(outputs).backward()
+        return outputs
+
+    def pieces(self) -> list[Piece]:
+        """The run in pieces: together they do what calling it does, but for the grad mode."""
+        made: list[Any] = []
+        training = self.mode == "train"
+
+        def forward() -> None:
+            made.append(self.model(*self.positional, **self.keyword))
+
+        found = [Piece("forward" if training else "", "model", forward)]
+        if training:
+            found.append(Piece("forward", "loss", lambda: made.append(loss_of(made[0]))))
+            found.append(Piece("backward", "model", lambda: made[1].backward()))
+        return found
+
+    def result(self, outputs: Any) -> Result:
+        """The outputs with the gradients that the run left."""
+        if self.mode != "train":
+            return Result(outputs)
+        gradients = [
+            (f"grad {name}", parameter.grad)
+            for name, parameter in named_parameters(self.model)
+            if parameter.grad is not None
+        ]
+        for path, value in leaves((self.positional, self.keyword), "inputs"):
+            if isinstance(value, torch.Tensor) and value.is_leaf and value.grad is not None:
+                gradients.append((f"grad {path}", value.grad))
+        return Result(outputs, gradients)
+
+
+def prepare(model: Model, inputs: InputSet, mode: GradMode) -> PreparedRun:
+    """Copy the inputs and clear the parameters' gradients."""
+    positional, keyword = inputs.fresh()
+    if mode == "train":
+        for _, parameter in named_parameters(model):
+            parameter.grad = None
+    return PreparedRun(model, positional, keyword, mode)
+
+
+def prepared(model: Model, inputs: InputSet, mode: GradMode) -> Callable[[], PreparedRun]:
+    """For timing: each call copies the inputs anew."""
+    return lambda: prepare(model, inputs, mode)
+
+
+def named_parameters(model: Model) -> list[tuple[str, Any]]:
+    """Parameters by name, as the user knows them; none for a function."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    return [(name.removeprefix("_orig_mod."), found) for name, found in model.named_parameters()]
+
+
+def loss_of(outputs: Any) -> torch.Tensor:
+    """A scalar to run backward from: `outputs.loss`, else the sum of the float outputs' means."""
+    loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
+    if isinstance(loss, torch.Tensor) and loss.numel() == 1 and loss.requires_grad:
+        return loss.reshape(())
+    means = [
+        (found.abs() if found.is_complex() else found).float().mean()
+        for _, found in leaves(outputs)
+        if isinstance(found, torch.Tensor) and found.requires_grad
+    ]
+    if not means:
+        raise UserError(
+            "--train needs an output that requires grad, and this model returns none",
+            type="NoGradient",
+            hint="a parameter or an input has to require grad, and the output must not be detached",
+            doing="making a loss",
+        )
+    return sum(means[1:], start=means[0])
+
+
+@dataclass(frozen=True)
+class RandomState:
+    """The generators that a model may draw from."""
+
+    torch_cpu: torch.Tensor
+    torch_cuda: list[torch.Tensor]
+    python: Any
+    numpy: Any
+
+    @classmethod
+    def now(cls) -> RandomState:
+        numpy = sys.modules.get("numpy")
+        cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
+        return cls(
+            torch.get_rng_state(),
+            torch.cuda.get_rng_state_all() if cuda else [],
+            random.getstate(),
+            numpy.random.get_state() if numpy is not None else None,
+        )
+
+    def restore(self) -> None:
+        torch.set_rng_state(self.torch_cpu)
+        if self.torch_cuda:
+            torch.cuda.set_rng_state_all(self.torch_cuda)
+        random.setstate(self.python)
+        numpy = sys.modules.get("numpy")
+        if self.numpy is not None and numpy is not None:
+            numpy.random.set_state(self.numpy)
+
+    def drawn_since(self) -> bool:
+        """Whether torch's or Python's generator has moved on."""
+        now = RandomState.now()
+        return (
+            not torch.equal(now.torch_cpu, self.torch_cpu)
+            or any(
+                not torch.equal(a, b) for a, b in zip(now.torch_cuda, self.torch_cuda, strict=False)
+            )
+            or now.python != self.python
+        )
+
+
+class Twin:
+    """The model that runs eagerly: a copy, so that both sides keep a history of their own.
+
+    A model that cannot be copied is shared; then its parameters and buffers are put back before
+    the eager run.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.shared = ""
+        """Why it is no copy; "" where it is one."""
+        self.model = model
+        self._before: dict[str, torch.Tensor] = {}
+        if isinstance(model, torch.nn.Module):
+            try:
+                self.model = copy.deepcopy(model)
+            except Exception as error:
+                self.shared = f"{type(error).__name__}: {error}"
+
+    def remember(self) -> None:
+        """Before the compiled run: keep the state that the eager run has to start from."""
+        if self.shared and isinstance(self.model, torch.nn.Module):
+            self._before = {
+                name: value.detach().clone() for name, value in self.model.state_dict().items()
+            }
+
+    def rewind(self) -> None:
+        """Before the eager run: put it back."""
+        if self._before and isinstance(self.model, torch.nn.Module):
+            with torch.no_grad():
+                for name, value in self.model.state_dict().items():
+                    value.copy_(self._before[name])
+
+
+def original_of(model: Model) -> Model:
+    """What torch.compile was given, where the user's file has compiled the model itself."""
+    inner = getattr(model, "_orig_mod", None)
+    if inner is None:
+        inner = getattr(model, "_torchdynamo_orig_callable", None)
+    return model if inner is None else inner
+
+
+@dataclass
+class CompiledModel:
+    """A model as one engine compiled it."""
+
+    engine: Engine
+    model: Model
+    calls: Sequence[tuple[float, float]]
+    """Wall and CPU seconds of each recorded call, compilation included."""
+
+
+def device_of(model: Model, sets: Sequence[InputSet]) -> str:
+    """`cuda` if any parameter or input is on a GPU, else `cpu`."""
+    tensors = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    tensors += [value for one in sets for _, value in leaves((one.positional, one.keyword))]
+    on_gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in tensors)
+    return "cuda" if on_gpu else "cpu"

@@ -1,0 +1,1 @@
+"""What an engine compiled: its graphs and kernels, each callable by itself."""

@@ -1,0 +1,96 @@
+"""Kernels of either engine, each ready to be run alone on the data of one real call.
+
+`captured` runs a compiled graph once with real arguments. Before each wanted kernel, the memory
+that it works on is copied. The result can be called repeatedly: one kernel, or several in sequence
+that do one piece of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from compiler.measure.calls.runs import Prepared
+from compiler.measure.compiled.shadows import Shadow, Shadows
+
+Step = Callable[[], object]
+"""One call of one kernel, on the copies; a `DeviceRun` if a GPU runs it."""
+
+
+class NotAlone(Exception):
+    """These kernels cannot be run by themselves; the message says why."""
+
+
+class CompiledGraph(Protocol):
+    """A graph that an engine compiled, with the arguments of its first call."""
+
+    arguments: list[Any] | None
+    """Copies; None if it was not called."""
+
+    @property
+    def kernels(self) -> Collection[str]:
+        """Names of the functions that it calls, without library calls."""
+        ...
+
+    def text(self, kernel: str) -> str:
+        """A kernel's text, as in a recording's `Kernel.text`; "" if unknown."""
+        ...
+
+    def run(self, arguments: list[Any]) -> Any:
+        """One call, as the engine's own caller makes it. Consumes the list."""
+        ...
+
+    def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
+        """One call, in which every call of a wanted kernel becomes a step. Raises `NotAlone`."""
+        ...
+
+    def together(self, steps: Sequence[Step]) -> Step:
+        """Several steps as one, with as little overhead between them as possible."""
+        ...
+
+
+@dataclass
+class Replay:
+    """Kernels that do one piece of work, repeatable."""
+
+    run: Step
+    restored: list[Shadow]
+    """Memory that a second run would find changed by the first."""
+    shadows: Shadows
+    """All memory that it works on: steps may hold nothing but addresses in it."""
+
+    def prepare(self) -> Prepared:
+        """Restore what the last run changed, if that matters. Not part of the time."""
+        for shadow in self.restored:
+            shadow.restore()
+        return self.run
+
+
+def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
+    """The wanted kernels of a graph, in the order of their calls.
+
+    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooLarge`.
+    """
+    missing = [name for name in wanted if name not in graph.kernels]
+    if missing:
+        raise NotAlone(f"{missing[0]} is not a function that can be called by itself")
+    shadows = Shadows()
+    steps = graph.capture(wanted, shadows)
+    if not steps:
+        raise NotAlone("the call did not run them")
+    run = graph.together(steps)
+    return Replay(run, _not_repeatable(run, shadows), shadows)
+
+
+def _not_repeatable(run: Step, shadows: Shadows) -> list[Shadow]:
+    """Copies that differ after a second run: a kernel reads what it overwrites."""
+    once = [shadow.data.clone() for shadow in shadows.all]
+    run()
+    return [
+        shadow
+        for shadow, first in zip(shadows.all, once, strict=True)
+        if not torch.equal(shadow.data, first)
+    ]

@@ -1,0 +1,47 @@
+"""What one engine compiled while it was recorded: the model, its graphs, what its guards cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from compiler.measure.calls.runs import CompiledModel, Twin
+from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from compiler.measure.probes.aten_probe import AtenGraph
+from compiler.measure.probes.guard_cost import GuardCosts, guard_costs
+from compiler.trace.records import Record
+
+
+@dataclass
+class Collected:
+    """The graphs of an engine, by who wrote their code."""
+
+    of_inductor: list[InductorGraph] = field(default_factory=list)
+    of_engine: list[EngineGraph] = field(default_factory=list)
+    left_to_aten: list[AtenGraph] = field(default_factory=list)
+    guards: GuardCosts = field(default_factory=GuardCosts)
+
+
+@contextmanager
+def collecting() -> Iterator[Collected]:
+    """Collects what is compiled inside the block."""
+    left: list[AtenGraph] = []
+    with ExitStack() as stack:
+        yield Collected(
+            of_inductor=stack.enter_context(inductor_graphs(keep_arguments=False)),
+            of_engine=stack.enter_context(engine_graphs(False, left)),
+            left_to_aten=left,
+            guards=stack.enter_context(guard_costs()),
+        )
+
+
+@dataclass
+class RecordedModel(CompiledModel):
+    """A compiled model that can be looked into."""
+
+    eager: Twin
+    collected: Collected
+    records: Sequence[Record]
+    """Of this engine's recording."""

@@ -1,0 +1,155 @@
+"""Graphs that Inductor compiled, by the modules that it generates for them.
+
+A module of generated code (`PyCodeCache.load_by_key_path`, torch/_inductor/codecache.py) has a
+function `call` and a global per kernel, which `call` looks up on each run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from compiler.control.hooks import Hook, on_demand, patch
+from compiler.measure.compiled.alone import NotAlone, Step
+from compiler.measure.compiled.redirected import Boxed, Redirected
+from compiler.measure.compiled.shadows import Shadows, copied
+from compiler.measure.probes.inductor_probe import InductorProbe
+from compiler.measure.rounds.whole_runs import DeviceRun
+
+_KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
+_TEXT = re.compile(
+    r"^(\w+) = async_compile\.\w+\(.*?(?:r'''\n?|''')(.*?)'''", re.MULTILINE | re.DOTALL
+)
+"""C++ is in raw quotes, starting on a new line; Triton's text starts with an empty line."""
+HOOK = Hook(
+    name="generated modules",
+    offers="what-if, profile: Inductor's kernels and graphs, each called and timed by itself",
+    needs=("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",),
+    install=on_demand,
+    stage="run",
+    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+)
+
+
+class _Watched:
+    """Replaces a Triton kernel in its module: the wrapper calls its `run` (`CachingAutotuner`,
+    torch/_inductor/runtime/triton_heuristics.py)."""
+
+    def __init__(self, kernel: Any, observed: Callable[..., Any]) -> None:
+        self._kernel = kernel
+        self.run = partial(observed, kernel.run)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)
+
+
+class InductorGraph(Redirected):
+    """One module of generated code."""
+
+    def __init__(self, module: Any, keep_arguments: bool = True) -> None:
+        self.module = module
+        self.arguments: list[Any] | None = None
+        self.generated: Boxed = module.call
+        """The wrapper as Inductor generated it."""
+        super().__init__(self._first_call if keep_arguments else self.generated)
+        with open(module.__file__, encoding="utf-8") as stream:
+            self.source = stream.read()
+        self._languages = dict(_KERNEL.findall(self.source))
+        self._texts: dict[str, str] = dict(_TEXT.findall(self.source))
+        module.call = self.boxed()
+
+    def _first_call(self, arguments: list[Any]) -> Any:
+        """Stores the first arguments."""
+        self.arguments = copied(arguments)
+        self.call = self.generated
+        return self.generated(arguments)
+
+    def probe(self, graph: str) -> InductorProbe:
+        """A probe of this graph, under its id in the recording."""
+        return InductorProbe(graph, self)
+
+    @property
+    def kernels(self) -> Collection[str]:
+        return self._languages
+
+    def text(self, kernel: str) -> str:
+        text: str = self._texts.get(kernel, "")
+        return text
+
+    def run(self, arguments: list[Any]) -> Any:
+        return self.generated(arguments)
+
+    def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
+        if self.arguments is None:
+            raise NotAlone("its graph was not called")
+        for name in wanted:
+            if not self._languages[name].startswith(("cpp", "triton")):
+                raise NotAlone(
+                    f"{name} is a {self._languages[name]} kernel, which cannot run alone"
+                )
+        steps: list[Step] = []
+        originals = {name: getattr(self.module, name) for name in wanted}
+
+        def observed(kernel: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+            if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+                return kernel(*arguments, **named)  # a CUDA graph replays what it captures
+            step = partial(kernel, *map(shadows.value, arguments), **named)
+            step()
+            steps.append(step)
+            return kernel(*arguments, **named)
+
+        try:
+            for name, kernel in originals.items():
+                on_device = self._languages[name] == "triton"
+                watched = _Watched(kernel, observed) if on_device else partial(observed, kernel)
+                setattr(self.module, name, watched)
+            with torch.no_grad():
+                self.run(copied(self.arguments))
+        finally:
+            for name, kernel in originals.items():
+                setattr(self.module, name, kernel)
+        languages = {self._languages[name] == "triton" for name in wanted}
+        if len(languages) > 1:
+            raise NotAlone("some of them run on the CPU and some on a GPU")
+        return [DeviceRun(step) for step in steps] if languages == {True} else steps
+
+    def together(self, steps: Sequence[Step]) -> Step:
+        if len(steps) == 1:
+            return steps[0]
+        launches = [step.run for step in steps if isinstance(step, DeviceRun)]
+
+        def run() -> None:
+            for step in launches or steps:
+                step()
+
+        return DeviceRun(run, len(launches)) if launches else run
+
+
+@contextmanager
+def inductor_graphs(keep_arguments: bool = True) -> Iterator[list[InductorGraph]]:
+    """The graphs that Inductor compiles, or loads from its cache, inside the block.
+
+    `keep_arguments`: each graph stores a copy of its first arguments, so that it can be called
+    alone; that takes the memory of all parameters again.
+    """
+    from torch._inductor.codecache import PyCodeCache
+
+    found: list[InductorGraph] = []
+    original = PyCodeCache.load_by_key_path
+
+    def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
+        module = original(*args, **kwargs)
+        if callable(getattr(module, "call", None)):
+            found.append(InductorGraph(module, keep_arguments))
+        return module
+
+    undo = patch(PyCodeCache, "load_by_key_path", staticmethod(load_by_key_path))
+    try:
+        yield found
+    finally:
+        undo()

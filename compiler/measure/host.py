@@ -1,0 +1,38 @@
+"""The process that measures, as measurements see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from compiler.control.describe import class_name, message_of
+from compiler.control.recorder import Recorder
+from compiler.trace.records import Progress, Record, Settings
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where records go, and how runs that are not the user's stay unseen."""
+
+    recorder: Recorder
+    unrecorded: Callable[[], AbstractContextManager[None]]
+    """Inside the block hooks record nothing, and what the user's program prints is not shown."""
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the recording."""
+        return self.recorder.settings
+
+    def emit(self, record: Record) -> None:
+        """Record it."""
+        self.recorder.emit(record)
+
+    def begins(self, activity: str) -> None:
+        """Record what is measured from here on."""
+        self.emit(Progress(stage="run", activity=activity))
+
+
+def reason_of(error: BaseException, limit: int = 300) -> str:
+    """`ValueError: its message`, for a record that says why something is not measured."""
+    return f"{class_name(error)}: {message_of(error, limit)}"

@@ -1,0 +1,162 @@
+"""Compiled outputs against eager ones: same inputs, same state, same random state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from compiler.trace.records import Numerics, OutputError
+
+Leaves = list[tuple[str, Any]]
+"""(path, value), as listed by `compiler.measure.calls.leaves`."""
+
+_WORST = 16
+
+
+@dataclass
+class Comparison:
+    """Collects the differences of all calls."""
+
+    compared: int = 0
+    equal: bool = True
+    within: bool = True
+    notes: list[str] = field(default_factory=list)
+    _errors: list[OutputError] = field(default_factory=list)
+
+    def add(self, call: int, compiled: Leaves, eager: Leaves) -> bool:
+        """Compare one call's outputs (or gradients); returns whether `assert_close` accepts them
+        all."""
+        within_before, self.within = self.within, True
+        theirs = dict(eager)
+        for path, value in compiled:
+            if path not in theirs:
+                self._differ(call, path, "returned by the compiled model only")
+                continue
+            self._pair(call, path, value, theirs.pop(path))
+        for path in theirs:
+            self._differ(call, path, "returned by eager only")
+        accepted = self.within
+        self.within = accepted and within_before
+        return accepted
+
+    def record(self) -> Numerics:
+        """The verdict over everything that was added."""
+        finite = [error for error in self._errors if not error.note or error.max_abs]
+        worst = sorted(self._errors, key=lambda error: (bool(error.note), error.max_abs))[::-1]
+        return Numerics(
+            compared=self.compared,
+            max_abs=max((error.max_abs for error in finite), default=None)
+            if self.compared
+            else None,
+            max_rel=max((error.max_rel for error in finite), default=None)
+            if self.compared
+            else None,
+            worst=tuple(error for error in worst if error.max_abs or error.note)[:_WORST],
+            equal=self.equal and bool(self.compared),
+            within=self.within if self.compared or not self.within else None,
+            note="; ".join(dict.fromkeys(self.notes)),
+        )
+
+    def _differ(self, call: int, path: str, note: str) -> None:
+        self.equal = self.within = False
+        self._errors.append(OutputError(call=call, path=path, max_abs=0.0, max_rel=0.0, note=note))
+
+    def _pair(self, call: int, path: str, ours: Any, theirs: Any) -> None:
+        if not isinstance(ours, torch.Tensor) or not isinstance(theirs, torch.Tensor):
+            if isinstance(ours, torch.Tensor) or isinstance(theirs, torch.Tensor):
+                self._differ(call, path, "a tensor on one side only")
+            elif not _same(ours, theirs):
+                self._differ(call, path, "values differ")
+            return
+        self.compared += 1
+        if ours.shape != theirs.shape:
+            self._differ(
+                call, path, f"shapes differ: {tuple(ours.shape)}, eager {tuple(theirs.shape)}"
+            )
+            return
+        note = ""
+        if ours.dtype != theirs.dtype:
+            note = f"dtypes differ: {ours.dtype}, eager {theirs.dtype}".replace("torch.", "")
+        elif ours.device != theirs.device:
+            note = f"devices differ: {ours.device}, eager {theirs.device}"
+        if note:
+            self.within = False
+        max_abs, max_rel, odd = tensor_error(ours, theirs)
+        note = note or odd
+        if max_abs or note:
+            self.equal = False
+        if not _close(ours, theirs):
+            self.within = False
+        self._errors.append(
+            OutputError(call=call, path=path, max_abs=max_abs, max_rel=max_rel, note=note)
+        )
+
+
+def tensor_error(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float, str]:
+    """(max |a-b|, max |a-b| / max(|b|, smallest normal), note) over elements finite on both sides.
+
+    NaN matches NaN, and infinity matches the same infinity. Otherwise a note says which side has
+    them.
+    """
+    ours, theirs = _dense(ours), _dense(theirs)
+    if ours.numel() == 0:
+        return 0.0, 0.0, ""
+    smallest = torch.finfo(theirs.dtype).tiny if theirs.dtype.is_floating_point else 1.0
+    wide = torch.complex128 if ours.is_complex() or theirs.is_complex() else torch.float64
+    a, b = ours.to(wide), theirs.to(wide)
+    note = _odd_values(a, b)
+    both = torch.isfinite(a) & torch.isfinite(b)
+    difference = torch.where(both, (a - b).abs(), 0.0)
+    relative = difference / torch.where(both, b.abs(), 1.0).clamp(min=smallest)
+    max_abs, max_rel = float(difference.max()), float(relative.max())
+    return _finite(max_abs), _finite(max_rel), note
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = tensor.detach()
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    return tensor.cpu()
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else torch.finfo(torch.float64).max
+
+
+def _odd_values(a: torch.Tensor, b: torch.Tensor) -> str:
+    notes = []
+    for name, test in (("nan", torch.isnan), ("inf", torch.isinf)):
+        in_a, in_b = test(a), test(b)
+        if bool((in_a & ~in_b).any()):
+            notes.append(f"{name} in compiled only")
+        if bool((in_b & ~in_a).any()):
+            notes.append(f"{name} in eager only")
+    infinite = torch.isinf(a) & torch.isinf(b)
+    if bool((infinite & (a != b)).any()):
+        notes.append("infinities of opposite sign")
+    return ", ".join(notes)
+
+
+def _close(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
+    try:
+        torch.testing.assert_close(ours.detach(), theirs.detach(), equal_nan=True)
+    except AssertionError:
+        return False
+    except (RuntimeError, TypeError, NotImplementedError):
+        # layouts that assert_close cannot read: the dense values decide
+        return bool(torch.allclose(_dense(ours), _dense(theirs), equal_nan=True))
+    return True
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    try:
+        if ours != ours and theirs != theirs:
+            return True  # nan
+        return type(ours) is type(theirs) and bool(ours == theirs)
+    except Exception:  # an __eq__ that raises does not prove a difference
+        return True

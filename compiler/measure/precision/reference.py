@@ -1,0 +1,123 @@
+"""The same calls in eager, from the same inputs, state and random numbers, for comparison."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from msgspec import structs
+
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.leaves import leaves
+from compiler.measure.calls.runs import Model, PreparedRun, RandomState, Twin, prepare
+from compiler.measure.host import Host
+from compiler.measure.precision.numerics import Comparison
+from compiler.trace.records import Engine, RandomOperation, Warned
+
+_WHY = (
+    "torch.compile draws other random numbers than eager: "
+    "torch._inductor.config.fallback_random = True makes them equal"
+)
+_UNKNOWN = "in a compiled graph that was not recorded"
+_SHOWN = 3
+
+
+class Reference:
+    """The eager side of a recording: a model of its own, and what differed so far."""
+
+    def __init__(self, model: Model, host: Host, engine: Engine = "inductor") -> None:
+        self.host = host
+        self.engine = engine
+        self.twin = Twin(model)
+        self._comparison = Comparison()
+        self._random = False
+        self._before = RandomState.now()
+        if self.twin.shared:
+            host.emit(
+                Warned(
+                    message=f"the model cannot be copied ({self.twin.shared}): eager and compiled "
+                    "share it, and its state is put back between them"
+                )
+            )
+
+    def remember(self) -> None:
+        """Before the compiled call: keep the state and the generators it starts from."""
+        self.twin.remember()
+        self._before = RandomState.now()
+
+    def compare(self, call: int, inputs: InputSet, run: PreparedRun, outputs: Any) -> None:
+        """Make the call in eager and compare. Raises whatever eager raises."""
+        after = RandomState.now()
+        # a shared model's gradients are read before the next run clears them
+        ours = run.result(outputs)
+        with self.host.unrecorded():
+            self.twin.rewind()
+            self._before.restore()
+            reference = prepare(self.twin.model, inputs, self.host.settings.grad)
+            theirs = reference.result(reference())
+            drew = self._before.drawn_since()
+            after.restore()
+        pairs = [
+            (list(leaves(ours.outputs)), list(leaves(theirs.outputs))),
+            (ours.gradients, theirs.gradients),
+            _changed_inputs(inputs, run, reference),
+        ]
+        accepted = [self._comparison.add(call, *pair) for pair in pairs]
+        # code outside of compiled graphs draws the same numbers on both sides
+        draws = bool(self.host.recorder.random_operations) or self.host.recorder.graphs_unknown
+        draws &= self.engine == "inductor"  # ours draws through ATen, as eager does
+        self._random |= drew and draws and not all(accepted)
+
+    def finish(self) -> None:
+        """Record the verdict."""
+        found = self._comparison.record()
+        if self._random:
+            # a difference that other random numbers explain proves nothing wrong
+            drawn = tuple(self.host.recorder.random_operations)
+            note = "; ".join(filter(None, (random_note(drawn), _WHY, found.note)))
+            found = structs.replace(found, within=None, note=note, random=drawn)
+        self.host.emit(found)
+
+
+def random_note(drawn: Sequence[RandomOperation]) -> str:
+    """`random: not comparable (dropout at model.py:12)`."""
+    places = [
+        f"{one.name} at {os.path.basename(one.location.file)}:{one.location.line}"
+        if one.location
+        else one.name
+        for one in drawn[:_SHOWN]
+    ]
+    if len(drawn) > _SHOWN:
+        places.append(f"{len(drawn) - _SHOWN} more")
+    return f"random: not comparable ({', '.join(places) or _UNKNOWN})"
+
+
+def _changed_inputs(
+    inputs: InputSet, run: PreparedRun, reference: PreparedRun
+) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Inputs that the model changed in place: those tensors are results too."""
+    changed: tuple[list[tuple[str, Any]], list[tuple[str, Any]]] = ([], [])
+    given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
+    ours = dict(leaves((run.positional, run.keyword), "inputs"))
+    for path, theirs in leaves((reference.positional, reference.keyword), "inputs"):
+        before, mine = given.get(path), ours.get(path)
+        if all(isinstance(value, torch.Tensor) for value in (before, mine, theirs)) and not all(
+            _unchanged(before, value) for value in (mine, theirs)
+        ):
+            changed[0].append((f"{path} after the call", mine))
+            changed[1].append((f"{path} after the call", theirs))
+    return changed
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    """Bit for bit; what cannot be told counts as unchanged."""
+    try:
+        if before.shape != after.shape:
+            return False
+        return bool(torch.equal(before, after)) or bool(
+            ((before == after) | ((before != before) & (after != after))).all()
+        )
+    except (RuntimeError, NotImplementedError, TypeError):
+        return True

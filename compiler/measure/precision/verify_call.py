@@ -1,0 +1,289 @@
+"""Each kernel of a call against the same operations in float64 (docs/notes/profile.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import structs
+from torch import fx
+
+from compiler.graphs.realised import kept_graphs
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import RandomState, prepare
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.collected import RecordedModel
+from compiler.measure.compiled.engine_graphs import EngineGraph
+from compiler.measure.compiled.inductor_graphs import InductorGraph
+from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.host import Host, reason_of
+from compiler.measure.precision.arithmetic import NotComparable
+from compiler.measure.precision.inductor_memory import InductorMemory
+from compiler.measure.precision.repro import repros
+from compiler.measure.precision.reproduce import Tried, tried
+from compiler.measure.precision.verify import GraphVerifier, Memory, Verdict
+from compiler.measure.probes.aten_probe import AtenGraph
+from compiler.measure.probes.engine_probe import engine_probe
+from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
+from compiler.measure.probes.inductor_probe import InductorProbe
+from compiler.measure.probes.naming import BACKWARD, kernel_of_steps
+from compiler.trace.matching import base_graph
+from compiler.trace.records import (
+    Engine,
+    Kernel,
+    KernelPrecision,
+    SchedulerNode,
+    Warned,
+)
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass
+class Looked:
+    """One compiled graph while it is verified."""
+
+    probe: GraphProbe
+    verifier: GraphVerifier
+    kernels: dict[int, Kernel]
+    """By index of the step."""
+
+
+def verify_call(host: Host, one: RecordedModel, inputs: InputSet) -> None:
+    """Verify the call that the settings name, on these inputs."""
+    settings = host.settings
+    kernels = [record for record in one.records if isinstance(record, Kernel)]
+    graphs = one.collected
+    state = RandomState.now()
+    try:
+        run = prepare(one.model, inputs, settings.grad)
+        verify(
+            host, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
+            one.engine, [record for record in one.records if isinstance(record, SchedulerNode)],
+            graphs.left_to_aten,
+        )  # fmt: skip
+    finally:
+        state.restore()
+
+
+def verify(
+    host: Host,
+    kernels: Sequence[Kernel],
+    of_inductor: Sequence[InductorGraph],
+    of_engine: Sequence[EngineGraph],
+    run: Callable[[], Any],
+    number: int,
+    engine: Engine = "inductor",
+    nodes: Sequence[SchedulerNode] = (),
+    left_to_aten: Sequence[AtenGraph] = (),
+) -> None:
+    """Make one call with every graph looked into, and record what each kernel errs by.
+
+    `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
+    outside of its bound, forward and backward each, is cut out as a file, or the one that was
+    asked for, by id or by name. What cannot be done is recorded, and ends nothing. `nodes` tell
+    which kernel reads what another writes.
+    """
+    wanted = host.settings.repro
+    host.begins("comparing each kernel with float64")
+    looked, refused = _looked(host, kernels, of_inductor, [*of_engine, *left_to_aten], wanted)
+    try:
+        with host.unrecorded(), ExitStack() as stack:
+            for one in list(looked):
+                try:
+                    first = _Once(one.verifier, isinstance(one.probe, InductorProbe))
+                    stack.enter_context(one.probe.observing(first.after, first.before))
+                except NotAlone as error:
+                    looked.remove(one)
+                    refused.append((one.probe.graph, str(error)))
+            run()
+    except Exception as error:  # whatever the user's model raises on a later run
+        reason = reason_of(error)
+        host.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
+        return
+    for graph, reason in refused:
+        host.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
+    found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
+    cut: dict[bool, str] = {}
+    for one, kernel, verdicts in found:
+        if _to_cut(kernel, verdicts, wanted):
+            cut.setdefault(one.probe.graph.endswith(BACKWARD), kernel.id)
+    blind = _Blind(nodes)
+    for one, kernel, verdicts in found:
+        record = blind.told(kernel, _record(one.probe.graph, kernel, number, verdicts))
+        if kernel.id in cut.values():
+            host.begins(f"cutting out {kernel.id}")
+            record = _with_repro(host, record, one, kernel, verdicts, engine)
+        host.emit(record)
+
+
+class _Blind:
+    """Kernels whose results could not be compared: their errors show in who reads them."""
+
+    def __init__(self, nodes: Sequence[SchedulerNode]) -> None:
+        self._nodes = {(node.graph, node.name): node for node in nodes}
+        self._writers: dict[tuple[str, str], str] = {}
+
+    def told(self, kernel: Kernel, record: KernelPrecision) -> KernelPrecision:
+        """The record of the next kernel; of a wrong one it says whose error it may be."""
+        mine = [self._nodes.get((kernel.graph, name)) for name in kernel.nodes]
+        own = [node for node in mine if node is not None]
+        if record.within is None:
+            written = [(kernel.graph, name) for node in own for name in node.writes]
+            self._writers.update(dict.fromkeys(written, kernel.id))
+        elif record.within is False:
+            read = [self._writers.get((kernel.graph, name)) for node in own for name in node.reads]
+            others = ", ".join(dict.fromkeys(id for id in read if id))
+            if others:
+                words = f"it reads what {others} made, which could not be compared by itself"
+                reason = "; ".join(filter(None, (record.reason, words)))
+                return structs.replace(record, reason=reason)
+        return record
+
+
+def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
+    if wanted:
+        return wanted in (kernel.id, kernel.name)
+    return any(verdict.within is False for verdict in verdicts)
+
+
+def _with_repro(
+    host: Host,
+    record: KernelPrecision,
+    one: Looked,
+    kernel: Kernel,
+    verdicts: Sequence[Verdict],
+    engine: Engine,
+) -> KernelPrecision:
+    """The record with the kernel's part of the graph as a file, tried."""
+    verdict = next((v for v in verdicts if v.within is False and v.cut), None)
+    verdict = verdict or next((v for v in verdicts if v.cut), None)
+    if verdict is None or verdict.cut is None:
+        words = record.reason or "it was not run"
+        return structs.replace(record, repro_note=f"it cannot be cut out: {words}")
+    text, last = "", Tried(None, "")
+    try:
+        for made in repros(one.verifier.module, verdict.cut, kernel, engine, _words(record)):
+            with host.unrecorded():
+                last = tried(made.text)
+            text = text if text and not last.shows else made.text
+            if last.shows or record.within is not False:
+                break
+    except (NotComparable, RuntimeError) as error:
+        if not text:
+            return structs.replace(record, repro_note=f"it cannot be cut out: {error}")
+    return structs.replace(
+        record, repro=host.recorder.text(text), reproduces=last.shows, repro_note=last.words
+    )
+
+
+def _words(record: KernelPrecision) -> str:
+    """What was seen, for the head of the file."""
+    worst = max(record.outputs, key=lambda one: one.error / (one.bound or 1e-300), default=None)
+    if worst is None or record.within is not False:
+        return "In the model its results were within their bounds."
+    more = f", {worst.note}" if worst.note else ""
+    return (
+        f"In the model {worst.node} was off by {worst.error:.2g} of its largest value, eager by "
+        f"{worst.eager_error:.2g}, rounding explains {worst.bound:.2g}{more}."
+    )
+
+
+class _Once:
+    """A verifier that looks at the first run of its graph alone."""
+
+    def __init__(self, verifier: GraphVerifier, by_text: bool) -> None:
+        """`by_text`: a step reads what stands in its call, of all that there is."""
+        self.verifier = verifier
+        self.by_text = by_text
+        self._last = -1
+
+    def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        if step.index <= self._last:
+            return
+        if self.by_text:
+            read = set(_NAME.findall(step.text))
+            tensors = {name: value for name, value in tensors.items() if name in read}
+        self.verifier.before(step, tensors)
+
+    def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        if step.index > self._last:
+            self._last = step.index
+            self.verifier.after(step, tensors)
+
+
+def _looked(
+    host: Host,
+    kernels: Sequence[Kernel],
+    of_inductor: Sequence[InductorGraph],
+    of_engine: Sequence[EngineGraph | AtenGraph],
+    wanted: str,
+) -> tuple[list[Looked], list[tuple[str, str]]]:
+    """The graphs, and (id, why not) of those that cannot be looked into."""
+    own: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        if not kernel.predicted:
+            own.setdefault(base_graph(kernel.graph), []).append(kernel)
+    looked: list[Looked] = []
+    refused: list[tuple[str, str]] = []
+
+    def look(probe: GraphProbe, module: fx.GraphModule, memory: Callable[..., Memory]) -> None:
+        mine = own.get(probe.graph, [])
+        ids = {kernel.id: kernel for kernel in mine}
+        of_steps = {i: ids[id] for i, id in kernel_of_steps(probe.steps, mine).items()}
+        asked = {i for i, kernel in of_steps.items() if wanted in (kernel.id, kernel.name)}
+        verifier = GraphVerifier(module, memory(of_steps), asked)
+        looked.append(Looked(probe, verifier, of_steps))
+
+    named = named_graphs(of_inductor, kernels) if of_inductor else None
+    kept = kept_graphs(host.recorder)
+    for id, graph in named.graphs.items() if named is not None else ():
+        realised = kept.get(f"{id}/lowered")
+        if realised is None:
+            refused.append((id, "its lowering was not recorded"))
+            continue
+        probe = InductorProbe(id, graph)
+
+        def memory(
+            of_steps: dict[int, Kernel],
+            realised: Any = realised,
+            probe: Any = probe,
+            code: str = graph.source,
+        ) -> Memory:
+            operations = {index: kernel.nodes for index, kernel in of_steps.items()}
+            return InductorMemory(realised, probe.steps, operations, code)
+
+        look(probe, realised.module, memory)
+    refused += [(id, "its code was not found again") for id in (named.lost if named else ())]
+    for engine_graph in of_engine:
+        own_probe = engine_probe(engine_graph)
+        look(own_probe, engine_graph.module, lambda _, probe=own_probe: probe.memory)
+    return looked, refused
+
+
+def _by_kernel(one: Looked) -> Iterator[tuple[Kernel, list[Verdict]]]:
+    """Each kernel with the verdicts on its steps, in the order of the code."""
+    found: dict[str, list[Verdict]] = {}
+    kernels = {kernel.id: kernel for kernel in one.kernels.values()}
+    for verdict in one.verifier.verdicts:
+        kernel = one.kernels.get(verdict.step.index)
+        if kernel is not None:
+            found.setdefault(kernel.id, []).append(verdict)
+    for id, verdicts in found.items():
+        yield kernels[id], verdicts
+
+
+def _record(graph: str, kernel: Kernel, call: int, verdicts: list[Verdict]) -> KernelPrecision:
+    within = [verdict.within for verdict in verdicts]
+    reasons = dict.fromkeys(verdict.reason for verdict in verdicts if verdict.reason)
+    return KernelPrecision(
+        graph=graph,
+        kernel=kernel.id,
+        call=call,
+        outputs=tuple(output for verdict in verdicts for output in verdict.outputs),
+        within=False if False in within else None if None in within else True,
+        reason="; ".join(reasons),
+    )

@@ -1,0 +1,99 @@
+"""The time of one check of a compiled frame's guards, by torch's own measurement.
+
+`CheckFunctionManager` (torch/_dynamo/guards.py) measures its guards once after building them, with
+`profile_guard_manager` on the locals of the call. It empties the caches before each check, as a
+call that works on much memory does. Here that measurement is repeated, and the checks are also made
+with warm caches, as in short repeated calls. All this happens at that moment, because later nothing
+holds those locals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from compiler.control.hooks import Missing, patch, resolve
+from compiler.measure.rounds.noise import timed
+from compiler.trace.records import Timed
+
+NEEDS = (
+    "torch._dynamo.guards:profile_guard_manager",
+    "torch._dynamo.guards:CheckFunctionManager",
+    "torch._guards:CompileContext.current_compile_id",
+)
+TRIED_ON = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
+
+_SECONDS = 0.02
+"""Time for all measurements of one frame's guards."""
+_WARM = 10
+"""Checks that torch makes before it measures."""
+_CHECKS = 3
+"""Checks per measurement: few enough that most end before another program gets the processor."""
+_LEAST, _MOST = 5, 60
+"""Minimum and maximum number of measurements."""
+
+
+@dataclass
+class GuardCosts:
+    """Compile id -> time of a check of its guards."""
+
+    found: dict[str, Timed] = field(default_factory=dict)
+    """With cold caches."""
+    warm: dict[str, Timed] = field(default_factory=dict)
+    missing: str = ""
+    """Why nothing is measured; "" if it is."""
+
+
+@contextmanager
+def guard_costs() -> Iterator[GuardCosts]:
+    """The guard costs of all frames compiled inside the block."""
+    costs = GuardCosts()
+    try:
+        for need in NEEDS:
+            resolve(need)
+    except Missing as missing:
+        costs.missing = str(missing)
+        yield costs
+        return
+    from torch._dynamo import guards as torch_guards
+    from torch._guards import CompileContext
+
+    original = torch_guards.profile_guard_manager
+
+    def profile_guard_manager(root: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:
+        latency = original(root, scope, *args, **kwargs)
+        try:
+            name = str(CompileContext.current_compile_id() or "")
+            costs.found[name] = _measured(original, root, scope, float(latency))
+            costs.warm[name] = _warm(root, scope, costs.found[name].median)
+        except Exception as error:  # our measurement must never break the user's compile
+            costs.missing = f"{type(error).__name__}: {str(error)[:200]}"
+        return latency
+
+    undo = patch(torch_guards, "profile_guard_manager", profile_guard_manager)
+    try:
+        yield costs
+    finally:
+        undo()
+
+
+def _measured(profile: Any, root: Any, scope: Any, first_us: float) -> Timed:
+    """Seconds of one check: the median of several measurements."""
+    one = max(first_us * 1e-6, 1e-7) * (_WARM + _CHECKS)
+    count = max(_LEAST, min(_MOST, int(_SECONDS / one)))
+    return timed([float(profile(root, scope, _CHECKS)) * 1e-6 for _ in range(count)])
+
+
+def _warm(root: Any, scope: Any, cold: float) -> Timed:
+    """Seconds of one check with warm caches: checks in sequence."""
+    count = max(_LEAST, min(_MOST, int(_SECONDS / max(cold * _CHECKS, 1e-7))))
+    found = []
+    for _ in range(count):
+        start = perf_counter()
+        for _ in range(_CHECKS):
+            root.check(scope)
+        found.append((perf_counter() - start) / _CHECKS)
+    return timed(found)

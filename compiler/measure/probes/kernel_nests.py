@@ -1,0 +1,151 @@
+"""Kernels with several loop nests, each nest timed: in rounds of its own, on request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.compiled.engine_graphs import EngineGraph
+from compiler.measure.compiled.inductor_graphs import InductorGraph
+from compiler.measure.compiled.named_graphs import named_graphs
+from compiler.measure.host import reason_of
+from compiler.measure.probes.nest_clocks import NestClocks, several_nests
+from compiler.measure.probes.part_clocks import PartClocks, several_parts
+from compiler.measure.rounds.noise import timed
+from compiler.measure.rounds.rounds import Plan, in_rounds, warm_up
+from compiler.trace.loop_nests import LoopNest
+from compiler.trace.matching import base_graph
+from compiler.trace.records import Kernel, KernelNests, NestTime, Record
+
+ROUNDS = 7
+MOST = 16
+"""Kernels that are built again: each takes seconds."""
+
+
+@dataclass
+class _Timed:
+    """One kernel with clocks around its nests."""
+
+    kernel: Kernel
+    nests: Sequence[LoopNest]
+    rounds: list[list[float]] = field(default_factory=list)
+
+    def record(self, call: int) -> KernelNests:
+        each = zip(*self.rounds, strict=True)
+        found = zip(self.nests, each, strict=True)
+        nests = tuple(NestTime(line=nest.line, time=timed(times)) for nest, times in found)
+        return _record(self.kernel, call, nests=nests)
+
+
+_Read = Callable[[], list[float]]
+_Clock = tuple[_Timed, Callable[[ExitStack], _Read]]
+"""A kernel, and what starts its clocks."""
+
+
+def kernel_nests(
+    of_inductor: Sequence[InductorGraph],
+    of_engine: Sequence[EngineGraph],
+    records: Sequence[Record],
+    run: Callable[[], object],
+    call: int,
+) -> Iterator[KernelNests]:
+    """`run` makes the profiled call once, on fresh inputs. What cannot be built is said."""
+    kernels = [one for one in records if isinstance(one, Kernel) and one.language == "cpp"]
+    clocks: list[_Clock] = []
+    graphs = named_graphs(of_inductor, records).graphs if of_inductor else {}
+    for made in (*_of_inductor(graphs, kernels, call), *_of_engine(of_engine, kernels, call)):
+        if isinstance(made, KernelNests):
+            yield made
+        else:
+            clocks.append(made)
+
+    def once(_: object = None) -> list[list[float]]:
+        with ExitStack() as stack:
+            reads = [start(stack) for _, start in clocks]
+            run()
+            return [read() for read in reads]
+
+    def make(_: object, turn: int, count: int) -> None:
+        for (one, _), seconds in zip(clocks, once(), strict=True):
+            one.rounds.append(seconds)
+
+    if clocks:
+        warm_up([run], once)
+        in_rounds([[run]], make, Plan(ROUNDS))
+    for one, _ in clocks:
+        yield one.record(call)
+
+
+def _of_inductor(
+    graphs: Mapping[str, InductorGraph], kernels: Sequence[Kernel], call: int
+) -> Iterator[_Clock | KernelNests]:
+    built = 0
+    for id, graph in graphs.items():
+        for name in several_nests(graph.source, list(graph.kernels)):
+            kernel = _only(kernels, id, name)
+            if kernel is None:
+                continue
+            built += 1
+            if built > MOST:
+                yield _record(kernel, call, reason=f"{MOST} kernels before it were built again")
+                continue
+            try:
+                clock = NestClocks(graph.module, graph.source, name)
+            except Exception as error:  # of torch, of the compiler
+                yield _not_built(kernel, call, error)
+                continue
+
+            def start(stack: ExitStack, clock: NestClocks = clock) -> _Read:
+                return stack.enter_context(clock.timing())
+
+            yield _Timed(kernel, clock.nests), start
+
+
+def _of_engine(
+    graphs: Sequence[EngineGraph], kernels: Sequence[Kernel], call: int
+) -> Iterator[_Clock | KernelNests]:
+    for graph in graphs:
+        try:
+            clocks = PartClocks(graph)
+        except NotAlone as error:
+            names = (_only(kernels, graph.graph, name) for name in graph.kernels)
+            yield from (_not_built(kernel, call, error) for kernel in names if kernel)
+            continue
+        entered: list[Callable[[str], list[float]]] = []
+        for name in several_parts(clocks):
+            kernel = _only(kernels, graph.graph, name)
+            if kernel is None:
+                continue
+
+            def start(
+                stack: ExitStack,
+                clocks: PartClocks = clocks,
+                name: str = name,
+                entered: list[Any] = entered,
+            ) -> _Read:
+                if not entered:  # one for all kernels of the graph
+                    entered.append(stack.enter_context(clocks.timing()))
+                    stack.callback(entered.clear)
+                read = entered[0]
+                return lambda: read(name)
+
+            yield _Timed(kernel, clocks.nests(name)), start
+
+
+def _only(kernels: Sequence[Kernel], graph: str, name: str) -> Kernel | None:
+    """The kernel of this name; None where several share the function: their times cannot be told
+    apart."""
+    found = [one for one in kernels if base_graph(one.graph) == graph and one.name == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _not_built(kernel: Kernel, call: int, error: Exception) -> KernelNests:
+    reason = reason_of(error, 200)
+    return _record(kernel, call, reason=f"it could not be built with clocks: {reason}")
+
+
+def _record(kernel: Kernel, call: int, **found: Any) -> KernelNests:
+    return KernelNests(graph=base_graph(kernel.graph), kernel=kernel.id, call=call, **found)

@@ -1,0 +1,209 @@
+"""The probes of one call: which clocks look at which side, on a CPU and on a GPU."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+
+from compiler.measure.calls.runs import Model, grad_mode
+from compiler.measure.compiled.engine_graphs import EngineGraph
+from compiler.measure.probes.between import LOSS, EagerRun
+from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
+from compiler.measure.probes.device_clock import device_clock
+from compiler.measure.probes.eager_probe import EagerProbe, call_cost
+from compiler.measure.probes.graph_probe import GraphProbe
+from compiler.measure.rounds.call_rounds import InPieces, Probe, Probing
+from compiler.measure.rounds.laps import Lap, Way, timed
+from compiler.trace.records.profile import CallPhase, EagerOperation
+
+_MISSED = 0.05
+"""Share of the operations that a profiler may miss, for its figures to be taken."""
+
+
+class EagerSide:
+    """The eager call under a probe.
+
+    Torch's own profiler times its operations: it works below Python, so that they run as they
+    always do, while a dispatch mode goes through Python at each, which takes as long as a small
+    operation, and what it evicts from caches makes the next one slower.
+    """
+
+    def __init__(self, model: Model, call: int, on_device: bool) -> None:
+        self.on_device = on_device
+        self.probe = EagerProbe(model, call)
+        self.by_profiler = True
+        """False where the profiler saw other operations: then a dispatch mode times them."""
+
+    def describe(self, run: InPieces) -> None:
+        """Make the call once, to know its operations."""
+        with grad_mode(run.mode), self.probe.describing():
+            timed(run.pieces(), during=self.probe.during)
+
+    def check(self, lap: Lap) -> None:
+        """Whether a run under the profiler shows the operations that are described."""
+        if self.on_device:
+            return
+        seen = {one.key for one in readings_of(self.probe.operations, lap.eager)}
+        wanted = [key for key, one in enumerate(self.probe.operations) if one.launches]
+        missed = sum(key not in seen for key in wanted)
+        self.by_profiler = missed <= _MISSED * len(wanted)
+
+    def read(self, laps: Iterable[Lap]) -> None:
+        """Make readings of what the profiler saw, with operations as keys."""
+        if self.by_profiler and not self.on_device:
+            for lap in laps:
+                lap.readings = readings_of(self.probe.operations, lap.eager)
+
+    @contextmanager
+    def probing(self) -> Iterator[Probing]:
+        """Entered around one run."""
+        if self.on_device:
+            with device_clock() as device:
+                yield Probing(device, profile=device, around=partial(self.probe.timing, device))
+        elif self.by_profiler:
+            with device_clock(device=False) as host:
+                yield Probing(profile=host, between=True, during=_named)
+        else:
+            clock = HostClock(call_cost())
+            yield Probing(clock, around=partial(self.probe.timing, clock))
+
+
+def readings_of(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
+    """What a profiler saw of the described operations. What runs inside of another operation, and
+    by itself is none that was described, has none of its own."""
+    return _in_order(operations, runs) or _by_count(operations, runs)
+
+
+def _in_order(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
+    """Both in the order of the call; nothing where they are not the same operations in it. What
+    is seen of autograd inside of another operation is described before it, and taken from it."""
+    wanted = [_like(one.phase, one.operation) for one in operations]
+    seen = [_like(one.phase, one.name) for one in runs]
+    found: list[Reading] = []
+    place = 0
+    within: dict[int, EagerRun] = {}
+    for key, operation in enumerate(operations):
+        while place < len(runs) and not runs[place].launches:
+            if seen[place] in wanted[key : key + _NEAR]:
+                break
+            place += 1  # a view that no mode sees
+        if place < len(runs) and seen[place] == wanted[key]:
+            run = runs[place]
+            ns = run.ns - sum(one.ns for one in within.values())
+            found.append(Reading(key, run.start, max(0, ns)))
+            place, within = place + 1, {}
+            continue
+        inner = runs[place].inner if place < len(runs) else ()
+        for number, one in enumerate(inner):
+            if number not in within and _like(one.phase, one.name) == wanted[key]:
+                within[number] = one
+                found.append(Reading(key, one.start, one.ns))
+                break
+        else:
+            if operation.launches:
+                return []
+    return found if not any(run.launches for run in runs[place:]) else []
+
+
+_NEAR = 8
+"""Operations after a view among which it may be one that was described."""
+
+
+def _like(phase: str, name: str) -> tuple[str, str]:
+    """(phase, `aten.add`) of `aten.add_.Tensor`: gradients are added in place where no mode is."""
+    return phase, ".".join(name.split(".")[:2]).rstrip("_")
+
+
+def _by_count(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
+    """The n-th of a name in its phase."""
+    known: dict[tuple[str, str], list[EagerRun]] = defaultdict(list)
+    for run in runs:
+        known[_like(run.phase, run.name)].append(run)
+    taken: Counter[tuple[str, str]] = Counter()
+    found: list[Reading] = []
+    for key, operation in enumerate(operations):
+        like = _like(operation.phase, operation.operation)
+        if taken[like] < len(known[like]):
+            run = known[like][taken[like]]
+            found.append(Reading(key, run.start, run.ns))
+        taken[like] += 1
+    return found
+
+
+class CompiledSide:
+    """The compiled call with clocks in its graphs."""
+
+    def __init__(
+        self, probes: Sequence[GraphProbe], on_device: bool, engine_graphs: Sequence[EngineGraph]
+    ) -> None:
+        """`engine_graphs`: those of our own engine, whose probes keep their own time."""
+        self.on_device = on_device
+        self.graphs = list(probes)
+        for probe in probes:
+            with probe.timing(HostClock(), 0):
+                pass  # it builds what it needs, and knows what it cannot time
+        self.missing = "; ".join(
+            f"{probe.graph}: {probe.unmeasured}" for probe in probes if probe.unmeasured
+        )
+        """What cannot be timed step by step, and why."""
+        self.bases = [0]
+        for probe in self.graphs:
+            self.bases.append(self.bases[-1] + 1 + len(probe.steps))
+        self.end = self.bases.pop()
+        """The first key that is no graph's."""
+        self._cost = own_cost()
+        self._engine_graphs = {graph.graph: graph for graph in engine_graphs}
+
+    def probes(self) -> dict[Way, Probe]:
+        """By way to run it."""
+        if self.on_device:
+            return {"probed": self._profiled}
+        return {"probed": self._on_host, "between": self._profiled}
+
+    @contextmanager
+    def _timing(self, clock: Clock, marked: bool = False) -> Iterator[None]:
+        """`marked`: the clock has to see each graph, if not its steps."""
+        with ExitStack() as stack:
+            for probe, base in zip(self.graphs, self.bases, strict=True):
+                graph = self._engine_graphs.get(probe.graph) if marked else None
+                stack.enter_context(
+                    probe.timing(clock, base) if graph is None else _marked(graph, clock, base)
+                )
+            yield
+
+    @contextmanager
+    def _on_host(self) -> Iterator[Probing]:
+        clock = HostClock(self._cost)
+        with self._timing(clock):
+            yield Probing(clock)
+
+    @contextmanager
+    def _profiled(self) -> Iterator[Probing]:
+        with device_clock(self.on_device) as clock, self._timing(clock, marked=True):
+            yield Probing(clock, profile=clock, between=True, during=_named)
+
+
+@contextmanager
+def _marked(graph: EngineGraph, clock: Clock, key: int) -> Iterator[None]:
+    def run(arguments: list[Any]) -> Any:
+        clock.start(key)
+        try:
+            return graph.compiled.call(arguments)
+        finally:
+            clock.stop(key)
+
+    with graph.replaced(run):
+        yield
+
+
+def _named(phase: CallPhase, part: Any) -> AbstractContextManager[Any]:
+    """Marks what makes the loss in a profile."""
+    if part != "loss":
+        return nullcontext()
+    named: AbstractContextManager[Any] = torch._C._profiler._RecordFunctionFast(LOSS)
+    return named

@@ -1,0 +1,1 @@
+"""Which compiled steps stand against which eager operations."""

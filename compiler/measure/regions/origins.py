@@ -1,0 +1,270 @@
+"""Which captured nodes each step of a compiled call computes, according to a recording.
+
+A step is a call of a kernel. A kernel has nodes of the lowered graph, which have origins in
+AOTAutograd's graph, which in turn have origins in Dynamo's. Two kinds of links are not followed:
+views, which compute nothing, and nodes that an earlier step has already computed (an inlined
+residual, a mask). A recomputed node belongs to the step that computed it first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from compiler.measure.probes.graph_probe import GraphStep
+from compiler.measure.probes.naming import kernel_of_steps
+from compiler.measure.regions.alignment import words
+from compiler.measure.work.kernel_work import GraphWork
+from compiler.measure.work.operations import Work
+from compiler.trace.matching import base_graph
+from compiler.trace.records import (
+    Graph,
+    Kernel,
+    Location,
+    MemoryPlan,
+    Node,
+    Record,
+    SchedulerNode,
+)
+
+NodeRef = tuple[str, str]
+"""(id of a graph, name of a node)."""
+
+R = TypeVar("R", Kernel, SchedulerNode, MemoryPlan)
+
+Site = tuple[str, str, int]
+"""(path of the module, file, line)."""
+
+VIEWS = words(
+    """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
+    expand_as flatten getitem getattr lift_fresh movedim narrow numel permute real reshape select
+    size slice split split_with_sizes squeeze swapaxes swapdims t transpose unbind unflatten unfold
+    unsafe_chunk unsafe_split unsqueeze view view_as view_as_complex view_as_real"""
+)
+"""Operations that touch no memory, or whose copy is a separate operation once lowered."""
+
+CREATIONS = words(
+    """arange empty empty_like empty_strided full full_like iota lift_fresh_copy linspace
+    new_empty new_full new_ones new_zeros ones ones_like scalar_tensor zeros zeros_like"""
+)
+"""Operations that read no tensor data: a constant shared by two steps does not join them."""
+
+_NAMESPACES = words("aten prims mkldnn mkl quantized inductor _c10d_functional")
+
+
+def word(target: str) -> str:
+    """`aten.add.Tensor`, `torchvision.nms.default`, `torch.nn.functional.gelu`, `operator.getitem`
+    -> `add`, `nms`, `gelu`, …"""
+    parts = target.removeprefix("torch.ops.").split(".")
+    operator = parts[0] in _NAMESPACES or parts[-1] == "default" or target.startswith("torch.ops.")
+    if operator and parts[0] != "higher_order":
+        return parts[1] if len(parts) > 1 else parts[0]
+    return parts[-1].removesuffix("_") if len(parts[-1]) > 1 else parts[-1]
+
+
+def site_of(module: str, location: Location | None) -> Site | None:
+    """The site of an operation; only the module for operations of torch's own modules, such as an
+    `nn.Sequential`; None if neither module nor line is known."""
+    if location is None:
+        return (module, "", 0) if module else None
+    return (module, location.file, location.line)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a kernel."""
+
+    kernel: Kernel
+    number: int = 0
+    """The index of this call among the kernel's calls, from 0."""
+    count: int = 1
+    """The number of the kernel's calls."""
+
+
+@dataclass
+class Computes:
+    """What one step computes, without views."""
+
+    kernel: Kernel | None = None
+    lowered: tuple[NodeRef, ...] = ()
+    """Nodes of the lowered graph that no earlier step computes; all of them if it computes nothing
+    else."""
+    captured: frozenset[NodeRef] = frozenset()
+    """Nodes of Dynamo's graphs."""
+    sites: frozenset[Site] = frozenset()
+    """Sites of lowered nodes that have a line but come from no captured node."""
+    locations: tuple[Location, ...] = ()
+    """Lines of the kernel, or of the users of its results if none of its nodes is known."""
+
+
+@dataclass
+class Origins:
+    """The graphs and kernels of one engine's recording."""
+
+    records: Sequence[Record]
+    _captured: dict[NodeRef, frozenset[NodeRef]] = field(default_factory=dict)
+    _work: dict[str, GraphWork | None] = field(default_factory=dict)
+
+    @cached_property
+    def graphs(self) -> dict[str, Graph]:
+        return {one.id: one for one in self.records if isinstance(one, Graph)}
+
+    @cached_property
+    def nodes(self) -> dict[NodeRef, Node]:
+        return {(id, node.name): node for id, one in self.graphs.items() for node in one.nodes}
+
+    @cached_property
+    def _operations(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """Origins of scheduler nodes: (graph without its last stage, name) -> lowered nodes."""
+        return {
+            (base_graph(one.graph), one.name): one.origins
+            for one in self.records
+            if isinstance(one, SchedulerNode)
+        }
+
+    def calls(self, graph: str, steps: Sequence[GraphStep]) -> dict[int, Call]:
+        """Index of each step of a graph -> its kernel call, if recorded."""
+        kernels = [
+            one
+            for one in self.records
+            if isinstance(one, Kernel) and not one.predicted and base_graph(one.graph) == graph
+        ]
+        by_id = {one.id: one for one in kernels}
+        found = kernel_of_steps(steps, kernels)
+        counts = Counter(found.values())
+        seen: Counter[str] = Counter()
+        calls: dict[int, Call] = {}
+        for step in steps:
+            id = found.get(step.index)
+            if id is not None:
+                calls[step.index] = Call(by_id[id], seen[id], counts[id])
+                seen[id] += 1
+        return calls
+
+    def work(self, call: Call) -> Work:
+        """Bytes and FLOPs of one call of a kernel."""
+        graph = call.kernel.graph
+        if graph not in self._work:
+            self._work[graph] = self._graph_work(graph)
+        found = self._work[graph]
+        every = found.of(call.kernel) if found is not None else ()
+        if len(every) == call.count:
+            return every[call.number]
+        return every[0] if len(every) == 1 and call.count == 1 else Work()
+
+    def _graph_work(self, id: str) -> GraphWork | None:
+        graph = self.graphs.get(id)
+        if graph is None:
+            return None
+
+        def of_graph(kind: type[R]) -> list[R]:
+            return [one for one in self.records if isinstance(one, kind) and one.graph == id]
+
+        plans = of_graph(MemoryPlan)
+        kernels = [one for one in of_graph(Kernel) if not one.predicted]
+        return GraphWork(graph, kernels, of_graph(SchedulerNode), plans[-1] if plans else None)
+
+    def computed(self, calls: Iterable[Call | None]) -> list[Computes]:
+        """What each step computes; pass the steps in execution order."""
+        taken: set[NodeRef] = set()
+        return [Computes() if call is None else self._computes(call, taken) for call in calls]
+
+    def _computes(self, call: Call, taken: set[NodeRef]) -> Computes:
+        kernel = call.kernel
+        names = self._lowered_names(kernel, call.number, call.count)
+        refs = [(kernel.graph, name) for name in names]
+        known = [ref for ref in refs if ref in self.nodes]
+        working = [ref for ref in known if word(self.nodes[ref].target) not in VIEWS]
+        # earlier computed nodes and constants count only if there is nothing else
+        own = [ref for ref in working if ref not in taken]
+        own = own or working or known
+        reading = [ref for ref in own if word(self.nodes[ref].target) not in CREATIONS]
+        taken.update(own)
+        chosen = reading or own
+        captured = frozenset[NodeRef]().union(*(self.captured(ref) for ref in chosen))
+        sites = {
+            site
+            for ref in chosen
+            if not self.captured(ref)
+            and (site := site_of(self.nodes[ref].module, self.nodes[ref].location))
+        }
+        lines = kernel.locations or (() if captured or sites else self._users_lines(refs))
+        return Computes(kernel, tuple(chosen), captured, frozenset(sites), lines)
+
+    def _users_lines(self, refs: Iterable[NodeRef]) -> tuple[Location, ...]:
+        """The lines of the users of nodes that have none themselves: no user writes a copy into
+        another layout, which belongs to the library call that needs it."""
+        users = [user for ref in refs for user in self._users.get(ref, ())]
+        asking = [user for user in users if user in self._library_calls] or users
+        found = (self.nodes[user].location for user in asking)
+        return tuple(dict.fromkeys(one for one in found if one is not None))
+
+    @cached_property
+    def _library_calls(self) -> set[NodeRef]:
+        """Lowered nodes that a library call computes."""
+        return {
+            (one.graph, origin)
+            for one in self.records
+            if isinstance(one, Kernel) and one.language == "aten"
+            for origin in one.origins
+        }
+
+    @cached_property
+    def _users(self) -> dict[NodeRef, list[NodeRef]]:
+        found: dict[NodeRef, list[NodeRef]] = defaultdict(list)
+        for (graph, name), node in self.nodes.items():
+            for given in node.inputs:
+                found[graph, given].append((graph, name))
+        return found
+
+    def _lowered_names(self, kernel: Kernel, number: int, count: int) -> tuple[str, ...]:
+        """Lowered nodes of one call of a kernel. A function called several times does equal work
+        each time, and its scheduler nodes are recorded call by call."""
+        nodes = kernel.nodes
+        if count > 1 and nodes and len(nodes) % count == 0:
+            size = len(nodes) // count
+            nodes = nodes[number * size : (number + 1) * size]
+            graph = base_graph(kernel.graph)
+            found: dict[str, None] = {}
+            for node in nodes:
+                found |= dict.fromkeys(self._operations.get((graph, node), ()))
+            if found:
+                return tuple(found)
+        return kernel.origins
+
+    def captured(self, ref: NodeRef) -> frozenset[NodeRef]:
+        """The nodes of Dynamo's graph that a node was made from."""
+        known = self._captured.get(ref)
+        if known is None:
+            self._captured[ref] = frozenset()  # guards against a cycle, a torch error
+            known = self._captured[ref] = self._find_captured(ref)
+        return known
+
+    def _find_captured(self, ref: NodeRef) -> frozenset[NodeRef]:
+        graph = self.graphs.get(ref[0])
+        node = self.nodes.get(ref)
+        if graph is None or node is None:
+            return frozenset()
+        if not graph.parent:
+            return frozenset((ref,)) if graph.kind == "captured" and computes(node) else frozenset()
+        return frozenset[NodeRef]().union(
+            *(self.captured((graph.parent, origin)) for origin in node.origins)
+        )
+
+    def captured_nodes(self, compile_ids: Iterable[str]) -> list[NodeRef]:
+        """All computing nodes of Dynamo's graphs with these ids, in order."""
+        return [
+            (id, node.name)
+            for id in compile_ids
+            if id in self.graphs
+            for node in self.graphs[id].nodes
+            if computes(node)
+        ]
+
+
+def computes(node: Node) -> bool:
+    """Whether a node is a call, not an input or output."""
+    return node.op in ("call_function", "call_method", "call_module")

@@ -1,0 +1,1 @@
+"""How long a call takes: rounds, their order, when they stop, and their noise."""

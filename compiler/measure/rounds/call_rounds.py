@@ -1,0 +1,223 @@
+"""The rounds of a profile: both sides plain and under probes, in turn, each from fresh inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+from compiler.measure.calls.runs import Piece, RandomState, grad_mode
+from compiler.measure.probes.between import outside
+from compiler.measure.probes.clock import Clock, HostClock
+from compiler.measure.probes.device_clock import DeviceClock
+from compiler.measure.probes.library_calls import inside
+from compiler.measure.rounds.laps import During, Lap, Laps, Side, Way, timed
+from compiler.measure.rounds.rounds import Plan, in_rounds, warm_up
+from compiler.measure.rounds.team import Team
+from compiler.trace.records.session import GradMode
+
+SHORT = 0.02
+"""Seconds: a call that takes less is made once, untimed, before those that are timed and under the
+same probe, so that none of them finds caches as starting or reading a profile has left them."""
+TOGETHER, MOST_TOGETHER = 0.1, 6
+"""Runs of one kind follow each other for so many seconds, and at most so many: starting and reading
+torch's profiler takes as long as many short calls. Each counts for itself."""
+_WAYS: tuple[Way, ...] = ("plain", "probed", "between")
+
+
+def plan_of(rounds: int) -> Plan:
+    """For that many undisturbed rounds of a call."""
+    return Plan(rounds, seconds=10.0, busy_seconds=25.0, least=7, patience=60.0, extension=4)
+
+
+@dataclass
+class Probing:
+    """How a run is probed."""
+
+    clock: Clock | None = None
+    profile: DeviceClock | None = None
+    """Of a run under torch's profiler."""
+    between: bool = False
+    """Graphs are marked in that profile: what is outside of them can be told."""
+    during: During | None = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered around each call, and not around what prepares it."""
+
+    def clocks(self) -> list[HostClock | DeviceClock]:
+        """That are told where each call begins and ends."""
+        every = {id(one): one for one in (self.clock, self.profile)}
+        return [one for one in every.values() if isinstance(one, (HostClock, DeviceClock))]
+
+
+Probe = Callable[[], AbstractContextManager[Probing]]
+"""Entered around one run; the clocks are read after it."""
+
+
+class InPieces(Protocol):
+    """A prepared run that is measured piece by piece."""
+
+    @property
+    def mode(self) -> GradMode: ...
+
+    def pieces(self) -> list[Piece]: ...
+
+
+@dataclass
+class CallSide:
+    """One side of a call."""
+
+    prepare: Callable[[], InPieces]
+    probes: dict[Way, Probe]
+    rewind: Callable[[], None] = lambda: None
+    """Before each run, untimed: puts back what the last one changed."""
+
+
+class CallRounds:
+    """Runs both sides, plain and probed, as often as there is time for."""
+
+    def __init__(
+        self,
+        sides: dict[Side, CallSide],
+        team: Team,
+        on_device: bool = False,
+        in_a_row: int = MOST_TOGETHER,
+    ) -> None:
+        """`in_a_row`: at most that many runs of one kind follow each other."""
+        self.sides = sides
+        self.on_device = on_device
+        self.most_in_a_row = 1 if on_device else in_a_row
+        self.generators = RandomState.now()
+        self.team = team
+        self.laps: dict[Side, Laps] = {
+            side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
+        }
+
+    def warm_up(self) -> dict[tuple[Side, Way], Lap]:
+        """Plain runs, then one under each probe, which may build what it needs. Returns the last
+        of each."""
+        runs = [(side, way) for side, laps in self.laps.items() for way in laps]
+        plain = [one for one in runs if one[1] == "plain"]
+        probed = [one for one in runs if one[1] != "plain"]
+        laps = [*warm_up(plain, self._run), *warm_up(probed, self._run, times=1)]
+        return dict(zip((*plain, *probed), laps, strict=True))
+
+    def leave_out(self, side: Side, way: Way) -> None:
+        """Make no more runs of this kind."""
+        self.laps[side].pop(way, None)
+
+    def plain_first(self, plan: Plan, told: Callable[[int], None] = lambda _: None) -> None:
+        """Make the plain rounds now, before torch's profiler is started for the first time: what
+        it installs stays, and each launch of a kernel takes longer from then on."""
+        plain: list[tuple[Side, Way]] = [(side, "plain") for side in self.laps]
+        warm_up(plain, self._run)
+        self._repeat(plain, plan, told)
+
+    def run(self, plan: Plan, told: Callable[[int], None] = lambda _: None) -> None:
+        """Make the planned rounds; where the plain rounds are there already, as many as those."""
+        apart = any(laps["plain"] for laps in self.laps.values())
+        ways = [way for way in _WAYS if not (apart and way == "plain")]
+        self._repeat(
+            [(side, way) for way in ways for side in self.laps if way in self.laps[side]],
+            plan,
+            told,
+        )
+        counts = [len(laps) for of_side in self.laps.values() for laps in of_side.values()]
+        for of_side in self.laps.values():
+            for laps in of_side.values():
+                del laps[min(counts) :]
+
+    def _repeat(
+        self, runs: Sequence[tuple[Side, Way]], plan: Plan, told: Callable[[int], None]
+    ) -> None:
+        def make(run: tuple[Side, Way], turn: int, count: int) -> None:
+            side, way = run
+            self.laps[side][way] += [replace(lap, turn=turn) for lap in self._runs(run, count)]
+
+        in_rounds(
+            [runs],
+            make,
+            plan,
+            self.team,
+            in_a_row=self._in_a_row,
+            undisturbed=lambda: self._undisturbed(runs),
+            told=told,
+        )
+
+    def _in_a_row(self) -> int:
+        """How many rounds are made in one turn: several, run by run of one kind, of short calls."""
+        plain = [laps["plain"][0].seconds for laps in self.laps.values() if laps["plain"]]
+        longest = max(plain, default=TOGETHER)
+        return max(1, min(self.most_in_a_row, int(TOGETHER / longest)))
+
+    def forget_library_calls(self) -> None:
+        """Where the eager side is not timed by torch's profiler, its clock is around calls, too."""
+        for laps in self.laps["compiled"].values():
+            for lap in laps:
+                lap.inside = []
+
+    def _undisturbed(self, runs: Sequence[tuple[Side, Way]]) -> int:
+        """Rounds in which nobody took the processor from any run."""
+        every = [self.laps[side][way] for side, way in runs]
+        return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
+
+    def _run(self, run: tuple[Side, Way]) -> Lap:
+        return self._runs(run, 1)[0]
+
+    def _runs(self, run: tuple[Side, Way], count: int) -> list[Lap]:
+        """That many runs in a row under one probe."""
+        side, way = run
+        found: list[Lap] = []
+        with ExitStack() as stack:
+            probing = Probing()
+            if way != "plain":
+                probing = stack.enter_context(self.sides[side].probes[way]())
+            if self._short(side):
+                self._timed(side, probing)
+            for _ in range(count):
+                found.append(self._timed(side, probing))
+        self._read(found, probing)
+        if not self.on_device:
+            waited = sum(lap.kept_waiting for lap in found)
+            self.team.tell(sum(lap.seconds for lap in found), waited)
+        return found
+
+    def _short(self, side: Side) -> bool:
+        laps = self.laps[side]["plain"]
+        return bool(laps) and laps[0].seconds < SHORT
+
+    def _timed(self, side: Side, probing: Probing) -> Lap:
+        one = self.sides[side]
+        one.rewind()
+        run = one.prepare()
+        pieces = run.pieces()
+        self.generators.restore()
+        clocks = probing.clocks()
+        with grad_mode(run.mode):
+            for clock in clocks:
+                clock.begin()
+            with probing.around():
+                lap = timed(pieces, self.on_device, probing.during, self.team)
+            for clock in clocks:
+                clock.end()
+        return lap
+
+    def _read(self, laps: Sequence[Lap], probing: Probing) -> None:
+        """Give each call what was seen of it."""
+        if isinstance(probing.clock, HostClock):
+            for lap, noted in zip(laps, probing.clock.calls[-len(laps) :], strict=True):
+                lap.readings = noted.readings()
+                lap.took = noted.took_ns / 1e9
+        elif probing.clock is not None:
+            laps[-1].readings = probing.clock.readings()
+        if probing.profile is None:
+            return
+        for lap, trace in zip(laps, probing.profile.calls[-len(laps) :], strict=True):
+            lap.events = sum(1 for _ in trace.events())
+            if probing.between:
+                lap.eager = outside(trace, self.on_device)
+                lap.inside = [] if self.on_device else inside(trace)
+            if self.on_device:
+                for phase, (since, until) in zip(lap.phases, pairwise(lap.bounds), strict=True):
+                    lap.busy[phase] = trace.busy_ns(since, until) / 1e9

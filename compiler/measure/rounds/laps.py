@@ -1,0 +1,142 @@
+"""One run of a call, timed phase by phase, with all that disturbed it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from resource import RUSAGE_SELF, getrusage
+from typing import Any, Literal
+
+import torch
+
+from compiler.measure.calls.runs import Piece
+from compiler.measure.probes.between import EagerRun
+from compiler.measure.probes.clock import Reading
+from compiler.measure.probes.library_calls import LibraryCall
+from compiler.measure.rounds.team import Team
+from compiler.trace.records.profile import CallPhase
+
+_PAGES = 64
+"""New pages that disturb as much as the loss of a processor: some ten microseconds."""
+
+Side = Literal["eager", "compiled"]
+Way = Literal["plain", "probed", "between"]
+"""`plain`: nothing of ours is in it. `between`: the compiled call under torch's profiler, for what
+runs outside of graphs."""
+During = Callable[[CallPhase, Any], AbstractContextManager[Any]]
+
+
+@dataclass
+class Lap:
+    """One run, by the clock of the machine that it runs on."""
+
+    phases: dict[CallPhase, float]
+    """Seconds of each, in order."""
+    start: int = 0
+    """Nanoseconds, on the clock of `time.perf_counter_ns`."""
+    readings: list[Reading] = field(default_factory=list)
+    """What a probe's clock read in it."""
+    took: float = 0.0
+    """Seconds that a probe spent in it on its own account, outside of all readings."""
+    preempted: int = 0
+    """How often the system took a processor from one of our threads."""
+    waits: dict[CallPhase, float] = field(default_factory=dict)
+    """Seconds of each phase in which the calling thread was ready, and had no processor."""
+    kept_waiting: float = 0.0
+    """The longest that any thread of the team was so."""
+    faults: int = 0
+    """Pages of memory that the system had to give, as the allocator had none of that size."""
+    events: int = 0
+    """That torch's profiler wrote in it."""
+    turn: int = 0
+    """Runs of one turn follow each other, and share what disturbs them."""
+    bounds: tuple[int, ...] = ()
+    """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
+    eager: list[EagerRun] = field(default_factory=list)
+    """What torch's profiler saw outside of graphs …"""
+    inside: list[LibraryCall] = field(default_factory=list)
+    """… and what of operations inside of them."""
+    busy: dict[CallPhase, float] = field(default_factory=dict)
+    """Seconds in which the device worked for each phase."""
+
+    @property
+    def disturbed(self) -> int:
+        """How much: by other programs, and by pages that were new by chance."""
+        return self.preempted + self.faults // _PAGES
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.phases.values())
+
+    def running(self, phase: CallPhase = "") -> float:
+        """Seconds of a phase, or of the whole call, less those in which the calling thread waited
+        for a processor. (What it waited for other threads without one is still in them.)"""
+        if phase in self.phases:
+            return self.phases[phase] - self.waits.get(phase, 0.0)
+        return self.seconds - sum(self.waits.values())
+
+
+Laps = dict[Way, list[Lap]]
+"""One lap a round."""
+
+
+def timed(
+    pieces: Sequence[Piece],
+    on_device: bool = False,
+    during: During | None = None,
+    team: Team | None = None,
+) -> Lap:
+    """Run the pieces and time each phase: by CUDA's events where the work is on a GPU.
+
+    `during` is entered around each piece; then the times say little. `team`: the threads that may
+    have to wait for a processor.
+    """
+    marks: list[Any] = []
+    lap = Lap({})
+    begun: list[int] = []
+    ended = 0
+    if on_device:
+        torch.cuda.synchronize()
+    watch = team.watch() if team is not None and not on_device else None
+    before = getrusage(RUSAGE_SELF)
+    lap.start = time.perf_counter_ns()
+    if on_device:
+        marks.append(_event())
+    for phase, group in groupby(pieces, key=_phase):
+        begun.append(time.perf_counter_ns())
+        for piece in group:
+            if during is None:
+                piece.action()
+            else:
+                with during(piece.phase, piece.part):
+                    piece.action()
+        if on_device:
+            marks.append(_event())
+        ended = time.perf_counter_ns()
+        lap.phases[phase] = (ended - begun[-1]) / 1e9
+        if watch is not None:
+            lap.waits[phase] = watch.caller(begun[-1], ended)
+    lap.bounds = (*begun, ended)
+    if on_device:
+        torch.cuda.synchronize()
+        seconds = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
+        lap.phases = dict(zip(lap.phases, seconds, strict=True))
+    after = getrusage(RUSAGE_SELF)
+    lap.preempted = after.ru_nivcsw - before.ru_nivcsw
+    lap.faults = after.ru_minflt - before.ru_minflt
+    if watch is not None:
+        lap.kept_waiting = watch.longest()
+    return lap
+
+
+def _phase(piece: Piece) -> CallPhase:
+    return piece.phase
+
+
+def _event() -> Any:
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event

@@ -1,0 +1,122 @@
+"""The loop of every timing: warm-up, the order of a round, and when the rounds end."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from typing import TypeVar
+
+from compiler.measure.rounds.team import Team
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WARM_UPS = 2
+FEWEST = 3
+"""The number of rounds that are made even if `Plan.patience` is over."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rounds are made. Times are in seconds."""
+
+    rounds: int
+    """The wanted number of undisturbed rounds."""
+    seconds: float = inf
+    """Time budget of all rounds …"""
+    busy_seconds: float = 0.0
+    """… if other programs use the processors, at least this …"""
+    least: int = FEWEST
+    """… beyond which this many rounds are still made …"""
+    patience: float = inf
+    """… unless they take longer than this."""
+    extension: int = 1
+    """At most this many times `rounds` are made if some are disturbed."""
+
+    @property
+    def most(self) -> int:
+        return self.extension * self.rounds
+
+    def ended(
+        self, done: int, spent: float, contended: bool, undisturbed: Callable[[], int]
+    ) -> bool:
+        """Whether `done` rounds in `spent` seconds are enough."""
+        if done >= self.most:
+            return True
+        budget = max(self.seconds, self.busy_seconds) if contended else self.seconds
+        if (done >= self.least and spent > budget) or (done >= FEWEST and spent > self.patience):
+            return True
+        return done >= self.rounds and undisturbed() >= self.rounds
+
+
+def warm_up(runs: Iterable[T], make: Callable[[T], R], times: int = WARM_UPS) -> list[R]:
+    """Make all runs, that many times; returns the last results."""
+    every = list(runs)
+    for _ in range(times - 1):
+        for one in every:
+            make(one)
+    return [make(one) for one in every]
+
+
+def in_rounds(
+    together: Sequence[Sequence[T]],
+    make: Callable[[T, int, int], None],
+    plan: Plan,
+    team: Team | None = None,
+    *,
+    in_a_row: Callable[[], int] = lambda: 1,
+    undisturbed: Callable[[], int] | None = None,
+    told: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Make every run once a round, until the plan ends it; garbage collection is off.
+
+    `together`: groups of runs that are compared. The order inside a group turns from round to
+    round, so that a drift of the machine affects all of them alike. `make(run, turn, count)` makes
+    a run `count` times: `in_a_row` tells how many rounds are made in one turn. `undisturbed` counts
+    the rounds so far that no other program disturbed (all, if it is not given). `told` is called
+    with the number of rounds before each turn.
+    """
+    with no_collection():
+        began = time.perf_counter()
+        done = turn = 0
+        while not plan.ended(
+            done,
+            time.perf_counter() - began,
+            team is not None and team.contended,
+            undisturbed or (lambda done=done: done),  # type: ignore[misc]
+        ):
+            told(done)
+            count = min(in_a_row(), plan.most - done)
+            for runs in together:
+                for one in turned(runs, turn):
+                    make(one, turn, count)
+            done, turn = done + count, turn + 1
+
+
+def turned(runs: Sequence[T], turn: int) -> list[T]:
+    """The order of a turn: in `2 * len(runs)` turns each run comes first twice, and it follows
+    either neighbour equally often.
+
+    >>> ["".join(turned("ab", turn)) for turn in range(4)]
+    ['ab', 'ba', 'ba', 'ab']
+    """
+    place = turn // 2 % len(runs)
+    found = [*runs[place:], *runs[:place]]
+    return found[::-1] if turn % 2 else found
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect garbage first, and not inside the block."""
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

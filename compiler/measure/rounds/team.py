@@ -1,0 +1,191 @@
+"""The threads of a parallel region: each pinned to a processor, and how long they had none.
+
+If other programs run, the system migrates threads. OpenMP threads spin for milliseconds while
+waiting for each other. Once two of a team are on one processor, the waiting thread keeps the other
+from running: a call of 10 ms takes half a second, and that lasts for seconds. Pinned to separate
+processors, the threads share them only with other programs. Most kernels then run undisturbed from
+begin to end, in the time that they take on a quiet machine, and some wait for one of the system's
+time slices (milliseconds).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Self
+
+import torch
+
+Thread = int
+"""As the system numbers it (`gettid`)."""
+
+_WAITING = 0.1
+"""A machine is contended if a thread has no processor for more than this share of the runs …"""
+_TOLD_BY = 0.2
+"""… over at least this many seconds of runs."""
+
+
+def team_of(threads: int) -> list[Thread]:
+    """The threads that run a parallel region of the calling thread, that thread first; only that
+    thread if the OpenMP library cannot be found.
+
+    GNU's, LLVM's and Intel's libraries all start a region by `GOMP_parallel`.
+    """
+    caller = threading.get_native_id()
+    library = _openmp()
+    if threads < 2 or library is None:
+        return [caller]
+    found: set[Thread] = set()
+    note = _REGION(lambda _: found.add(threading.get_native_id()))
+    library.GOMP_parallel(note, None, threads, 0)
+    return [caller, *sorted(found - {caller})]
+
+
+_REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def _openmp() -> ctypes.CDLL | None:
+    """The library that torch runs its own regions with."""
+    torch.sin(torch.zeros(1))
+    try:
+        with open("/proc/self/maps") as stream:
+            paths = dict.fromkeys(line.split(maxsplit=5)[-1].strip() for line in stream)
+    except OSError:
+        return None
+    for path in paths:
+        if any(name in os.path.basename(path) for name in ("libgomp", "libiomp5", "libomp")):
+            library = ctypes.CDLL(path)
+            if hasattr(library, "GOMP_parallel"):
+                return library
+    return None
+
+
+class Team:
+    """The threads that run the creating thread's calls; unpinned at the end of the block."""
+
+    def __init__(self, threads: int) -> None:
+        self._size = threads
+        self.contended = False
+        """Whether other programs use the processors too: threads wait more than a little."""
+        self._ran = self._waited = 0.0
+        """Seconds of all runs, and the seconds in them that a thread waited; these decide
+        `contended`."""
+        self._before: dict[Thread, set[int]] = {}
+        """The processors that each thread was allowed before it was pinned."""
+
+    @cached_property
+    def threads(self) -> list[Thread]:
+        return team_of(self._size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for thread, processors in self._before.items():
+            _keep_on(thread, processors)
+        self._before = {}
+
+    def tell(self, ran: float, waited: float) -> None:
+        """Report that runs took `ran` seconds, in which a thread waited `waited` seconds for a
+        processor. Once this shows other programs on the processors, the threads are pinned."""
+        self._ran += ran
+        self._waited += waited
+        if self._ran > _TOLD_BY and self._waited > _WAITING * self._ran and not self.contended:
+            self.contended = True
+            self.keep_apart()
+
+    def keep_apart(self) -> None:
+        """Pin each thread to a separate processor if there are enough: to the one where it ran
+        last, unless that is taken. If the system does not allow pinning, nothing changes."""
+        before = _allowed(self.threads)
+        if self._before or len(before) < 2:
+            return
+        free = set.intersection(*before.values())
+        if len(free) < len(before):
+            return
+        self._before = before
+        for thread in before:
+            last = _processor(thread)
+            chosen = last if last in free else min(free)
+            free.discard(chosen)
+            _keep_on(thread, {chosen})
+
+    def watch(self) -> Watch:
+        """Watch one run, which begins now."""
+        return Watch(self.threads)
+
+
+class Watch:
+    """Seconds that threads were ready to run without a processor, since its creation."""
+
+    def __init__(self, threads: Sequence[Thread]) -> None:
+        self._threads = threads
+        self._began = [_waited(thread) for thread in threads]
+        self._since = perf_counter_ns()
+        self._caller = _waited(threads[0])
+
+    def caller(self, began: int, ended: int) -> float:
+        """Seconds of the calling thread between these two times of `perf_counter_ns`, of which the
+        first is after the last call of this method.
+
+        The system's count is read before the one and after the other, so that reading takes none
+        of the time between them. What passes in between is microseconds, unless the thread waits
+        right there, as the system likes to switch threads when a read returns: that wait is not
+        part of the time, and is left out.
+        """
+        last, since = self._caller, self._since
+        self._since = perf_counter_ns()
+        self._caller = _waited(self._threads[0])
+        outside = (began - since) + (perf_counter_ns() - ended)
+        waited = self._caller - last - outside / 1e9
+        return min(max(0.0, waited), (ended - began) / 1e9)
+
+    def longest(self) -> float:
+        """Seconds of the thread that waited longest in the whole run."""
+        now = (_waited(thread) for thread in self._threads)
+        return max(after - before for before, after in zip(self._began, now, strict=True))
+
+
+def _waited(thread: Thread) -> float:
+    """Linux, Documentation/scheduler/sched-stats.rst; 0 if the system does not report it."""
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat", "rb") as stream:
+            return int(stream.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _allowed(team: list[Thread]) -> dict[Thread, set[int]]:
+    """The processors that each thread may use; empty if the system does not report it."""
+    if not hasattr(os, "sched_getaffinity"):
+        return {}
+    try:
+        return {thread: os.sched_getaffinity(thread) for thread in team}
+    except OSError:
+        return {}
+
+
+def _keep_on(thread: Thread, processors: set[int]) -> None:
+    try:
+        os.sched_setaffinity(thread, processors)
+    except OSError:  # it has ended, or may not be pinned
+        return
+
+
+def _processor(thread: Thread) -> int | None:
+    """The processor where a thread ran last (`proc_pid_stat(5)`, field 39)."""
+    try:
+        with open(f"/proc/self/task/{thread}/stat") as stream:
+            return int(stream.read().rpartition(")")[2].split()[36])
+    except (OSError, ValueError, IndexError):
+        return None

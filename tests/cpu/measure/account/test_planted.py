@@ -1,0 +1,213 @@
+"""Time that is planted in a call lands in the line of its account that it belongs to, and nowhere
+else; what only the plain call takes is the remainder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from compiler.measure.account.readings import Measured
+from compiler.measure.account.records import Numbers, records
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import PreparedRun, prepare
+from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from compiler.measure.probes.guard_cost import GuardCosts
+from compiler.measure.probes.sides import CompiledSide, EagerSide
+from compiler.measure.regions.origins import Origins
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from compiler.measure.rounds.laps import Side
+from compiler.measure.rounds.team import Team
+from compiler.trace.records import Timed
+from compiler.trace.records.profile import Account
+from tests.cpu.chances import by_chance
+
+PLANTED = 0.1
+"""Seconds: far more than a call takes, and than a busy machine disturbs it by."""
+NEAR = PLANTED / 2
+
+
+def wait() -> None:
+    """Sleeps: who works all the time may have to wait for other programs."""
+    time.sleep(PLANTED)
+
+
+def nothing() -> None:
+    pass
+
+
+class Planted:
+    """One operation, in eager and compiled by Inductor, with places that can be made slow."""
+
+    def __init__(self) -> None:
+        self.in_operation = self.in_python = self.in_wrapper = nothing
+        self.checked = False
+        torch._dynamo.reset()
+
+        @torch.library.custom_op("planted_account::work", mutates_args=())
+        def work(x: torch.Tensor) -> torch.Tensor:
+            self.in_operation()
+            return x.clone()
+
+        @work.register_fake
+        def _(x: torch.Tensor) -> torch.Tensor:
+            return torch.empty_like(x)
+
+        def model(x: torch.Tensor) -> torch.Tensor:
+            return work(x)
+
+        self.x = torch.ones(8, 8)
+        with inductor_graphs(keep_arguments=False) as graphs, torch.no_grad():
+            compiled = torch.compile(model)
+            compiled(self.x)
+        self.graph: InductorGraph
+        (self.graph,) = graphs
+        module = self.graph.module
+        check = module.assert_size_stride
+
+        def checked(*args: object) -> object:
+            if not self.checked:  # the wrapper checks more than one tensor
+                self.checked = True
+                self.in_wrapper()
+            return check(*args)
+
+        module.assert_size_stride = checked
+        self.eager, self.compiled = self._called(model), self._called(compiled)
+
+    def _called(self, model: Callable[..., object]) -> Callable[..., object]:
+        def called(x: torch.Tensor) -> object:
+            self.checked = False
+            self.in_python()
+            return model(x)
+
+        return called
+
+    def accounts(self, guards: float = 0.0) -> dict[str, dict[str, float]]:
+        """Side -> line -> seconds, with `remainder`."""
+        self.in_operation, in_operation = nothing, self.in_operation
+        inputs = InputSet((self.x,))
+
+        def prepared(model: Callable[..., object]) -> Callable[[], PreparedRun]:
+            return lambda: prepare(model, inputs, "no-grad")
+
+        eager = EagerSide(self.eager, 1, on_device=False)
+        eager.describe(prepared(self.eager)())
+        self.in_operation = in_operation
+        compiled = CompiledSide([self.graph.probe("0/0/inference")], False, [])
+        probe = compiled.probes()["probed"]
+        sides: dict[Side, CallSide] = {
+            "eager": CallSide(prepared(self.eager), {"probed": eager.probing}),
+            "compiled": CallSide(prepared(self.compiled), {"probed": probe}),
+        }
+        with Team(torch.get_num_threads()) as team:
+            rounds = CallRounds(sides, team)
+            last = rounds.warm_up()
+            eager.check(last["eager", "probed"])
+            rounds.run(plan_of(3))
+        eager.read(rounds.laps["eager"]["probed"])
+        cost = {"0/0": Timed(median=guards, spread=0.0, runs=3)}
+        measured = Measured(
+            call=1,
+            engine="inductor",
+            device="cpu",
+            probes=compiled.graphs,
+            bases=compiled.bases,
+            end=compiled.end,
+            origins=Origins([]),
+            canonical=str,
+            operations=eager.probe.operations,
+            laps=rounds.laps,
+            guards=GuardCosts(cost, cost),
+        )
+        return {
+            one.side: {
+                **{line.name: line.time.median for line in one.lines},
+                "remainder": one.remainder,
+            }
+            for one in records(measured, Numbers())
+            if isinstance(one, Account)
+        }
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Planted]:
+    yield Planted()
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def planted(model: Planted) -> Iterator[Planted]:
+    yield model
+    model.in_operation = model.in_python = model.in_wrapper = nothing
+
+
+def only(lines: dict[str, float], name: str) -> None:
+    """The planted time is in this line alone, within a half."""
+    assert lines[name] == pytest.approx(PLANTED, abs=NEAR)
+    assert all(abs(seconds) < NEAR for other, seconds in lines.items() if other != name), lines
+
+
+def test_in_an_operation(planted: Planted) -> None:
+    planted.in_operation = wait
+
+    def measured(_: int) -> None:
+        found = planted.accounts()
+        only(found["eager"], "operations")
+        only(found["compiled"], "aten")
+
+    by_chance(measured)
+
+
+def test_around_the_call(planted: Planted) -> None:
+    planted.in_python = wait
+
+    def measured(_: int) -> None:
+        found = planted.accounts()
+        only(found["eager"], "dispatch")
+        only(found["compiled"], "dispatch")
+
+    by_chance(measured)
+
+
+def test_in_the_wrapper_of_a_graph(planted: Planted) -> None:
+    planted.in_wrapper = wait
+    by_chance(lambda _: only(planted.accounts()["compiled"], "wrapper"))
+
+
+def test_what_guards_take_is_none_of_dispatch(planted: Planted) -> None:
+    planted.in_python = wait
+    by_chance(lambda _: only(planted.accounts(guards=PLANTED)["compiled"], "guards"))
+
+
+def test_what_no_probed_call_takes_is_not_explained(planted: Planted) -> None:
+    """The account does not close by itself: its lines know nothing of the plain call."""
+    graph = planted.graph
+
+    def where_nothing_looks() -> None:
+        if graph.call == graph.generated:
+            wait()
+
+    def measured(_: int) -> None:
+        found = planted.accounts()["compiled"]
+        assert found.pop("remainder") == pytest.approx(PLANTED, abs=NEAR)
+        assert all(seconds < NEAR for seconds in found.values())
+
+    planted.in_wrapper = where_nothing_looks
+    by_chance(measured)
+
+
+def test_what_only_a_probed_call_takes_is_too_much(planted: Planted) -> None:
+    graph = planted.graph
+
+    def where_a_probe_looks() -> None:
+        if graph.call != graph.generated:
+            wait()
+
+    def measured(_: int) -> None:
+        found = planted.accounts()["compiled"]
+        assert found["remainder"] == pytest.approx(-PLANTED, abs=NEAR)
+
+    planted.in_wrapper = where_a_probe_looks
+    by_chance(measured)

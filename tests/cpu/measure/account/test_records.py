@@ -1,0 +1,134 @@
+"""Records of a profile from readings that are written down: a GPU's clock, disturbed runs."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from compiler.measure.account.readings import Measured, SideRounds
+from compiler.measure.account.records import Numbers, records
+from compiler.measure.probes.between import EagerRun
+from compiler.measure.probes.clock import Reading
+from compiler.measure.probes.graph_probe import GraphStep
+from compiler.measure.probes.guard_cost import GuardCosts
+from compiler.measure.regions.origins import Origins
+from compiler.measure.rounds.laps import Lap
+from compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
+from compiler.trace.records import Timed
+from compiler.trace.records.profile import (
+    Account,
+    CallProfile,
+    CompiledStep,
+    EagerOperation,
+    Region,
+)
+
+MS = 1_000_000
+
+
+class Probe:
+    """Of a graph with one kernel."""
+
+    graph = "0/0/forward"
+    steps = (GraphStep(0, "kernel", "triton_poi_fused_add_0"),)
+
+    def timing(self, *_: Any) -> Any:
+        return nullcontext()
+
+    observing = timing
+
+
+def reading(key: int, device_ms: float, host_ms: float, launches: int = 1) -> Reading:
+    names = ("triton_poi_fused_add_0",) * launches
+    return Reading(key, 0, int(device_ms * MS), launches, names, int(host_ms * MS))
+
+
+def lap(seconds: float, *readings: Reading, busy: float = 0.0, preempted: int = 0) -> Lap:
+    return Lap({"": seconds}, 0, list(readings), preempted=preempted, busy={"": busy})
+
+
+def on_a_gpu() -> Measured:
+    """Eager works 2 ms of 5 and compiled 1 ms of 4: the host takes the rest."""
+    operation = EagerOperation(id="e0", call=1, operation="aten.add.Tensor", launches=1)
+    eager = [lap(0.006, reading(0, 2.0, 0.1), busy=0.002) for _ in range(3)]
+    compiled = [
+        lap(0.005, reading(0, 1.0, 0.5), reading(1, 1.0, 0.1), busy=0.001) for _ in range(3)
+    ]
+    return Measured(
+        call=1,
+        engine="inductor",
+        device="cuda",
+        probes=[Probe()],
+        bases=[0],
+        end=2,
+        origins=Origins([]),
+        canonical=str,
+        operations=[operation],
+        laps={
+            "eager": {"plain": [lap(0.005)] * 3, "probed": eager},
+            "compiled": {"plain": [lap(0.004)] * 3, "probed": compiled},
+        },
+        guards=GuardCosts({"0/0": Timed(median=1e-4, spread=1e-6, runs=5)}),
+    )
+
+
+def test_on_a_gpu_the_account_is_the_devices() -> None:
+    found = list(records(on_a_gpu(), Numbers()))
+    eager, compiled = (one for one in found if isinstance(one, Account))
+    lines = {line.name: line.time.median for line in compiled.lines}
+    assert lines == pytest.approx({"kernels": 0.001, "idle": 0.003})
+    assert compiled.remainder == pytest.approx(0.0)
+    assert {line.name: line.time.median for line in eager.lines} == pytest.approx(
+        {"operations": 0.002, "idle": 0.003}
+    )
+    (step,) = (one for one in found if isinstance(one, CompiledStep))
+    assert (step.launches, step.kernels) == (1, ("triton_poi_fused_add_0",))
+    assert step.time is not None
+    assert step.host is not None
+    assert (step.time.median, step.host.median) == pytest.approx((0.001, 0.0001))
+    (head,) = (one for one in found if isinstance(one, CallProfile))
+    assert (head.clock, head.rounds, head.speedup) == ("device", 3, pytest.approx(1.25))
+
+
+def test_ids_go_on_in_the_next_profile_of_a_trace() -> None:
+    numbers = Numbers()
+    first, second = (list(records(on_a_gpu(), numbers)) for _ in range(2))
+    for kind in (EagerOperation, CompiledStep, Region):
+        ids = [one.id for one in (*first, *second) if isinstance(one, kind)]
+        assert len(set(ids)) == len(ids)
+
+
+def test_rounds_that_were_disturbed_are_left_out() -> None:
+    quiet, slow = lap(0.001), lap(0.009, preempted=1)
+    plain, probed = [quiet, slow, *[quiet] * 12], [quiet, quiet, slow, slow, *[quiet] * 10]
+    sides: Any = {"eager": {"plain": plain, "probed": probed}}
+    kept = quiet_rounds(sides)["eager"]
+    assert [one.seconds for one in kept["plain"]] == [0.001] * 13
+    assert [one.seconds for one in kept["probed"]] == [0.001] * 12
+    alone = quiet_laps(sides["eager"])
+    assert [len(alone[way]) for way in ("plain", "probed")] == [13, 12]
+
+
+def test_of_few_undisturbed_rounds_the_quieter_half_is_kept() -> None:
+    laps = [lap(0.001), *(lap(0.01 * count, preempted=count) for count in range(1, 20))]
+    kept = quiet_rounds({"eager": {"plain": laps}})["eager"]["plain"]
+    assert [one.preempted for one in kept] == list(range(10))
+
+
+def test_where_all_are_disturbed_the_least_are_kept() -> None:
+    laps = [lap(0.01 * count, preempted=count) for count in range(1, 11)]
+    assert [one.preempted for one in quiet_laps({"plain": laps})["plain"]] == [1, 2, 3]
+    assert len(quiet_rounds({"eager": {"plain": laps}})["eager"]["plain"]) == 7
+
+
+def test_what_runs_where_there_is_no_graph_at_all() -> None:
+    """A frame that Dynamo leaves to Python, as one that calls an `nn.LSTM`: keys count from 0."""
+    run = EagerRun("aten.add", "model", "", start=0, ns=2 * MS, launches=1)
+    one = lap(0.005)
+    one.eager = [run]
+    side = SideRounds({"plain": [lap(0.005)], "probed": [lap(0.005)], "between": [one]}, end=0)
+    assert [found.run.name for found in side.between] == ["aten.add"]
+    assert side.seconds == {0: [0.002]}
+    assert SideRounds({"plain": [one], "probed": [one]}).between == []

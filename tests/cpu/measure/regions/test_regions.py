@@ -1,0 +1,487 @@
+"""Which steps and operations belong together, on graphs that are written down by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.measure.regions.alignment import aligned, may_run, plain_word
+from compiler.measure.regions.origins import Call, Computes, Origins, word
+from compiler.measure.regions.regions import Grouped, Placed, label, locations, regions
+from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode, TensorMeta
+from compiler.trace.records.profile import CompiledStep, EagerOperation
+
+FILE = "/model.py"
+
+
+def at(line: int) -> Location:
+    return Location(file=FILE, line=line)
+
+
+def node(
+    name: str,
+    target: str,
+    line: int | None,
+    *origins: str,
+    module: str = "",
+    inputs: Sequence[str] = (),
+) -> Node:
+    return Node(
+        name=name,
+        op="call_function",
+        target=target,
+        module=module,
+        location=None if line is None else at(line),
+        origins=origins,
+        inputs=tuple(inputs),
+    )
+
+
+class Program:
+    """Captured nodes, lowered nodes, kernels and eager operations of one compiled frame."""
+
+    def __init__(self, captured: Sequence[Node], lowered: Sequence[Node], backward: bool = False):
+        kind = "backward" if backward else "forward"
+        self.graph = f"0/0/{kind}"
+        self.phase = kind if backward else ""
+        self.records: list[Graph | Kernel | SchedulerNode] = [
+            Graph(id="0/0", kind="captured", compile_id="0/0", nodes=tuple(captured)),
+            Graph(
+                id=f"{self.graph}/lowered",
+                kind="lowered",
+                compile_id="0/0",
+                nodes=tuple(lowered),
+                parent="0/0",
+            ),
+        ]
+        self.kernels: list[Kernel] = []
+        self.operations: list[EagerOperation] = []
+
+    def kernel(
+        self, *origins: str, name: str = "", language: Literal["cpp", "aten"] = "cpp"
+    ) -> None:
+        id = f"k{len(self.kernels)}"
+        self.kernels.append(
+            Kernel(
+                id=id,
+                graph=f"{self.graph}/lowered",
+                name=name or f"cpp_fused_{id}",
+                label=", ".join(origins),
+                language=language,
+                origins=origins,
+            )
+        )
+
+    def eager(
+        self, operation: str, line: int | None, module: str = "", of: str = "", **more
+    ) -> str:
+        id = f"e{len(self.operations)}"
+        more.setdefault("launches", 1)
+        more.setdefault("phase", self.phase)
+        self.operations.append(
+            EagerOperation(
+                id=id,
+                call=1,
+                operation=operation,
+                module=module,
+                of=of,
+                location=None if line is None else at(line),
+                **more,
+            )
+        )
+        return id
+
+    def regions(self) -> list[Grouped]:
+        self.origins = Origins([*self.records, *self.kernels])
+        computed = self.origins.computed(Call(kernel) for kernel in self.kernels)
+        steps = [
+            Placed(
+                CompiledStep(
+                    id=f"s{number}",
+                    call=1,
+                    kind="kernel",
+                    name=kernel.name,
+                    phase=self.phase,
+                    graph=self.graph,
+                    kernel=kernel.id,
+                ),
+                computes,
+            )
+            for number, (kernel, computes) in enumerate(zip(self.kernels, computed, strict=True))
+        ]
+        return regions(self.origins, steps, self.operations, ["0/0"])
+
+    def sets(self) -> list[tuple[list[str], list[str]]]:
+        """(steps, operations) of each region, by their ids."""
+        return [
+            ([one.step.id for one in group.steps], [one.id for one in group.operations])
+            for group in self.regions()
+        ]
+
+
+def test_a_fused_kernel_stands_against_the_operations_of_its_lines() -> None:
+    program = Program(
+        [node("mul", "operator.mul", 3), node("softmax", "torch.softmax", 4)],
+        [
+            node("mul", "aten.mul.Tensor", 3, "mul"),
+            node("amax", "aten.amax.default", 4, "softmax"),
+            node("exp", "aten.exp.default", 4, "softmax"),
+        ],
+    )
+    program.kernel("mul", "amax", "exp")
+    program.eager("aten.mul.Tensor", 3)
+    program.eager("aten._softmax.default", 4)
+    assert program.sets() == [(["s0"], ["e0", "e1"])]
+    (group,) = program.regions()
+    assert label(program.origins, group) == "mul + softmax"
+    assert [place.line for place in locations(group)] == [3, 4]
+
+
+def test_the_lines_inside_of_a_captured_function_stand_for_themselves() -> None:
+    """A custom autograd function is one captured node, at the line that calls it."""
+    program = Program(
+        [
+            node("apply", "torch.ops.higher_order.autograd_function_apply", 12),
+            node("cos", "torch.cos", 12),
+        ],
+        [node("exp", "aten.exp.default", 6), node("cos", "aten.cos.default", 12, "cos")],
+    )
+    program.kernel("exp", "cos")
+    program.eager("aten.exp.default", 6)
+    program.eager("aten.cos.default", 12)
+    assert program.sets() == [(["s0"], ["e0", "e1"])]
+
+
+def test_modules_of_a_library_stand_for_themselves_where_no_line_is_known() -> None:
+    program = Program(
+        [
+            node("conv", "torch.conv2d", None, module="0"),
+            node("act", "torch.nn.functional.silu", None, module="1"),
+            node("last", "torch.conv2d", None, module="2"),
+        ],
+        [
+            node("convolution", "aten.convolution.default", None, "conv", module="0"),
+            node("silu", "aten.silu.default", None, "act", module="1"),
+            node("convolution_1", "aten.convolution.default", None, "last", module="2"),
+        ],
+    )
+    for one in ("convolution", "silu", "convolution_1"):
+        program.kernel(one)
+    program.eager("aten.convolution.default", None, "0")
+    program.eager("aten.silu.default", None, "1")
+    program.eager("aten.convolution.default", None, "2")
+    assert program.sets() == [(["s0"], ["e0"]), (["s1"], ["e1"]), (["s2"], ["e2"])]
+
+
+def test_a_module_of_a_library_by_itself() -> None:
+    program = Program(
+        [node("norm", "torch.layer_norm", None)],
+        [node("var_mean", "aten.var_mean.correction", None, "norm")],
+    )
+    program.kernel("var_mean")
+    program.eager("aten.native_layer_norm.default", None)
+    assert program.sets() == [(["s0"], ["e0"])]
+
+
+def test_an_attention_that_capture_took_apart_stands_against_one_call() -> None:
+    program = Program(
+        [node("mixed", "torch.nn.functional.scaled_dot_product_attention", 7)],
+        [
+            node("bmm", "aten.bmm.default", 7, "mixed"),
+            node("exp", "aten.exp.default", 7, "mixed"),
+            node("bmm_1", "aten.bmm.default", 7, "mixed"),
+        ],
+    )
+    for one in ("bmm", "exp", "bmm_1"):
+        program.kernel(one)
+    program.eager("aten._scaled_dot_product_flash_attention.default", 7)
+    assert program.sets() == [(["s0", "s1", "s2"], ["e0"])]
+    assert label(program.origins, program.regions()[0]) == "attention"
+
+
+def test_calls_of_one_line_are_told_apart_where_both_sides_make_the_same() -> None:
+    """`x + down(gelu(up(x)))`: the add goes into the norm of the next line."""
+    program = Program(
+        [
+            node("gelu", "torch.nn.functional.gelu", 26),
+            node("add", "operator.add", 26),
+            node("norm", "torch.nn.functional.layer_norm", 27),
+        ],
+        [
+            node("erf", "aten.erf.default", 26, "gelu"),
+            node("add", "aten.add.Tensor", 26, "add"),
+            node("var_mean", "aten.var_mean.correction", 27, "norm"),
+        ],
+    )
+    program.kernel("erf")
+    program.kernel("add", "var_mean")
+    program.eager("aten.gelu.default", 26)
+    program.eager("aten.add.Tensor", 26)
+    program.eager("aten.native_layer_norm.default", 27)
+    assert program.sets() == [(["s0"], ["e0"]), (["s1"], ["e1", "e2"])]
+
+
+def test_a_line_that_cannot_be_lined_up_is_one() -> None:
+    program = Program(
+        [node("a", "mylibrary.strange", 5), node("b", "operator.add", 5)],
+        [node("x", "aten.mul.Tensor", 5, "a"), node("y", "aten.add.Tensor", 5, "b")],
+    )
+    program.kernel("x")
+    program.kernel("y")
+    program.eager("aten.mul.Tensor", 5)
+    program.eager("aten.sub.Tensor", 5)
+    program.eager("aten.add.Tensor", 5)
+    assert program.sets() == [(["s0", "s1"], ["e0", "e1", "e2"])]
+
+
+def test_a_copy_that_nobody_wrote_has_the_line_of_the_library_call_it_is_made_for() -> None:
+    program = Program(
+        [node("conv2d", "torch.conv2d", 3), node("add", "operator.add", 4)],
+        [
+            node("x", "x", None),
+            node("clone_default", "aten.clone.default", None, inputs=["x"]),
+            node("convolution", "aten.convolution.default", 3, "conv2d", inputs=["clone_default"]),
+            node("add", "aten.add.Tensor", 4, "add", inputs=["convolution", "clone_default"]),
+            node("relu", "aten.relu.default", 5, "add", inputs=["x"]),
+        ],
+    )
+    program.kernel("clone_default")
+    program.kernel("convolution", language="aten")
+    program.kernel("add")
+    program.kernel("x")
+    lines = {
+        group.steps[0].step.id: [place.line for place in locations(group)]
+        for group in program.regions()
+    }
+    assert (lines["s0"], lines["s3"]) == ([3], [5])
+
+
+def test_what_is_computed_again_glues_no_layers_together() -> None:
+    """Each norm's kernel computes the residual sums of all layers before it once more."""
+    captured, lowered = [], []
+    for layer in range(4):
+        captured += [
+            node(f"add_{layer}", "operator.add", 10, module=f"layers.{layer}"),
+            node(f"norm_{layer}", "torch.nn.functional.layer_norm", 11, module=f"layers.{layer}"),
+        ]
+        lowered += [
+            node(f"add_{layer}", "aten.add.Tensor", 10, f"add_{layer}"),
+            node(f"var_{layer}", "aten.var_mean.correction", 11, f"norm_{layer}"),
+        ]
+    program = Program(captured, lowered)
+    for layer in range(4):
+        program.kernel(*(f"add_{before}" for before in range(layer + 1)), f"var_{layer}")
+        program.eager("aten.add.Tensor", 10, f"layers.{layer}")
+        program.eager("aten.native_layer_norm.default", 11, f"layers.{layer}")
+    assert program.sets() == [([f"s{n}"], [f"e{2 * n}", f"e{2 * n + 1}"]) for n in range(4)]
+
+
+def test_a_shared_constant_or_view_joins_nothing() -> None:
+    program = Program(
+        [
+            node("mask", "torch.full", 2),
+            node("view", "view", 3),
+            node("a", "operator.add", 4),
+            node("b", "operator.mul", 5),
+        ],
+        [
+            node("full", "aten.full.default", 2, "mask"),
+            node("view", "aten.view.default", 3, "view"),
+            node("add", "aten.add.Tensor", 4, "a"),
+            node("mul", "aten.mul.Tensor", 5, "b"),
+        ],
+    )
+    program.kernel("full", "view", "add")
+    program.kernel("full", "view", "mul")
+    program.eager("aten.full.default", 2)
+    program.eager("aten.view.default", 3, launches=0)
+    program.eager("aten.add.Tensor", 4)
+    program.eager("aten.mul.Tensor", 5)
+    assert program.sets() == [([], ["e0"]), ([], ["e1"]), (["s0"], ["e2"]), (["s1"], ["e3"])]
+
+
+def test_the_products_of_a_linear_backward_are_pairs() -> None:
+    """The bias's gradient goes into another kernel, and a sum of gradients that torch counts to
+    the wrong call joins nothing."""
+    program = Program(
+        [
+            node("linear", "torch.nn.functional.linear", 8),
+            node("norm", "torch.nn.functional.layer_norm", 9),
+        ],
+        [
+            node("mm", "aten.mm.default", 8, "linear"),
+            node("mm_1", "mkldnn._linear_pointwise.default", 8, "linear"),
+            node("sum_1", "aten.sum.dim_IntList", 8, "linear"),
+            node("add", "aten.add.Tensor", 8, "linear"),
+            node("mul", "aten.mul.Tensor", 9, "norm"),
+            node("mul_1", "aten.mul.Tensor", 9, "norm"),
+        ],
+        backward=True,
+    )
+    program.kernel("mm")
+    program.kernel("mm_1")
+    program.kernel("sum_1", "mul")
+    program.kernel("add", "mul_1")
+    linear = program.eager("aten.addmm.default", 8, phase="forward")
+    norm = program.eager("aten.native_layer_norm.default", 9, phase="forward")
+    for operation in ("aten.mm.default", "aten.mm.default", "aten.sum.dim_IntList"):
+        program.eager(operation, 8, of=linear)
+    program.eager("aten.native_layer_norm_backward.default", 9, of=norm)
+    found = program.sets()
+    assert found[:2] == [([], ["e0"]), ([], ["e1"])]
+    assert found[2:4] == [(["s0"], ["e2"]), (["s1"], ["e3"])]
+    assert found[4] == (["s2", "s3"], ["e4", "e5"])
+
+
+def test_what_only_one_side_does_stands_alone() -> None:
+    program = Program(
+        [node("conv", "torch.conv2d", 6)],
+        [
+            node("conv", "aten.convolution.default", 6, "conv"),
+            Node(name="layout", op="call_function", target="aten.clone.default"),
+        ],
+    )
+    program.kernel("layout")
+    program.kernel("conv")
+    program.eager("aten.convolution.default", 6)
+    program.eager("aten.dropout.default", 12)
+    assert program.sets() == [(["s1"], ["e0"]), ([], ["e1"]), (["s0"], [])]
+
+
+def test_instances_of_a_module_are_kept_apart() -> None:
+    program = Program(
+        [node(f"relu_{n}", "torch.relu", 4, module=f"blocks.{n}") for n in range(3)],
+        [node(f"relu_{n}", "aten.relu.default", 4, f"relu_{n}") for n in range(3)],
+    )
+    for number in range(3):
+        program.kernel(f"relu_{number}")
+        program.eager("aten.relu.default", 4, f"blocks.{number}")
+    assert program.sets() == [([f"s{n}"], [f"e{n}"]) for n in range(3)]
+
+
+LINES = st.integers(1, 4)
+
+
+@given(
+    st.lists(LINES, min_size=1, max_size=12),
+    st.lists(st.tuples(LINES, st.booleans()), max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_each_step_and_operation_is_in_one_region(calls, running, chance) -> None:
+    captured = [node(f"n{i}", "operator.add", line) for i, line in enumerate(calls)]
+    lowered = [node(f"n{i}", "aten.add.Tensor", line, f"n{i}") for i, line in enumerate(calls)]
+    program = Program(captured, lowered)
+    for _ in range(6):
+        chosen = chance.sample(range(len(calls)), chance.randint(1, len(calls)))
+        program.kernel(*(f"n{i}" for i in chosen))
+    for line, view in running:
+        program.eager("aten.view.default" if view else "aten.add.Tensor", line, launches=not view)
+    found = program.sets()
+    assert sorted(id for steps, _ in found for id in steps) == [f"s{n}" for n in range(6)]
+    operations = sorted(id for _, operations in found for id in operations)
+    assert operations == sorted(one.id for one in program.operations)
+
+
+def test_calls_and_operations_are_lined_up_or_not_at_all() -> None:
+    assert aligned(["gelu", "linear", "add"], ["gelu", "addmm", "add"]) == [0, 1, 2]
+    assert aligned(["cross_entropy"], ["log_softmax", "nll_loss_forward"]) == [0, 0]
+    assert aligned(["add", "reshape", "mul"], ["add", "mul"]) == [0, 2]
+    assert aligned(["add", "reshape", "mul"], ["add", "clone", "mul"]) == [0, 1, 2]
+    assert aligned(["add", "mul"], ["mul", "add"]) is None
+    assert aligned(["add"], ["add", "add"]) is None
+    assert aligned(["add", "mul"], ["add"]) is None
+
+
+def test_words_of_targets() -> None:
+    assert word("aten._softmax.default") == "_softmax"
+    assert word("torch.nn.functional.gelu") == "gelu"
+    for operator in ("torchvision.nms.default", "torch.ops.torchvision.nms", "torchvision.nms"):
+        assert word(operator) == "nms"
+    assert plain_word("native_layer_norm") == "layer_norm"
+    assert plain_word(word("aten.add_.Tensor")) == "add"
+    assert may_run("linear", "addmm")
+    assert not may_run("relu", "gelu")
+
+
+def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
+    origins = Origins([])
+    view = EagerOperation(id="e0", call=1, operation="aten.t.default", location=at(3), launches=0)
+    step = CompiledStep(id="s0", call=1, kind="eager", name="aten.t", part="model", launches=0)
+    (group,) = regions(origins, [Placed(step, Computes())], [view], [])
+    assert [one.id for one in group.operations] == ["e0"]
+    assert [one.step.id for one in group.steps] == ["s0"]
+
+
+def sized(*sizes: int) -> TensorMeta:
+    return TensorMeta(shape=sizes, dtype="float32")
+
+
+def test_equal_operations_are_paired_by_the_sizes_of_their_results() -> None:
+    """Under autocast a linear layer's backward converts the gradients of weight and bias; which of
+    them a scheduler runs first is its own choice."""
+    bias, weight = (
+        msgspec.structs.replace(
+            node(name, "aten._to_copy.default", 3, "linear"), value=sized(*sizes)
+        )
+        for name, sizes in (("of_bias", (64,)), ("of_weight", (64, 4096)))
+    )
+    program = Program(
+        [node("linear", "torch.nn.functional.linear", 3)], [bias, weight], backward=True
+    )
+    program.kernel("of_bias")
+    program.kernel("of_weight")
+    forward = program.eager("aten.addmm.default", 3, phase="forward")
+    program.eager("aten._to_copy.default", 3, of=forward, outputs=(sized(64, 4096),))
+    program.eager("aten._to_copy.default", 3, of=forward, outputs=(sized(64),))
+    found = program.sets()
+    assert (["s1"], ["e1"]) in found
+    assert (["s0"], ["e2"]) in found
+
+
+def test_equal_operations_of_unknown_sizes_are_paired_in_the_order_of_the_graph() -> None:
+    program = Program(
+        [node("linear", "torch.nn.functional.linear", 3)],
+        [node(name, "aten.mm.default", 3, "linear") for name in ("mm", "mm_1")],
+        backward=True,
+    )
+    program.kernel("mm_1")
+    program.kernel("mm")
+    forward = program.eager("aten.addmm.default", 3, phase="forward")
+    program.eager("aten.mm.default", 3, of=forward)
+    program.eager("aten.mm.default", 3, of=forward)
+    found = program.sets()
+    assert (["s1"], ["e1"]) in found
+    assert (["s0"], ["e2"]) in found
+
+
+def test_the_backward_of_a_custom_function_is_that_of_its_forward() -> None:
+    """Its lines are in no captured graph, and no operation of the forward runs on them."""
+    for origins in ((), ("linear",)):  # torch may say what was captured last
+        program = Program(
+            [
+                node("apply", "torch.ops.higher_order.autograd_function_apply", 9),
+                node("linear", "torch.nn.functional.linear", 10),
+            ],
+            [node("clamp", "aten.clamp.default", 23, *origins, module="a")],
+            backward=True,
+        )
+        program.kernel("clamp")
+        forward = program.eager("aten.sign.default", 19, "a", phase="forward")
+        program.eager("aten.clamp.default", 23, "a", of=forward)
+        assert (["s0"], ["e1"]) in program.sets()
+
+
+def test_what_python_runs_of_a_line_that_a_graph_holds_in_part() -> None:
+    """`print(float(x.norm()))`: the norm is captured, and a break leaves the rest to Python."""
+    program = Program([node("norm", "operator.norm", 10)], [])
+    program.eager("aten.norm.default", 10)
+    program.eager("aten._local_scalar_dense.default", 10)
+    origins = Origins(program.records)
+    step = CompiledStep(id="s0", call=1, kind="eager", name="aten._local_scalar_dense")
+    (group,) = regions(origins, [Placed(step, Computes())], program.operations, ["0/0"])
+    assert [one.id for one in group.operations] == ["e0", "e1"]
+    assert [one.step.id for one in group.steps] == ["s0"]

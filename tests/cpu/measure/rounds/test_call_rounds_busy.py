@@ -1,0 +1,60 @@
+"""CallRounds on processors that others use: it is told, and no waiting is in the time of a call."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from compiler.measure.calls.inputs import InputSet
+from compiler.measure.calls.runs import prepare
+from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from compiler.measure.rounds.laps import Lap
+from compiler.measure.rounds.team import Team
+
+
+def rounds_of(seconds: float) -> CallRounds:
+    """Of a call that uses a processor for so long."""
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            pass
+        return x + 1
+
+    inputs = InputSet((torch.zeros(4),), {})
+    side = CallSide(lambda: prepare(model, inputs, "no-grad"), {})
+    return CallRounds({"eager": side}, Team(1))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system does not tell")
+def test_a_busy_processor_is_told_and_what_is_waited_is_taken_off() -> None:
+    allowed = os.sched_getaffinity(0)
+    one = min(allowed)
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            os.sched_setaffinity(other.pid, {one})
+            os.sched_setaffinity(0, {one})
+            rounds = rounds_of(0.03)
+            with rounds.team:
+                rounds.warm_up()
+                rounds.run(plan_of(10))
+        finally:
+            os.sched_setaffinity(0, allowed)
+            other.kill()
+    assert rounds.team.contended
+    laps = rounds.laps["eager"]["plain"]
+    assert sum(lap.running() for lap in laps) < 0.9 * sum(lap.seconds for lap in laps)
+    assert all(lap.running() >= 0 for lap in laps)
+
+
+def test_what_a_phase_waited_is_taken_off_that_phase() -> None:
+    lap = Lap({"forward": 3.0, "backward": 5.0}, waits={"backward": 1.5})
+    assert lap.seconds == 8.0
+    assert lap.running() == 6.5
+    assert lap.running("forward") == 3.0
+    assert lap.running("backward") == 3.5

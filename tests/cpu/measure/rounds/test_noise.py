@@ -1,0 +1,130 @@
+"""Differences, ratios and their noise from readings of rounds, plain and disturbed."""
+
+from __future__ import annotations
+
+import random
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.measure.rounds.noise import (
+    difference,
+    noise_of_medians,
+    ratio,
+    three_errors,
+    timed,
+    usual,
+)
+
+
+def test_a_figure_is_a_median_with_its_spread() -> None:
+    found = timed([1.0, 1.0, 1.2, 5.0, 1.0])
+    assert (found.median, found.runs) == (1.0, 5)
+    assert found.spread == pytest.approx(0.01)
+
+
+def disturbed(seconds: float, rounds: int, random_: random.Random) -> list[float]:
+    """A step's readings on a busy machine: a little slower at times, and much slower in some."""
+    return [
+        seconds * random_.uniform(1.0, 1.05) + (0.008 if random_.random() < 0.2 else 0.0)
+        for _ in range(rounds)
+    ]
+
+
+@given(st.integers(0, 10_000))
+def test_a_slow_down_of_a_tenth_is_found_and_none_is_made_up(seed: int) -> None:
+    """One step of a call of 10 ms takes 1 ms more, and another takes what it took before."""
+    chance = random.Random(seed)
+    eager, same = (disturbed(2e-3, 30, chance) for _ in range(2))
+    slower = disturbed(3e-3, 30, chance)
+    lost, noise = difference(eager, slower)
+    assert lost > noise
+    lost, noise = difference(eager, same)
+    assert lost <= noise
+
+
+def test_a_drift_that_both_sides_share_is_no_noise() -> None:
+    eager = [1.0 + number for number in range(9)]
+    gained, noise = difference(eager, [seconds - 0.5 for seconds in eager])
+    assert gained == pytest.approx(-0.5)
+    assert noise == pytest.approx(0.05)
+
+
+def test_a_ratio_is_found_as_surely() -> None:
+    chance = random.Random(1)
+    speedup, noise = ratio(disturbed(3e-3, 30, chance), disturbed(2e-3, 30, chance))
+    assert speedup == pytest.approx(1.5, rel=0.05)
+    assert 0.01 <= noise < 0.3
+
+
+def test_what_eager_does_not_do_is_weighed_by_itself() -> None:
+    lost, noise = difference([0.0] * 3, [1.0, 1.0, 1.0])
+    assert (lost, noise) == (1.0, 0.01)
+
+
+def contended(seconds: float, rounds: int, chance: random.Random) -> list[float]:
+    """Two rounds in three wait for a processor, for as long as others please."""
+    return [
+        seconds * chance.uniform(1.0, 1.05)
+        + (chance.uniform(0.2, 20.0) * seconds if chance.random() < 0.66 else 0.0)
+        for _ in range(rounds)
+    ]
+
+
+def test_where_most_rounds_are_disturbed_the_lower_half_counts() -> None:
+    chance = random.Random(3)
+    found = contended(1e-3, 60, chance)
+    assert median(found) > 1.5e-3
+    assert usual(found).median == pytest.approx(1.03e-3, rel=0.03)
+    quiet = disturbed(1e-3, 60, chance)
+    assert usual(quiet) == timed(quiet)
+
+
+@given(st.integers(0, 10_000))
+def test_what_others_slowed_down_is_no_loss(seed: int) -> None:
+    """The same step on both sides; on one of them others were busier."""
+    chance = random.Random(seed)
+    eager = disturbed(1e-3, 40, chance)
+    lost, noise = difference(eager, contended(1e-3, 40, chance))
+    assert lost <= noise
+    lost, noise = difference(contended(1e-3, 40, chance), contended(1e-3, 40, chance))
+    assert lost <= noise
+
+
+def test_noise_goes_down_with_the_rounds() -> None:
+    chance = random.Random(4)
+    noises = []
+    for rounds in (9, 36, 144):
+        eager, compiled = (disturbed(1e-3, rounds, chance) for _ in range(2))
+        noises.append(difference(eager, compiled)[1])
+    assert noises[0] > noises[1] > noises[2]
+
+
+@given(st.integers(0, 10_000))
+def test_chance_is_within_the_noise_of_a_remainder_and_a_twentieth_is_not(seed: int) -> None:
+    chance = random.Random(seed)
+    plain, probed, slower = (
+        [median_ * chance.gauss(1.0, 0.02) for _ in range(60)] for median_ in (1.0, 1.0, 1.05)
+    )
+    noise = noise_of_medians(plain, probed, 60)
+    assert abs(median(plain) - median(probed)) <= 1.5 * noise
+    assert median(slower) - median(plain) > noise
+
+
+def test_values_of_one_moment_count_as_one() -> None:
+    values = [1.0, 1.1, 0.9, 1.05, 1.0, 0.95, 1.0, 1.02]
+    errors = [noise_of_medians(values, values, n) / three_errors(n - 1) for n in (2, 8)]
+    assert errors[0] == pytest.approx(2 * errors[1])
+
+
+def test_a_few_rounds_hardly_know_their_noise() -> None:
+    """Of 3 of 24 ms, which a busy machine disturbs, the deviation is small by chance."""
+    assert [round(three_errors(n), 1) for n in (4, 9, 16, 1000)] == [6.4, 4.1, 3.5, 3.0]
+    chance = random.Random(2)
+    wrong = 0
+    for _ in range(300):
+        few, others = ([chance.gauss(1.0, 0.1) for _ in range(5)] for _ in range(2))
+        wrong += abs(median(few) - median(others)) > noise_of_medians(few, others, 5)
+    assert wrong <= 6

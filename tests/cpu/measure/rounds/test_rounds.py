@@ -1,0 +1,81 @@
+"""The loop of every timing: its order, its end, and what it is told on the way."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+
+import pytest
+
+from compiler.measure.rounds.rounds import FEWEST, Plan, in_rounds, turned, warm_up
+from compiler.measure.rounds.team import Team
+
+
+def made(plan: Plan, runs: str = "ab", **options: object) -> list[str]:
+    """The runs of each turn."""
+    turns: list[str] = []
+
+    def make(run: str, turn: int, count: int) -> None:
+        assert not gc.isenabled()
+        turns.extend("" for _ in range(turn + 1 - len(turns)))
+        turns[turn] += run * count
+
+    in_rounds([list(runs)], make, plan, **options)  # type: ignore[arg-type]
+    assert gc.isenabled()
+    return turns
+
+
+def test_the_order_of_two_runs_turns() -> None:
+    assert made(Plan(rounds=4)) == ["ab", "ba", "ba", "ab"]
+
+
+@pytest.mark.parametrize("runs", ["ab", "abc", "abcde"])
+def test_each_run_comes_first_equally_often(runs: str) -> None:
+    orders = [turned(runs, turn) for turn in range(2 * len(runs))]
+    assert all(sorted(order) == list(runs) for order in orders)
+    assert set(Counter(order[0] for order in orders).values()) == {2}
+    assert set(Counter(order[-1] for order in orders).values()) == {2}
+
+
+def test_runs_that_are_compared_stay_together() -> None:
+    order: list[str] = []
+    in_rounds([["a", "b"], ["c", "d"]], lambda run, *_: order.append(run), Plan(rounds=2))
+    assert "".join(order) == "abcd" + "badc"
+
+
+def test_the_budget_ends_the_rounds_after_the_least_number() -> None:
+    assert len(made(Plan(rounds=50, seconds=0.0, least=10))) == 10
+    assert len(made(Plan(rounds=5, seconds=0.0, least=10))) == 5
+    assert len(made(Plan(rounds=50, seconds=0.0, least=10, patience=0.0))) == FEWEST
+
+
+def test_a_busy_machine_has_a_budget_of_its_own() -> None:
+    plan = Plan(rounds=20, seconds=0.0, busy_seconds=1000.0, least=4)
+    with Team(1) as team:
+        assert len(made(plan, team=team)) == 4
+        team.contended = True
+        assert len(made(plan, team=team)) == 20
+
+
+def test_disturbed_rounds_are_made_up_for_within_limits() -> None:
+    plan = Plan(rounds=10, extension=4)
+    assert len(made(plan)) == 10
+    assert len(made(plan, undisturbed=lambda: 0)) == 40
+
+
+def test_several_rounds_are_made_in_one_turn_and_told() -> None:
+    told: list[int] = []
+    turns = made(Plan(rounds=8), in_a_row=lambda: 3, told=told.append)
+    assert turns == ["aaabbb", "bbbaaa", "bbaa"]
+    assert told == [0, 3, 6]
+
+
+def test_the_last_result_of_each_warm_up_is_returned() -> None:
+    seen: list[str] = []
+
+    def make(run: str) -> str:
+        seen.append(run)
+        return f"{run}{len(seen)}"
+
+    assert warm_up("ab", make) == ["a3", "b4"]
+    assert warm_up("c", make, times=1) == ["c5"]

@@ -1,0 +1,78 @@
+"""The arithmetic of timing, on times that are given; no test here asserts a measured time."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+
+import pytest
+
+from compiler.measure.rounds import speed
+from compiler.measure.rounds.speed import Contender, Times
+
+
+def contender(call: int = 1, log: list[str] | None = None) -> Contender:
+    def side(name: str):
+        def prepare():
+            def run() -> None:
+                assert not gc.isenabled() or log is None or len(log) < 4
+                if log is not None:
+                    log.append(name)
+
+            return run
+
+        return prepare
+
+    return Contender(call, side("eager"), side("compiled"))
+
+
+def test_pairs_are_interleaved_and_swapped() -> None:
+    log: list[str] = []
+    (times,) = speed.measure([contender(log=log)])
+    assert len(times.eager) == len(times.compiled) == speed.PLAN.rounds
+    assert log[:4] == ["eager", "compiled", "eager", "compiled"]
+    assert log[4:8] == ["eager", "compiled", "compiled", "eager"]
+    assert gc.isenabled()
+
+
+def test_a_slow_model_is_timed_ten_times() -> None:
+    (times,) = speed.measure([contender()], replace(speed.PLAN, seconds=0.0))
+    assert len(times.eager) == speed.PLAN.least == 10
+    (times,) = speed.measure([contender()], replace(speed.PLAN, seconds=0.0, patience=0.0))
+    assert len(times.eager) == 3
+
+
+def test_medians_ratios_and_noise() -> None:
+    times = [Times(eager=[2.0, 2.2, 1.8, 9.0, 2.0], compiled=[1.0, 1.1, 0.9, 1.0, 1.0])]
+    found = speed.summarise([contender()], times, [(11.0, 0)], 7.0, "forward")
+    assert found.eager_ms == 2000
+    assert found.compiled_ms == 1000
+    assert found.speedup == pytest.approx(2.0)
+    assert found.noise == 0.01
+    assert not found.in_noise
+    assert found.eager_mad_ms == pytest.approx(200)
+    assert found.compile_seconds == 10.0
+    assert found.compile_cpu_seconds == 7.0
+    assert found.pairs == 5
+
+
+def test_a_difference_inside_the_spread_is_none() -> None:
+    times = [Times(eager=[1.0, 1.3, 0.8, 1.2, 1.1], compiled=[1.0, 1.0, 1.0, 1.0, 1.0])]
+    found = speed.summarise([contender()], times, [], None, "forward")
+    assert found.speedup == pytest.approx(1.1)
+    assert found.noise == pytest.approx(3 * 0.1 / 1.1)
+    assert found.in_noise
+
+
+def test_several_sets_are_averaged_per_call() -> None:
+    times = [Times([1.0] * 3, [1.0] * 3), Times([3.0] * 3, [1.0] * 3)]
+    found = speed.summarise(
+        [contender(1), contender(3)], times, [(5.0, 0), (1.0, 0), (4.0, 1)], None, "forward"
+    )
+    assert found.eager_ms == 2000
+    assert found.speedup == 2.0
+    assert [(one.call, one.eager_ms, one.pairs) for one in found.sets] == [
+        (1, 1000.0, 3),
+        (3, 3000.0, 3),
+    ]
+    assert found.compile_seconds == 7.0

@@ -1,0 +1,163 @@
+"""Ceilings are measured once, kept for this machine alone, and never trusted when damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from compiler.measure.work import ceilings as measuring
+from compiler.measure.work.ceilings import Best, Kind, ceilings
+from compiler.trace.records import Bandwidth, Ceilings
+
+
+class Measuring:
+    """Stands in for the machine."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.partial = False
+
+    def __call__(self, kind: Kind = "cpu") -> Ceilings:
+        self.times += 1
+        return Ceilings(
+            device="a machine",
+            kind=kind,
+            threads=torch.get_num_threads(),
+            bandwidth=(Bandwidth(bytes=1024, per_second=1e9 * self.times),),
+            rates={"float32": 1e9},
+            measured=1.0,
+            partial=self.partial,
+        )
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Measuring:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = Measuring()
+    monkeypatch.setattr(measuring, "measured", found)
+    return found
+
+
+@pytest.fixture
+def threads() -> Iterator[int]:
+    before = torch.get_num_threads()
+    yield before
+    torch.set_num_threads(before)
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in (folder / "tcw" / "ceilings" / "measured").iterdir() if path.is_file()]
+
+
+def test_they_are_kept(machine: Measuring, tmp_path: Path) -> None:
+    first, second = ceilings(), ceilings()
+    assert (first.kept, second.kept, machine.times) == (False, True, 1)
+    assert first.bandwidth == second.bandwidth
+    assert (tmp_path / "tcw" / "ceilings").stat().st_mode & 0o077 == 0
+
+
+def test_other_threads_and_precisions_are_another_machine(
+    machine: Measuring, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ceilings()
+    torch.set_num_threads(threads + 1)
+    assert not ceilings().kept
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert not ceilings().kept
+    assert machine.times == 3
+
+
+def test_a_damaged_file_is_measured_again(machine: Measuring, tmp_path: Path) -> None:
+    ceilings()
+    (file,) = files(tmp_path)
+    file.write_bytes(file.read_bytes()[:-5])
+    assert not ceilings().kept
+    assert ceilings().kept
+    assert machine.times == 2
+
+
+def test_a_folder_that_others_can_enter_is_not_used(machine: Measuring, tmp_path: Path) -> None:
+    (tmp_path / "tcw").mkdir(mode=0o755)
+    assert not ceilings().kept
+    assert not ceilings().kept
+    assert not (tmp_path / "tcw" / "ceilings").exists()
+
+
+def test_a_busy_machine_s_are_not_kept(machine: Measuring) -> None:
+    machine.partial = True
+    assert not ceilings().kept
+    assert not ceilings().kept
+
+
+def test_what_is_measured_is_plausible(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "_COPY_SECONDS": 0.002,
+        "_PRODUCT_SECONDS": 0.003,
+        "_PATIENCE": 0.0,
+        "_AGREEMENT": 1e9,
+        "_SLICE": 1e9,
+        "_largest": lambda kind: 1 << 20,
+    }.items():
+        monkeypatch.setattr(measuring, name, value)
+    state = torch.get_rng_state()
+    found = measuring.measured()
+    assert torch.equal(torch.get_rng_state(), state)
+    assert found.kind == "cpu"
+    assert found.threads == torch.get_num_threads()
+    assert [one.bytes for one in found.bandwidth] == [1 << power for power in range(15, 21)]
+    assert all(one.per_second > 0 for one in found.bandwidth)
+    assert {"float32", "float64"} <= found.rates.keys()
+    assert all(rate > 0 for rate in found.rates.values())
+
+
+def test_the_largest_set_is_beyond_the_last_cache() -> None:
+    largest = measuring._largest("cpu")
+    assert largest <= measuring._free_memory()
+    if measuring._free_memory() > 1 << 31:
+        assert largest >= min(2 * measuring._last_cache(), 1 << 30)
+
+
+def test_what_is_disturbed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Disturbed:
+        device = "cpu"
+
+        def best(self, action: object, seconds: float) -> Best:
+            return Best(1e-3, False)
+
+        def empty(self, action: object) -> float:
+            return 0.0
+
+    monkeypatch.setattr(measuring, "_PATIENCE", 0.0)
+    monkeypatch.setattr(measuring, "_size_for", lambda rate: 64)
+    monkeypatch.setattr(measuring, "_largest", lambda kind: 1 << 18)
+    monkeypatch.setattr(measuring, "_CPU", Disturbed)
+    found = measuring.measured()
+    assert found.partial
+    assert found.bandwidth == ()
+    assert found.rates == {}
+    assert "busy" in found.note
+
+
+def test_a_small_set_that_takes_longer_than_a_large_one_was_disturbed() -> None:
+    seconds = {1 << 15: 1e-6, 1 << 16: 9e-3, 1 << 17: 2e-6, 1 << 18: 3e-6}
+
+    class Timer:
+        device = "cpu"
+
+        def best(self, action: object, _: float) -> Best:
+            return Best(next(left), True)
+
+        def empty(self, action: object) -> float:
+            return 0.0
+
+    left = iter(seconds.values())
+    copies = measuring._Copies(Timer(), 1 << 18)  # type: ignore[arg-type]
+    copies.measure()
+    assert [size for size, best in copies.best.items() if not best.settled] == [1 << 16]
+    left = iter([1.5e-6])
+    copies.measure()
+    assert copies.settled
+    assert copies.bandwidth()[1].per_second == pytest.approx((1 << 16) / 1.5e-6)
