@@ -82,15 +82,19 @@ def test_where_most_rounds_are_disturbed_the_lower_half_counts() -> None:
     assert usual(quiet) == timed(quiet)
 
 
-@given(st.integers(0, 10_000))
-def test_what_others_slowed_down_is_no_loss(seed: int) -> None:
-    """The same step on both sides; on one of them others were busier."""
-    chance = random.Random(seed)
-    eager = disturbed(1e-3, 40, chance)
-    lost, noise = difference(eager, contended(1e-3, 40, chance))
-    assert lost <= noise
-    lost, noise = difference(contended(1e-3, 40, chance), contended(1e-3, 40, chance))
-    assert lost <= noise
+def test_what_others_slowed_down_is_no_loss() -> None:
+    """The same step on both sides; on one of them others were busier. Noise is no bound: one in a
+    thousand may be beyond it."""
+    lost = 0
+    for seed in range(2000):
+        chance = random.Random(seed)
+        eager, once, twice, thrice = (
+            series(1e-3, 40, chance) for series in (disturbed, contended, contended, contended)
+        )
+        for one, other in ((eager, once), (twice, thrice)):
+            loss, noise = difference(one, other)
+            lost += loss > noise
+    assert lost <= 2
 
 
 def test_noise_goes_down_with_the_rounds() -> None:
