@@ -33,16 +33,19 @@ def disturbed(seconds: float, rounds: int, random_: random.Random) -> list[float
     ]
 
 
-@given(st.integers(0, 10_000))
-def test_a_slow_down_of_a_tenth_is_found_and_none_is_made_up(seed: int) -> None:
-    """One step of a call of 10 ms takes 1 ms more, and another takes what it took before."""
-    chance = random.Random(seed)
-    eager, same = (disturbed(2e-3, 30, chance) for _ in range(2))
-    slower = disturbed(3e-3, 30, chance)
-    lost, noise = difference(eager, slower)
-    assert lost > noise
-    lost, noise = difference(eager, same)
-    assert lost <= noise
+def test_a_slow_down_of_a_tenth_is_found_and_none_is_made_up() -> None:
+    """One step of a call of 10 ms takes 1 ms more, and another takes what it took before. One in a
+    thousand of the latter may be beyond the noise."""
+    made_up = 0
+    for seed in range(2000):
+        chance = random.Random(seed)
+        eager, same = (disturbed(2e-3, 30, chance) for _ in range(2))
+        slower = disturbed(3e-3, 30, chance)
+        lost, noise = difference(eager, slower)
+        assert lost > noise
+        lost, noise = difference(eager, same)
+        made_up += lost > noise
+    assert made_up <= 2
 
 
 def test_a_drift_that_both_sides_share_is_no_noise() -> None:
