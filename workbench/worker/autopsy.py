@@ -137,8 +137,8 @@ _LAST_WORDS = 4000
 """Characters of stderr that are kept."""
 
 _LINKER = 127
-"""Status with which glibc's dynamic linker ends a process, wherever that is in the user's code, after
-a line such as `cannot allocate memory for thread-local data: ABORT` (elf/dl-tls.c)."""
+"""Status with which glibc's dynamic linker ends a process, after a line such as `cannot allocate
+memory for thread-local data: ABORT` (elf/dl-tls.c)."""
 
 _LIMITS = {
     "SIGXFSZ": Blame("machine", hint="raise the limit on the size of files (ulimit -f)"),
