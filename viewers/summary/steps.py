@@ -78,11 +78,10 @@ def apply(frames: Frames, step: Step, before: Step | None) -> None:
     takes its place: a generator resumes in it."""
     there = frames.get(step.depth)
     if is_entry(step, before, there):
-        there = frames[step.depth] = Frame(step.function, step.location.file, step)
-        while (
-            deepest := next(reversed(frames))
-        ) > step.depth:  # insertion order: the deepest is last
+        # By depth, as they were entered: what is deeper than this one stands behind it.
+        while frames and (deepest := next(reversed(frames))) > step.depth:
             del frames[deepest]
+        there = frames[step.depth] = Frame(step.function, step.location.file, step)
     assert there is not None
     there.step = step
     if step.popped:

@@ -102,12 +102,6 @@ class LiveFeed:
         self._urgent.set()
         self._arrived.set()
 
-    @property
-    def holds(self) -> bool:
-        """Whether records have come that the screen was not sent yet."""
-        with self._lock:
-            return bool(self._batch)
-
     def alive(self, start: Start | None) -> bool:
         return not self.ended
 

@@ -118,7 +118,7 @@ class Autopsy:
         if code == RECORDS_CLOSED:
             return "the program closed the recording's files: what it did after that is unknown"
         said = self._last_words.strip().splitlines()
-        if said and not self._started:
+        if said and (code == _LINKER or not self._started):
             return f"the worker ended with status {code}: {said[-1]}"
         return f"the process ended with status {code}, without a message"
 
@@ -128,13 +128,17 @@ class Autopsy:
                 "os.closerange(3, …), as daemons do it, closes files that the program did not open"
             )
             return Blame("user", hint=hint)
-        if self._started:
+        if self._started and code != _LINKER:
             return Blame("user")
-        return said_by_machine(self._last_words) or Blame("tcw")
+        return said_by_machine(self._last_words) or Blame("user" if self._started else "tcw")
 
 
 _LAST_WORDS = 4000
 """Characters of stderr that are kept."""
+
+_LINKER = 127
+"""Status with which glibc's dynamic linker ends a process, after a line such as `cannot allocate
+memory for thread-local data: ABORT` (elf/dl-tls.c)."""
 
 _LIMITS = {
     "SIGXFSZ": Blame("machine", hint="raise the limit on the size of files (ulimit -f)"),

@@ -57,16 +57,23 @@ def compiled_account(
         lines.append(_working(measured, name, parts, sums[name], counted(len(keys), noun)))
     if side.host:
         lines.append(_left(side, phase))
-        plain = side.plain(phase)
-        return account(
-            "compiled",
-            measured.call,
-            phase,
-            plain,
-            lines,
-            remainder_noise(side, phase),
-            measured.contended,
-        )
+    else:
+        lines += _around(measured, side, phase, sums)
+    return account(
+        "compiled",
+        measured.call,
+        phase,
+        side.plain(phase),
+        lines,
+        remainder_noise(side, phase),
+        measured.contended,
+    )
+
+
+def _around(
+    measured: Measured, side: SideRounds, phase: CallPhase, sums: dict[str, list[float]]
+) -> list[AccountLine]:
+    """What the host does around the kernels and ATen calls whose times are `sums`, on a CPU."""
     graphs = [
         base
         for probe, base in zip(measured.probes, measured.bases, strict=True)
@@ -79,7 +86,7 @@ def compiled_account(
     guarding, checked = _guards(measured, side, phase)
     between = [median(sums["eager"])] * side.rounds
     guards = [guarding] * side.rounds
-    lines += [
+    return [
         line(
             "wrapper",
             less(whole, sums["kernels"], sums["aten"]),
@@ -92,16 +99,6 @@ def compiled_account(
             "Dynamo's and AOTAutograd's wrappers, autograd",
         ),
     ]
-    plain = side.plain(phase)
-    return account(
-        "compiled",
-        measured.call,
-        phase,
-        plain,
-        lines,
-        remainder_noise(side, phase),
-        measured.contended,
-    )
 
 
 def _working(

@@ -80,14 +80,15 @@ def in_rounds(
     the rounds so far that no other program disturbed (all, if it is not given). `told` is called
     with the number of rounds before each turn.
     """
+    done = turn = 0
+    undisturbed = undisturbed or (lambda: done)
     with no_collection():
         began = time.perf_counter()
-        done = turn = 0
         while not plan.ended(
             done,
             time.perf_counter() - began,
             team is not None and team.contended,
-            undisturbed or (lambda done=done: done),  # type: ignore[misc]
+            undisturbed,
         ):
             told(done)
             count = min(in_a_row(), plan.most - done)

@@ -68,10 +68,15 @@ def _waits(app: textual.app.App[Any]) -> bool:
     feeds = [screen.feed for screen in app.screen_stack if isinstance(screen, Bench)]
     return (
         any(not worker.is_finished for worker in app.workers)
-        or any(isinstance(feed, LiveFeed) and feed.holds for feed in feeds)
+        or any(isinstance(feed, LiveFeed) and _undelivered(feed) for feed in feeds)
         or app._resize_event is not None
         or app._batch_count > 0
     )
+
+
+def _undelivered(feed: LiveFeed) -> bool:
+    with feed._lock:
+        return bool(feed._batch)
 
 
 @pytest.fixture(autouse=True)

@@ -121,7 +121,7 @@ async def test_a_replay_stops_where_the_compile_would_have(
         assert bench.view.playhead == 0
         assert "end of the trace" in reader.lines()[-1]
         await reader.press("w")
-        assert "/home/ada/block.py is not there" in reader.text()
+        assert "/home/ada/block.py does not exist" in reader.text()
 
 
 def test_a_playhead_answers_the_same_as_reading_anew() -> None:

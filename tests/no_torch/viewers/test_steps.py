@@ -225,6 +225,14 @@ def test_a_recording_that_grows_is_read_once() -> None:
     assert list(state.nodes) == ["a"]
 
 
+def test_a_frame_ends_those_that_are_deeper_in_whatever_order_they_came() -> None:
+    """As in a trace in which the depth jumps."""
+    track = Track("0/0", 0)
+    for number, depth in enumerate((0, 2, 3, 1)):
+        track.add(step(number, depth, f"f{number}", ip=0))
+    assert list(track._tip) == [0, 1]
+
+
 def test_each_engine_and_run_has_its_own_steps() -> None:
     first, second = step(0), step(0)
     book = book_of(Recording([first, second]))

@@ -62,9 +62,11 @@ def test_a_line_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_deaths() -> None:
-    from compiler.trace.records import End, Failure, Progress, Settings, Start
+    from compiler.trace.records import End, Failure, Output, Progress, Settings, Start
 
-    def told(status: str, stopped: str | None = None, *, failed: bool = False) -> list[object]:
+    def told(
+        status: str, stopped: str | None = None, *, failed: bool = False, said: str = ""
+    ) -> list[object]:
         autopsy = Autopsy(Settings(file="/home/me/model.py", timeout=5.0))
         autopsy.see(
             Start(
@@ -80,6 +82,7 @@ def test_deaths() -> None:
         autopsy.see(Progress(stage="load", activity="loading model.py"))
         if failed:
             autopsy.see(Failure(doing="", type="", message=""))
+        autopsy.see(Output(stream="stderr", text=said))
         death = Death(status=status, dump=DUMP, stopped=stopped, seconds=1.0)  # type: ignore[arg-type]
         return list(autopsy.records(death))
 
@@ -103,3 +106,8 @@ def test_deaths() -> None:
     failure, end = told("")
     assert isinstance(end, End)
     assert end.status == "crashed"
+    linker = "cannot allocate memory for thread-local data: ABORT"
+    for code, culprit, evidence in ((127, "machine", linker), (1, "user", "")):
+        failure, end = told(str(code << 8), said=f"a line\n{linker}\n")
+        assert isinstance(failure, Failure)
+        assert (failure.culprit, failure.evidence) == (culprit, evidence)

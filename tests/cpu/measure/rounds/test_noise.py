@@ -33,16 +33,19 @@ def disturbed(seconds: float, rounds: int, random_: random.Random) -> list[float
     ]
 
 
-@given(st.integers(0, 10_000))
-def test_a_slow_down_of_a_tenth_is_found_and_none_is_made_up(seed: int) -> None:
-    """One step of a call of 10 ms takes 1 ms more, and another takes what it took before."""
-    chance = random.Random(seed)
-    eager, same = (disturbed(2e-3, 30, chance) for _ in range(2))
-    slower = disturbed(3e-3, 30, chance)
-    lost, noise = difference(eager, slower)
-    assert lost > noise
-    lost, noise = difference(eager, same)
-    assert lost <= noise
+def test_a_slow_down_of_a_tenth_is_found_and_none_is_made_up() -> None:
+    """One step of a call of 10 ms takes 1 ms more, and another takes what it took before. One in a
+    thousand of the latter may be beyond the noise."""
+    made_up = 0
+    for seed in range(2000):
+        chance = random.Random(seed)
+        eager, same = (disturbed(2e-3, 30, chance) for _ in range(2))
+        slower = disturbed(3e-3, 30, chance)
+        lost, noise = difference(eager, slower)
+        assert lost > noise
+        lost, noise = difference(eager, same)
+        made_up += lost > noise
+    assert made_up <= 2
 
 
 def test_a_drift_that_both_sides_share_is_no_noise() -> None:
@@ -82,15 +85,19 @@ def test_where_most_rounds_are_disturbed_the_lower_half_counts() -> None:
     assert usual(quiet) == timed(quiet)
 
 
-@given(st.integers(0, 10_000))
-def test_what_others_slowed_down_is_no_loss(seed: int) -> None:
-    """The same step on both sides; on one of them others were busier."""
-    chance = random.Random(seed)
-    eager = disturbed(1e-3, 40, chance)
-    lost, noise = difference(eager, contended(1e-3, 40, chance))
-    assert lost <= noise
-    lost, noise = difference(contended(1e-3, 40, chance), contended(1e-3, 40, chance))
-    assert lost <= noise
+def test_what_others_slowed_down_is_no_loss() -> None:
+    """The same step on both sides; on one of them others were busier. Noise is no bound: one in a
+    thousand may be beyond it."""
+    lost = 0
+    for seed in range(2000):
+        chance = random.Random(seed)
+        eager, once, twice, thrice = (
+            series(1e-3, 40, chance) for series in (disturbed, contended, contended, contended)
+        )
+        for one, other in ((eager, once), (twice, thrice)):
+            loss, noise = difference(one, other)
+            lost += loss > noise
+    assert lost <= 2
 
 
 def test_noise_goes_down_with_the_rounds() -> None:
