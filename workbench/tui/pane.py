@@ -59,6 +59,9 @@ class PaneView(Widget, can_focus=True):
         """What is searched for: it stands out in every row."""
         self.lit: dict[int, Quality] = {}
         self._made = False
+        self._settling = False
+        """Whether it was just laid out, and the reader has done nothing since: the panes around it
+        may still take or give rows."""
         self._shown = 0
         """Rows that there was room for when the content was made."""
         self._painted: list[tuple[object, ...]] = []
@@ -97,22 +100,26 @@ class PaneView(Widget, can_focus=True):
         before = self.content.start
         self.content = self.make(self.inner_width)
         went_on = self._made and self.content.tracks and self.content.start != before
+        resized, self._shown = self.page != self._shown, self.page
         if reset or not self._made:
             self.top = self.left = 0
+            self.selected, self._settling = selected, True
             key = self.content.start
+        elif resized and self._settling:
+            self.top = 0
         self._made = True
         elsewhere = self.content.tracks and (went_on or not self.active)
         if self.content.start and (elsewhere or (self.content.follows and at_end)):
             key = self.content.start
         self.cursor = self._find(key)
         self.relight(selected, lit)
-        resized, self._shown = self.page != self._shown, self.page
         out_of_sight = resized and not self.active and not self.visible_row(self.cursor)
         if went_on or (self.content.centred and (reset or out_of_sight)):
             self._bring()
 
     def relight(self, selected: Ref, lit: dict[Ref, Quality]) -> None:
         """Take a new selection: tint its counterparts, scroll only if none of them is visible."""
+        self._settling = self._settling and selected == self.selected
         self.selected = selected
         refs = self.content.refs
         self.lit = {index: lit[ref] for index, ref in enumerate(refs) if ref and ref in lit}
@@ -138,6 +145,7 @@ class PaneView(Widget, can_focus=True):
         """Put the cursor on the row of a thing, where this pane has one."""
         index = next((i for i, one in enumerate(self.content.refs) if one == ref), -1)
         if index >= 0 and self.rows[index].key:
+            self._settling = False
             self.cursor = index
             self.show(index)
             self.repaint()
@@ -210,6 +218,7 @@ class PaneView(Widget, can_focus=True):
 
     def go(self, index: int) -> None:
         """Put the cursor on a row."""
+        self._settling = False
         self.cursor = index
         self.show(index)
         self.repaint()
@@ -220,6 +229,7 @@ class PaneView(Widget, can_focus=True):
         self.go(self._find(str(target)))
 
     def ends(self, last: bool) -> None:
+        self._settling = False
         index = self._selectable(len(self.rows) - 1, -1) if last else self._selectable(0, 1)
         self.top = self._clamped(len(self.rows) if last else 0)
         if index >= 0:
@@ -227,6 +237,7 @@ class PaneView(Widget, can_focus=True):
         self.repaint()
 
     def scroll_rows(self, by: int) -> None:
+        self._settling = False
         self.top = self._clamped(self.top + by)
         self.repaint()
 

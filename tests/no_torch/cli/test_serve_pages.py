@@ -147,7 +147,9 @@ async def test_pages_have_a_limit(block_file: Path, tmp_path: Path) -> None:
     changes = "server.PAGES = 2; server.PATIENCE = -1"
     with served(str(block_file), cache=tmp_path, changes=changes) as server:
         async with aiohttp.ClientSession() as session:
-            first, _ = [await server.workbench(session) for _ in range(2)]
+            first, second = [await server.workbench(session) for _ in range(2)]
+            for page in (first, second):
+                await shown(page, b"overview")
             full = server.family()
             async with session.get(server.address) as answer:
                 assert answer.status == 503
