@@ -156,10 +156,10 @@ def kill_front_end_at(
         assert not any(isinstance(one, End) for one in read.records)
     assert_whole(read)
     if number != signal.SIGKILL:
-        assert code in (0, 130)
+        assert code in (0, 130)  # 130 with "ok": it came between the trace's end and the report
         end = read.records[-1]
         assert isinstance(end, End)
-        assert end.status == ("interrupted" if code else "ok")
+        assert end.status == "ok" or (code and end.status == "interrupted")
     return read
 
 
