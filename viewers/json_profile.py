@@ -143,7 +143,6 @@ def _region(row: RegionRow, start: float | None) -> RegionItem:
         noise=row.noise,
         standing=row.standing,
         rank=row.rank or None,
-        likely=row.likely,
         same_calls=row.same_calls,
         start=start,
         steps=[step.id for step in row.steps],

@@ -89,8 +89,6 @@ class RegionItem(Item):
     standing: Standing
     rank: int | None
     """1 for the largest difference; what cannot be told apart shares one. null in the noise."""
-    likely: bool
-    """Won inside its noise: surer than chance, and the work makes one expect it."""
     same_calls: bool
     """Both sides run the same library calls: noise is 5% of their time at least (all of it on
     a contended machine), and no difference that is less than a hundredth of the call counts."""

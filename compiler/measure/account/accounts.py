@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 from statistics import median
 
-from compiler.measure.account.lines import account, less, line, line_of_parts, summed
+from compiler.measure.account.lines import account, less, line, summed
 from compiler.measure.account.readings import Measured, SideRounds
 from compiler.measure.probes.naming import BACKWARD
 from compiler.measure.regions.regions import Placed
 from compiler.measure.rounds.call_rounds import SHORT
 from compiler.measure.rounds.laps import Lap
-from compiler.measure.rounds.noise import Rounds, noise_of_medians
+from compiler.measure.rounds.noise import noise_of_medians
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
@@ -28,7 +27,7 @@ def eager_account(
     running = summed(parts, side.rounds)
     launches = sum(one.launches > 0 for one in wanted.values())
     what = f"{launches} operations, {len(wanted) - launches} views"
-    lines = [_working(measured, "operations", parts, running, what)]
+    lines = [line("operations", running, what)]
     if side.host:
         lines.append(_left(side, phase))
     else:
@@ -37,8 +36,8 @@ def eager_account(
         lines.append(line("dispatch", around, "Python, modules, autograd"))
     plain = side.plain(phase)
     # once for these rounds, and once for those that what the profiler takes was told by
-    noise = sqrt(2) * remainder_noise(side, phase)
-    return account("eager", measured.call, phase, plain, lines, noise, measured.contended)
+    noise = sqrt(2) * remainder_noise(side, phase, measured.contended)
+    return account("eager", measured.call, phase, plain, lines, noise)
 
 
 def compiled_account(
@@ -52,9 +51,8 @@ def compiled_account(
     for name, kind, noun in _KINDS:
         keys = [key for key, step in wanted.items() if step.kind == kind]
         rounds = len(side.seconds[keys[0]]) if keys else side.rounds
-        parts = [side.seconds[key] for key in keys]
-        sums[name] = summed(parts, rounds)
-        lines.append(_working(measured, name, parts, sums[name], counted(len(keys), noun)))
+        sums[name] = summed((side.seconds[key] for key in keys), rounds)
+        lines.append(line(name, sums[name], counted(len(keys), noun)))
     if side.host:
         lines.append(_left(side, phase))
     else:
@@ -65,8 +63,7 @@ def compiled_account(
         phase,
         side.plain(phase),
         lines,
-        remainder_noise(side, phase),
-        measured.contended,
+        remainder_noise(side, phase, measured.contended),
     )
 
 
@@ -101,19 +98,12 @@ def _around(
     ]
 
 
-def _working(
-    measured: Measured, name: str, parts: Sequence[Rounds], together: Rounds, what: str
-) -> AccountLine:
-    """What operations, or steps, take together. Where others use the processors, something waits
-    for one in nearly every round, and each part by itself rarely."""
-    return line_of_parts(name, parts, what) if measured.contended else line(name, together, what)
-
-
-def remainder_noise(side: SideRounds, phase: CallPhase) -> float:
+def remainder_noise(side: SideRounds, phase: CallPhase, contended: bool) -> float:
     """Of the remainder: the lines come from the probed call, and are compared with the plain one.
     Calls of one round are made in a row, and share what disturbs it."""
     rounds = min(len({lap.turn for lap in side.laps[way]}) for way in ("plain", "probed"))
-    return noise_of_medians(side.plain(phase), side.probed_running(phase), rounds)
+    plain, probed = side.plain(phase), side.probed_running(phase)
+    return noise_of_medians(plain, probed, rounds, independent=not contended)
 
 
 def _share(lap: Lap, phase: CallPhase) -> float:

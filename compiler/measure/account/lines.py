@@ -7,11 +7,9 @@ to less than the median of a call, because each step is rarely disturbed and a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import hypot
 
 from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.noise import Rounds, usual
-from compiler.trace.records import Timed
+from compiler.measure.rounds.noise import Rounds, timed
 from compiler.trace.records.profile import Account, AccountLine, CallPhase
 
 
@@ -31,18 +29,7 @@ def less(whole: Rounds, *parts: Rounds) -> list[float]:
 
 def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
     """A line of an account."""
-    return AccountLine(name=name, time=usual(rounds), what=what)
-
-
-def line_of_parts(name: str, parts: Sequence[Rounds], what: str = "") -> AccountLine:
-    """A line that sums the usual time of each part, for a contended machine."""
-    times = [usual(part, contended=True) for part in parts]
-    time = Timed(
-        median=sum(one.median for one in times),
-        spread=hypot(*(one.spread for one in times)),
-        runs=max((one.runs for one in times), default=0),
-    )
-    return AccountLine(name=name, time=time, what=what)
+    return AccountLine(name=name, time=timed(rounds), what=what)
 
 
 def account(
@@ -52,12 +39,11 @@ def account(
     measured: Rounds,
     lines: Sequence[AccountLine],
     noise: float = 0.0,
-    contended: bool = False,
 ) -> Account:
     """The account of one side, without lines that are always 0. `noise`: of the remainder, in
     seconds."""
     kept = tuple(one for one in lines if one.time.median or one.time.spread)
-    whole = usual(measured, contended)
+    whole = timed(measured)
     return Account(
         side=side,
         call=call,

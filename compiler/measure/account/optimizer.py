@@ -223,7 +223,9 @@ def _measured(
     sides = {side: SideRounds(laps) for side, laps in quiet_rounds(rounds.laps).items()}
     operations = before.probe.operations
     steps = steps_of(call, graphs, after.bases)
-    yield from step_records(call, type(eager.optimizer).__name__, operations, steps, sides, numbers)
+    yield from step_records(
+        call, type(eager.optimizer).__name__, operations, steps, sides, numbers, team.contended
+    )
     kinds = {key: one.kind for key, one in steps.items()}
     lines = {
         "eager": _eager_lines(sides["eager"], operations),
@@ -234,7 +236,7 @@ def _measured(
         if eager.on_device:
             busy = sum(one.time.median for one in lines[side])
             lines[side].append(line("idle", less(whole, [busy] * len(whole)), IDLE))
-        noise = remainder_noise(found, "step")
+        noise = remainder_noise(found, "step", team.contended)
         yield account(side, call, "step", whole, lines[side], noise)
 
 

@@ -13,7 +13,7 @@ from compiler.measure.account.readings import SideRounds
 from compiler.measure.account.records import Numbers, times
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.noise import difference, usual
+from compiler.measure.rounds.noise import difference, timed
 from compiler.trace.records import Record
 from compiler.trace.records.profile import CompiledStep, EagerOperation, Region
 
@@ -25,8 +25,10 @@ def step_records(
     steps: Mapping[int, CompiledStep],
     sides: Mapping[Side, SideRounds],
     numbers: Numbers,
+    contended: bool,
 ) -> Iterator[Record]:
-    """`operations` by key of their readings, `steps` by theirs."""
+    """`operations` by key of their readings, `steps` by theirs. `contended`: as in
+    `CallProfile.contended`."""
     eager, compiled = sides["eager"], sides["compiled"]
     known = [
         msgspec.structs.replace(one, id=f"e{numbers.operations + key}", of="", **times(eager, key))
@@ -45,7 +47,7 @@ def step_records(
     rounds = min(eager.rounds, compiled.rounds)
     before = summed((found for key, found in eager.seconds.items() if key < len(known)), rounds)
     after = summed((found for key, found in compiled.seconds.items() if key in steps), rounds)
-    gained, noise = difference(before, after)
+    gained, noise = difference(before, after, independent=not contended)
     yield Region(
         id=f"r{numbers.regions}",
         call=call,
@@ -53,8 +55,8 @@ def step_records(
         phase="step",
         steps=tuple(one.id for one in ran),
         operations=tuple(one.id for one in known),
-        eager=usual(before),
-        compiled=usual(after) if ran else None,
+        eager=timed(before),
+        compiled=timed(after) if ran else None,
         difference=gained,
         noise=noise,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from compiler.measure.probes.between import in_rounds
 from compiler.measure.probes.clock import Reading
@@ -13,7 +14,6 @@ from compiler.measure.probes.library_calls import less_calling, times
 from compiler.measure.regions.origins import Origins
 from compiler.measure.regions.same_sites import Canonical
 from compiler.measure.rounds.laps import Laps, Side
-from compiler.measure.rounds.noise import usual
 from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 
@@ -111,7 +111,7 @@ class SideRounds:
     def typical(self) -> int:
         """The round that takes what is usual, or is the nearest to it."""
         seconds = self.probed("")
-        middle = usual(seconds).median
+        middle = median(seconds)
         return min(range(self.rounds), key=lambda i: abs(seconds[i] - middle))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from compiler.measure.regions.origins import Call, Computes, Origins
 from compiler.measure.regions.regions import Grouped, Placed
 from compiler.measure.regions.same_work import least_noise, sameness
 from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.noise import difference, ratio, usual
+from compiler.measure.rounds.noise import difference, ratio, timed
 from compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
 from compiler.measure.work.operations import Work
 from compiler.trace.records import Record
@@ -84,10 +85,10 @@ def times(side: SideRounds, key: int) -> dict[str, Any]:
     """Fields of an operation or a step that the clock of its side read."""
     if key not in side.seconds:
         return {}
-    found: dict[str, Any] = {"time": usual(side.seconds[key])}
+    found: dict[str, Any] = {"time": timed(side.seconds[key])}
     if key in side.host:
         seen = side.seen.get(key, ())
-        found["host"] = usual(side.host[key])
+        found["host"] = timed(side.host[key])
         found["launches"] = sum(one.launches for one in seen)
         found["kernels"] = tuple(name for one in seen for name in one.kernels)
     return found
@@ -155,8 +156,8 @@ def _between(measured: Measured, side: SideRounds) -> Iterator[_Found]:
             part=run.part,
             launches=run.launches,
             kernels=run.kernels,
-            time=usual(side.seconds[key]),
-            host=usual(side.host[key]) if key in side.host else None,
+            time=timed(side.seconds[key]),
+            host=timed(side.host[key]) if key in side.host else None,
         )
         yield key, step, None
 
@@ -183,10 +184,10 @@ def _regions(
     for group in groups:
         before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
-        gained, noise = difference(before, after)
+        gained, noise = difference(before, after, independent=not measured.contended)
         same = sameness(measured.origins, group)
         if same:
-            least = least_noise(usual(before).median, same, contended=measured.contended)
+            least = least_noise(median(before), same, contended=measured.contended)
             noise = max(noise, least)
         yield Region(
             id=f"r{numbers.regions}",
@@ -197,8 +198,8 @@ def _regions(
             operations=tuple(one.id for one in group.operations),
             locations=regions.locations(group),
             modules=_modules(measured.origins, group),
-            eager=usual(before) if any(one.time for one in group.operations) else None,
-            compiled=usual(after) if any(one.step.time for one in group.steps) else None,
+            eager=timed(before) if any(one.time for one in group.operations) else None,
+            compiled=timed(after) if any(one.step.time for one in group.steps) else None,
             difference=gained,
             noise=noise,
             same=same,
@@ -234,19 +235,18 @@ def _timeline(call: int, side: Side, found: SideRounds, names: dict[int, str]) -
 
 def _head(measured: Measured, eager: SideRounds, compiled: SideRounds) -> CallProfile:
     before, after = eager.plain(""), compiled.plain("")
-    busy = measured.contended
-    speedup, noise = ratio(before, after, busy)
+    speedup, noise = ratio(before, after, independent=not measured.contended)
     phases: Sequence[str] = eager.phases
     return CallProfile(
         call=measured.call,
         what=" + ".join(phases) if any(phases) else "forward",
         device=measured.device,
-        eager=usual(before, busy),
-        compiled=usual(after, busy),
+        eager=timed(before),
+        compiled=timed(after),
         speedup=speedup,
         noise=noise,
         rounds=len(before),
-        contended=busy,
+        contended=measured.contended,
         clock="device" if measured.device.startswith("cuda") else "host",
         compiled_again=measured.compiled_again,
         eager_peak_bytes=measured.peaks.get("eager"),

@@ -6,8 +6,6 @@ left by the previous step, the clock rate after it, the location of their memory
 some percent in one process and by another amount in the next. More rounds do not reduce that.
 
 A kernel that stands for one operation may well be slower or faster, because its code is different.
-Beside other programs its difference says less: GELU and its kernel differ by 0 to 12% on a quiet
-machine, and by 15 to 30% in eight processes running beside two others.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from compiler.measure.regions.regions import Grouped, Placed, is_view
 from compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
 from compiler.trace.records.profile import Sameness
 
-LEAST: dict[Sameness, float] = {"calls": 0.05}
-LEAST_CONTENDED: dict[Sameness, float] = {"calls": 1.0, "library": 1.0, "kernels": 1 / 3}
-"""The minimum noise of such a region, as a share of eager's time, without and with other programs
-on the processors and in the caches. Compiled calls of attentions and convolutions took 10 to 70%
-longer beside two busy processes, different in each process, and 10 to 15% longer alone; the first
-product after a norm took 80% longer, and in eager another product did."""
+LEAST = 0.05
+"""The minimum noise of a region that runs the same calls, as a share of eager's time."""
+LEAST_CONTENDED = 1.0
+"""The same for every region that does the same work, if other programs use the processors and the
+caches: calls of attentions and convolutions took up to 70% longer beside two busy processes,
+different in each process, so a slow-down by less than the whole time says nothing there."""
 
 _Call = tuple[str, tuple[object, ...]]
 
@@ -33,7 +31,9 @@ _Call = tuple[str, tuple[object, ...]]
 def least_noise(eager: float, same: Sameness, *, contended: bool) -> float:
     """The minimum noise, in seconds, of a region that takes `eager` seconds. `contended`: as in the
     profile of the call (`CallProfile.contended`)."""
-    return (LEAST_CONTENDED if contended else LEAST).get(same, 0.0) * eager
+    if contended:
+        return LEAST_CONTENDED * eager if same else 0.0
+    return LEAST * eager if same == "calls" else 0.0
 
 
 def sameness(origins: Origins, group: Grouped) -> Sameness:

@@ -1,7 +1,13 @@
 """What the times of all rounds come to, and by how much that may be off.
 
-All values are seconds, one per round, in the order of the rounds. A deviation is a median absolute
-deviation (MAD), and noise is `MADS` of them, and at least `LEAST_SHARE` of the value itself.
+All values are seconds, one per round, in the order of the rounds. The usual value is their median,
+and the deviation its median absolute deviation (MAD).
+
+One rule of noise: 3 MAD of nine rounds. The error of a median falls with the root of the number of
+rounds, so n rounds have 9 MAD/√n, about five standard errors. That holds for independent rounds:
+where other programs use the processors, or where that is not known, they slow down many rounds in a
+row, and more rounds are no surer; then it is never less than 3 MAD. And it is at least 1% of the
+value. `docs/notes/statistics.md` has an example by hand.
 """
 
 from __future__ import annotations
@@ -15,10 +21,6 @@ from compiler.trace.records import Timed
 Rounds = Sequence[float]
 ROUNDS = 9
 """The number of rounds whose noise is 3 MAD."""
-SURELY = 0.4
-"""The lower half of the rounds is used if its deviation is below this share of the whole's."""
-LEAST = 8
-"""The minimum number of rounds for using the lower half."""
 MADS = 3
 LEAST_SHARE = 0.01
 
@@ -29,14 +31,23 @@ def spread(values: Sequence[float]) -> float:
     return median(abs(value - middle) for value in values)
 
 
-def _noise(deviation: float, value: float) -> float:
-    return max(MADS * deviation, LEAST_SHARE * abs(value))
+def noise_of(deviation: float, rounds: int, value: float, *, independent: bool) -> float:
+    """The noise of a median of `rounds` values that have this MAD. `value`: what it is at least 1%
+    of. `independent`: no other programs used the processors."""
+    root = sqrt(ROUNDS / rounds)
+    return max(
+        MADS * deviation * (root if independent else max(1.0, root)), LEAST_SHARE * abs(value)
+    )
 
 
 def timed(rounds: Rounds) -> Timed:
-    """Median, with a spread of max(3 MAD, 1%)."""
+    """Median, with a spread of max(3 MAD, 1%): how far single rounds are from it."""
     middle = median(rounds)
-    return Timed(median=middle, spread=_noise(spread(rounds), middle), runs=len(rounds))
+    return Timed(
+        median=middle,
+        spread=max(MADS * spread(rounds), LEAST_SHARE * abs(middle)),
+        runs=len(rounds),
+    )
 
 
 def mean_round(sets: Sequence[Rounds]) -> list[float]:
@@ -44,118 +55,44 @@ def mean_round(sets: Sequence[Rounds]) -> list[float]:
     return [sum(round_) / len(sets) for round_ in zip(*sets, strict=True)]
 
 
-def paired_difference(before: Rounds, after: Rounds) -> tuple[float, float]:
-    """(median of after - before, round by round; noise), both in seconds."""
-    differences = [b - a for a, b in zip(before, after, strict=True)]
-    return median(differences), _noise(spread(differences), median(before))
+def difference(before: Rounds, after: Rounds, *, independent: bool = False) -> tuple[float, float]:
+    """(after - before; its noise), both in seconds. The noise is at least 1% of `before`, or of
+    `after` if that is 0.
 
-
-def paired_ratio(first: Rounds, second: Rounds) -> tuple[float, float]:
-    """(median of first/second, round by round; noise as a share of it)."""
-    ratios = [a / b for a, b in zip(first, second, strict=True)]
-    found = median(ratios)
-    return found, _noise(spread(ratios) / found, 1.0)
-
-
-def difference(eager: Rounds, compiled: Rounds) -> tuple[float, float]:
-    """(compiled - eager, noise), both in seconds.
-
-    Two estimates are made, and the less noisy one is used. The first is the median of the
-    round-by-round differences, with their MAD: a drift of the machine affects both sides of a round
-    alike. The second is the difference of each side's usual time, with the MADs of both: more than
-    half of the rounds may have a disturbance on either side, while each side alone is mostly
-    undisturbed.
-
-    The noise is 3 MAD for `ROUNDS` rounds, and scales with the inverse square root of their number,
-    as the error of a median does. It is at least 1% of eager, or of compiled if eager does nothing.
+    The less noisy of two estimates: the median of the round-by-round differences, as a drift of the
+    machine affects both sides of a round alike; and the difference of the medians, with the MADs of
+    both, as a disturbance of one side in every third round disturbs most pairs.
     """
-    differences = [b - a for a, b in zip(eager, compiled, strict=True)]
-    (before, below), (after, above) = _usual(eager), _usual(compiled)
-    found, noise = min(
-        (
-            (median(differences), spread(differences)),
-            (after - before, hypot(below, above)),
-        ),
-        key=_second,
+    pairs = [b - a for a, b in zip(before, after, strict=True)]
+    first, second = median(before), median(after)
+    found, deviation = _surer(
+        (median(pairs), spread(pairs)), (second - first, hypot(spread(before), spread(after)))
     )
-    lowest = _lowest(compiled) - _lowest(eager)
-    return found, max(
-        3 * noise * sqrt(ROUNDS / len(differences)),
-        0.01 * (before or after),
-        2 * abs(found - lowest),
+    return found, noise_of(deviation, len(pairs), first or second, independent=independent)
+
+
+def ratio(first: Rounds, second: Rounds, *, independent: bool = False) -> tuple[float, float]:
+    """(first/second; its noise as a share of it), estimated as in `difference`."""
+    pairs = [a / b for a, b in zip(first, second, strict=True)]
+    above, below = median(first), median(second)
+    found, deviation = _surer(
+        (median(pairs), spread(pairs) / median(pairs)),
+        (above / below, hypot(spread(first) / above, spread(second) / below)),
     )
+    return found, noise_of(deviation, len(pairs), 1.0, independent=independent)
 
 
-def _lowest(rounds: Rounds) -> float:
-    """The lower decile."""
-    return sorted(rounds)[len(rounds) // 10]
+def _surer(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """The (value, deviation) with the smaller deviation."""
+    return one if one[1] <= other[1] else other
 
 
-def usual(rounds: Rounds, contended: bool = False) -> Timed:
-    """As `timed`, but the lower quartile if most rounds were disturbed. `contended` states that
-    they were, because other programs used the processors."""
-    middle, deviation = _usual(rounds, contended)
-    return Timed(median=middle, spread=_noise(deviation, middle), runs=len(rounds))
-
-
-def _usual(rounds: Rounds, contended: bool = False) -> tuple[float, float]:
-    """(median, MAD) of all rounds, or of the lower half.
-
-    Interference only makes a run longer. If it affects every second run, the median may be anywhere
-    between the disturbed and undisturbed runs, and the lower half is far more informative: its
-    deviation from its own median, the lower quartile, is then far smaller. (For a normal
-    distribution, that deviation is the MAD of all divided by 1.7.)
-    """
-    middle, deviation = median(rounds), spread(rounds)
-    if len(rounds) < LEAST:
-        return middle, deviation
-    half = sorted(rounds)[: (len(rounds) + 1) // 2]
-    lower = 1.7 * spread(half)
-    if contended or lower < SURELY * deviation:
-        return median(half), lower
-    return middle, deviation
-
-
-def ratio(eager: Rounds, compiled: Rounds, contended: bool = False) -> tuple[float, float]:
-    """(eager/compiled, noise as a share of it), estimated as in `difference`."""
-    ratios = [a / b for a, b in zip(eager, compiled, strict=True)]
-    (before, below), (after, above) = _usual(eager, contended), _usual(compiled, contended)
-    found, noise = min(
-        (
-            (median(ratios), spread(ratios) / median(ratios)),
-            (before / after, hypot(below / before, above / after)),
-        ),
-        key=_second,
+def noise_of_medians(first: Rounds, second: Rounds, rounds: int, *, independent: bool) -> float:
+    """The noise of the difference of two medians, in seconds. `rounds`: how many the values come
+    from, if one round has several, which share its disturbance."""
+    return hypot(
+        *(
+            noise_of(spread(values), min(rounds, len(values)), 0.0, independent=independent)
+            for values in (first, second)
+        )
     )
-    return found, _noise(noise, 1.0)
-
-
-def _second(found: tuple[float, float]) -> float:
-    return found[1]
-
-
-def noise_of_medians(first: Rounds, second: Rounds, independent: int) -> float:
-    """By how much the difference of two medians may be off by chance: three standard errors, and
-    more for few values, which determine the error itself poorly.
-
-    The standard error of a median of n values is 1.2533 times that of a mean, and a normal standard
-    deviation is 1.4826 MAD. `independent`: the number of independent values, as simultaneous ones
-    are correlated.
-    """
-    count = max(2, min(independent, len(first), len(second)))
-    errors = 1.2533 * 1.4826 * hypot(spread(first), spread(second)) / sqrt(count)
-    return three_errors(count - 1) * errors
-
-
-def three_errors(freedom: int) -> float:
-    """The number of sample-estimated standard errors that is as rare as three known ones: Student's
-    t, as a series around the normal (Abramowitz and Stegun, 26.7.5).
-
-    >>> round(three_errors(4), 1), round(three_errors(100), 2)
-    (6.4, 3.08)
-    """
-    z, n = 3.0, freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / n + second / n**2 + third / n**3

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.measure.calls.runs import Prepare
-from compiler.measure.rounds.noise import mean_round, paired_difference, timed
+from compiler.measure.rounds.noise import difference, mean_round, timed
 from compiler.measure.rounds.rounds import Plan
 from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.trace.records import Timed
@@ -33,5 +33,5 @@ def in_turn(contenders: Sequence[tuple[Prepare, Prepare]], seconds: float = PLAN
     A round's time is the mean over the pairs."""
     times = seconds_in_rounds(contenders, replace(PLAN, seconds=seconds))
     before, after = (mean_round(found) for found in zip(*times, strict=True))
-    difference, noise = paired_difference(before, after)
-    return Paired(timed(before), timed(after), difference, noise, pairs=len(before))
+    found, noise = difference(before, after)
+    return Paired(timed(before), timed(after), found, noise, pairs=len(before))

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from statistics import median
 
 from compiler.measure.rounds.laps import Lap, Laps, Side, Way
-from compiler.measure.rounds.noise import usual
 from compiler.measure.rounds.quiet import quiet_laps
 
 MOST = 2e-6
@@ -49,6 +48,6 @@ def event_cost(plain: Sequence[Lap], watched: Sequence[Lap], odd: int) -> float:
     if not all(apart):
         apart = [list(plain), list(watched)]
     quiet = quiet_laps({"plain": apart[0], "probed": apart[1]})
-    added = usual([lap.running() for lap in quiet["probed"]]).median
-    added -= usual([lap.running() for lap in quiet["plain"]]).median
+    added = median(lap.running() for lap in quiet["probed"])
+    added -= median(lap.running() for lap in quiet["plain"])
     return min(MOST, max(0.0, added / median(lap.events for lap in quiet["probed"])))

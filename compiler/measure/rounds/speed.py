@@ -13,7 +13,7 @@ from statistics import median
 import torch
 
 from compiler.measure.calls.runs import Prepare
-from compiler.measure.rounds.noise import mean_round, paired_ratio, spread
+from compiler.measure.rounds.noise import mean_round, ratio, spread
 from compiler.measure.rounds.rounds import Plan
 from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.trace.records import EngineSpeed, SetSpeed, Speed
@@ -78,7 +78,7 @@ def summarise(
     """
     eager = mean_round([found.eager for found in times])
     compiled = mean_round([found.compiled for found in times])
-    speedup, noise = paired_ratio(eager, compiled)
+    speedup, noise = ratio(eager, compiled)
     running = [median(found.compiled) for found in times]
     beyond = sum(max(0.0, seconds - running[index]) for seconds, index in first_calls)
     return Speed(
@@ -114,7 +114,7 @@ def compare(times: Sequence[Times], first: str, second: str) -> EngineSpeed:
     """The record of two engines: `first` produced `compiled`, `second` the rival."""
     one = mean_round([found.compiled for found in times])
     other = mean_round([found.rival for found in times])
-    speedup, noise = paired_ratio(one, other)
+    speedup, noise = ratio(one, other)
     return EngineSpeed(
         first=first,
         second=second,

@@ -153,12 +153,11 @@ class Region(Record):
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever is
     less noisy; negative if compiling won."""
     noise: Seconds = 0.0
-    """max(3 MAD of it at nine rounds, less with more rounds; 1% of eager). For ATen operations that
-    both sides call on a CPU, at least the cost of a call from Python, which only the compiled
-    time includes. A difference within it does not count."""
+    """9 MAD/√rounds of it, and at least 3 MAD on a contended machine; at least 1% of eager. A
+    difference within it does not count."""
     same: Sameness = ""
     """How far both sides do the same work. For the same calls, `noise` is at least 5% of eager; on
-    a contended machine all of it, as for other library calls, and a third of it for kernels."""
+    a contended machine it is at least all of eager, however much of the work is the same."""
 
 
 class AccountLine(Part):
@@ -204,7 +203,7 @@ class CallProfile(Record):
     """eager/compiled: the median over the rounds, or the ratio of the medians, whichever is less
     noisy."""
     noise: Number
-    """max(3 MAD of it, 1%), as a share of it."""
+    """As a share of `speedup`, by the same rule as a region's."""
     rounds: Count
     """Rounds of the plain calls; there may be more or fewer that count under probes."""
     contended: bool = False

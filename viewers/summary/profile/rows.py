@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import copysign
 from typing import Literal
 
 from compiler.trace import refs
@@ -23,7 +22,6 @@ from compiler.trace.records import (
     Timed,
 )
 from viewers.summary.place import Place, place_of
-from viewers.summary.profile.expected import DEVICE, HOST, expected_seconds
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.labels import region_label
 from viewers.summary.profile.ranking import Difference, small_below, standings
@@ -31,9 +29,6 @@ from viewers.summary.profile.work import Work, sum_of, work_of
 
 Standing = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
-LIKELY = 0.4
-"""Share of its noise that an expected gain has to reach: two of the five standard errors in
-noise."""
 SORTS: tuple[Sort, ...] = ("difference", "time", "line")
 
 
@@ -62,10 +57,6 @@ class RegionRow:
     compiled_work: Work
     known: bool = True
     """False if its counterpart is unknown: then it counts as neither lost nor won."""
-    expected: float = 0.0
-    """`difference` as expected from the work of both sides, in seconds; 0 if unknown …"""
-    expected_eager: float = 0.0
-    """… and of eager."""
     order: int = 0
     """Its place in the eager call, from 0."""
     position: int = 0
@@ -80,32 +71,12 @@ class RegionRow:
     @property
     def standing(self) -> Standing:
         """What only one side runs is certainly lost or won, even if its time is uncertain. Small
-        differences of what runs the same calls come from their surroundings. A gain expected from
-        the work of both sides needs less certainty (`likely`)."""
+        differences of what runs the same calls come from their surroundings."""
         same = self.same_calls and self.small
-        if not self.known or same or (self._in_noise and not self.likely):
+        both = self.eager is not None and self.compiled is not None
+        if not self.known or same or (both and abs(self.difference) <= self.noise):
             return "noise"
         return "lost" if self.difference > 0 else "won"
-
-    @property
-    def _in_noise(self) -> bool:
-        both = self.eager is not None and self.compiled is not None
-        return both and abs(self.difference) <= self.noise
-
-    @property
-    def likely(self) -> bool:
-        """A gain within its noise but more than chance, of which the work of both sides explains at
-        least half."""
-        expected = self.difference < 0 and 2 * self.expected <= self.difference
-        return expected and self._in_noise and abs(self.difference) > LIKELY * self.noise
-
-    @property
-    def weight(self) -> float:
-        """The difference that is used for ordering, in seconds: as expected, or half of the
-        measured one if the same work took another time all the same."""
-        if not all(region.same for region in self.regions):
-            return self.expected
-        return copysign(self.expected_eager / 2, self.difference)
 
     @property
     def same_calls(self) -> bool:
@@ -145,13 +116,13 @@ def region_rows(index: Index) -> tuple[RegionRow, ...]:
     for order, regions in enumerate(grouped.values()):
         row = _row(index, regions)
         rows.append(replace(row, order=order, small=abs(row.difference) < limit))
-    return ordered(_ranked(rows, contended=index.head.contended), "difference")
+    return ordered(_ranked(rows), "difference")
 
 
-def _ranked(rows: Sequence[RegionRow], *, contended: bool) -> list[RegionRow]:
+def _ranked(rows: Sequence[RegionRow]) -> list[RegionRow]:
     differing = [row for row in rows if row.standing != "noise"]
-    sizes = [Difference(row.difference, row.noise, row.weight) for row in differing]
-    found = standings(sizes, contended=contended)
+    sizes = [Difference(row.difference, row.noise) for row in differing]
+    found = standings(sizes)
     of_rank = Counter(one.rank for one in found)
     places = {row.order: one for row, one in zip(differing, found, strict=True)}
     return [
@@ -189,8 +160,6 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
     first = regions[0]
     steps = tuple(step for region in regions for step in index.steps_in(region))
     operations = tuple(one for region in regions for one in index.operations_in(region))
-    machine = HOST if index.head.clock == "host" else DEVICE
-    before, after = (expected_seconds(side, machine) for side in (operations, steps))
     return RegionRow(
         regions=tuple(regions),
         label=region_label(index, first),
@@ -202,8 +171,6 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         compiled=sum_of([one.compiled for one in regions if one.compiled]),
         difference=sum(one.difference for one in regions),
         noise=sum(one.noise for one in regions),
-        expected=0.0 if before is None or after is None else after - before,
-        expected_eager=before or 0.0,
         steps=steps,
         operations=operations,
         eager_work=work_of(index, operations),

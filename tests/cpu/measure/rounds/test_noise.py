@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from compiler.measure.rounds.noise import (
     difference,
+    noise_of,
     noise_of_medians,
     ratio,
-    three_errors,
+    spread,
     timed,
-    usual,
 )
 
 
@@ -41,9 +41,9 @@ def test_a_slow_down_of_a_tenth_is_found_and_none_is_made_up() -> None:
         chance = random.Random(seed)
         eager, same = (disturbed(2e-3, 30, chance) for _ in range(2))
         slower = disturbed(3e-3, 30, chance)
-        lost, noise = difference(eager, slower)
+        lost, noise = difference(eager, slower, independent=True)
         assert lost > noise
-        lost, noise = difference(eager, same)
+        lost, noise = difference(eager, same, independent=True)
         made_up += lost > noise
     assert made_up <= 2
 
@@ -76,15 +76,6 @@ def contended(seconds: float, rounds: int, chance: random.Random) -> list[float]
     ]
 
 
-def test_where_most_rounds_are_disturbed_the_lower_half_counts() -> None:
-    chance = random.Random(3)
-    found = contended(1e-3, 60, chance)
-    assert median(found) > 1.5e-3
-    assert usual(found).median == pytest.approx(1.03e-3, rel=0.03)
-    quiet = disturbed(1e-3, 60, chance)
-    assert usual(quiet) == timed(quiet)
-
-
 def test_what_others_slowed_down_is_no_loss() -> None:
     """The same step on both sides; on one of them others were busier. Noise is no bound: one in a
     thousand may be beyond it."""
@@ -105,8 +96,16 @@ def test_noise_goes_down_with_the_rounds() -> None:
     noises = []
     for rounds in (9, 36, 144):
         eager, compiled = (disturbed(1e-3, rounds, chance) for _ in range(2))
-        noises.append(difference(eager, compiled)[1])
+        noises.append(difference(eager, compiled, independent=True)[1])
     assert noises[0] > noises[1] > noises[2]
+
+
+@given(st.integers(1, 200))
+def test_beside_other_programs_more_rounds_are_no_surer(rounds: int) -> None:
+    alone = noise_of(1.0, rounds, 0.0, independent=True)
+    assert alone == pytest.approx(9 / rounds**0.5)
+    assert noise_of(1.0, rounds, 0.0, independent=False) == max(alone, 3.0)
+    assert noise_of(0.0, rounds, 5.0, independent=True) == pytest.approx(0.05)
 
 
 @given(st.integers(0, 10_000))
@@ -115,23 +114,13 @@ def test_chance_is_within_the_noise_of_a_remainder_and_a_twentieth_is_not(seed: 
     plain, probed, slower = (
         [median_ * chance.gauss(1.0, 0.02) for _ in range(60)] for median_ in (1.0, 1.0, 1.05)
     )
-    noise = noise_of_medians(plain, probed, 60)
+    noise = noise_of_medians(plain, probed, 60, independent=True)
     assert abs(median(plain) - median(probed)) <= 1.5 * noise
     assert median(slower) - median(plain) > noise
 
 
-def test_values_of_one_moment_count_as_one() -> None:
+def test_values_of_one_round_count_as_one() -> None:
     values = [1.0, 1.1, 0.9, 1.05, 1.0, 0.95, 1.0, 1.02]
-    errors = [noise_of_medians(values, values, n) / three_errors(n - 1) for n in (2, 8)]
-    assert errors[0] == pytest.approx(2 * errors[1])
-
-
-def test_a_few_rounds_hardly_know_their_noise() -> None:
-    """Of 3 of 24 ms, which a busy machine disturbs, the deviation is small by chance."""
-    assert [round(three_errors(n), 1) for n in (4, 9, 16, 1000)] == [6.4, 4.1, 3.5, 3.0]
-    chance = random.Random(2)
-    wrong = 0
-    for _ in range(300):
-        few, others = ([chance.gauss(1.0, 0.1) for _ in range(5)] for _ in range(2))
-        wrong += abs(median(few) - median(others)) > noise_of_medians(few, others, 5)
-    assert wrong <= 6
+    noises = [noise_of_medians(values, values, n, independent=True) for n in (2, 8)]
+    assert noises[0] == pytest.approx(2 * noises[1])
+    assert noises[1] == pytest.approx((2 * 81 / 8) ** 0.5 * spread(values))

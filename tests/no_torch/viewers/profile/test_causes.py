@@ -210,8 +210,8 @@ def test_a_fusion_in_a_lost_kernel_can_be_taken_back() -> None:
 
 def test_a_won_region_says_what_it_saves() -> None:
     found = cause(profiles.block_profile(), "fused")
-    assert found.title == "residual, layer norm, max: 5 eager operations became 1 kernel"
-    assert found.notes[0] == "4.0 MB less moved (5.0 MB → 1.0 MB)"
+    assert found.title == "q k v copies: 3 eager operations became 1 kernel"
+    assert found.notes[0] == "2.0 MB less moved (3.0 MB → 1.0 MB)"
 
 
 def test_a_region_that_only_capture_has() -> None:

@@ -35,8 +35,8 @@ LOOKS: tuple[Look, ...] = (
 
 
 def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
-    """Wrong results, then losses, largest first, then wins. Causes that cannot be told apart are in
-    the order of the time expected from their work.
+    """Wrong results, then losses, largest first, then wins. Equal ones are in the
+    order of the eager call.
 
     Nothing is reported for a region whose difference is within its noise.
     """
@@ -54,8 +54,8 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
     ordered: list[tuple[tuple[bool, bool, int], Cause]] = []
     for lost in (True, False):
         part = [cause for cause in found if cause.lost is lost]
-        sizes = [Difference(one.seconds, one.noise, _expected(one, row_of)) for one in part]
-        places = standings(sizes, contended=index.head.contended)
+        sizes = [Difference(one.seconds, one.noise) for one in part]
+        places = standings(sizes)
         for cause, one in zip(part, places, strict=True):
             ordered.append(((cause.kind != "precision", not lost, one.position), cause))
     return tuple(cause for _, cause in sorted(ordered, key=lambda one: one[0]))
@@ -64,12 +64,6 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
 def _order(cause: Cause, row_of: Mapping[str, RegionRow]) -> int:
     """Its place in the eager call; what is in no region comes first."""
     return min((row_of[one].order for one in cause.regions if one in row_of), default=-1)
-
-
-def _expected(cause: Cause, row_of: Mapping[str, RegionRow]) -> float:
-    """Of what is in no region, as calculated."""
-    rows = {row.key: row for one in cause.regions if (row := row_of.get(one)) is not None}
-    return sum(row.weight for row in rows.values()) if rows else cause.seconds
 
 
 def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:

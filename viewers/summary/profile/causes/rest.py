@@ -104,8 +104,6 @@ def _notes(index: Index, row: RegionRow) -> tuple[str, ...]:
         found.append(f"share of the roofline: {', '.join(shares)}")
     if layout := other_layout(index, row):
         found.append(layout)
-    if row.likely:
-        found.append("within its noise, but as expected from the work of both sides")
     if row.same_calls:
         least = same_calls_least(index.head)
         found.append(f"the same calls on both sides: less than {least} counts as noise")
