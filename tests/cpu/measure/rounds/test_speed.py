@@ -60,7 +60,7 @@ def test_a_difference_inside_the_spread_is_none() -> None:
     times = [Times(eager=[1.0, 1.3, 0.8, 1.2, 1.1], compiled=[1.0, 1.0, 1.0, 1.0, 1.0])]
     found = speed.summarise([contender()], times, [], None, "forward")
     assert found.speedup == pytest.approx(1.1)
-    assert found.noise == pytest.approx(3 * 0.1 / 1.1)
+    assert found.noise == pytest.approx(9 * 0.1 / 5**0.5 / 1.1)
     assert found.in_noise
 
 
