@@ -64,7 +64,9 @@ def recording(
                 near = f"; it is about the {engine} engine"
             elif not near and not reached("codegen", settings.until):
                 near = f"; this recording ran only until {settings.until}"
-            recorder.warn_once(f"override {id} met no decision{near}", asked=True)
+            recorder.warn_once(
+                f"override {id} met no decision{near}", asked=True, code="override unknown"
+            )
         for one in gate.refused():
             recorder.warn_once(
                 f"override {one.decision.id} = {one.wanted!r} is refused: {one.refused}", asked=True

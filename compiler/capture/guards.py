@@ -157,6 +157,7 @@ def _describe(
 ) -> Guard:
     kind = guard.create_fn_name()
     source = guard.name
+    attribute = ""
     parts = tuple(dict.fromkeys(guard.code_list or ()))
     if kind == "TENSOR_MATCH":
         parts = tuple(_conditions(tree, source, "check_tensor(")) + parts
@@ -190,6 +191,7 @@ def _describe(
         source=source,
         code=parts,
         value=value,
+        attribute=attribute,
         location=_location(guard),
     )
 

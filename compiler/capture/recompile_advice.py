@@ -109,6 +109,12 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
             text="Do it before the first call, or compile with dynamic=True; torch raises an error "
             "if the code needs one fixed size",
             code="\n".join(f"torch._dynamo.mark_dynamic({name}, {dim})" for name, dim in sizes),
+            options=tuple(
+                word
+                for name, dim in sizes
+                if name.isidentifier()
+                for word in ("--mark-dynamic", f"{name}:{dim}")
+            ),
         )
     ]
     if settings.get("automatic_dynamic_shapes"):
@@ -236,6 +242,10 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     )
 
 
+def _as_tensor(name: str) -> tuple[str, ...]:
+    return ("--as-tensor", name) if name.isidentifier() else ()
+
+
 def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice, ...]:
     name = changed.name
     if changed.resumed and _STACK.match(changed.source):
@@ -248,6 +258,7 @@ def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice
             text="If the code only calculates with it, pass a tensor in every call: a Python float "
             "is a constant of the graph",
             code=f"{name} = torch.tensor({name})",
+            options=_as_tensor(name),
         )
     elif code := _buffer(changed.source, changed.expected):
         advice = Advice(
@@ -348,6 +359,7 @@ def _type(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
             Advice(
                 text="If the code only calculates with it, pass a tensor in every call",
                 code=f"{name} = torch.tensor({name})",
+                options=_as_tensor(name),
             ),
         )
     if {changed.expected, changed.seen} == {"tuple", "list"}:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from compiler.trace.records import RandomOperation, Record, Settings, Source, TextHash, Warned
+from compiler.trace.records.session import WarnedCode
 from compiler.trace.writer import TraceWriter
 
 
@@ -76,12 +77,14 @@ class Recorder:
             return
         self.emit(Source(file=file, text=self.text(body)))
 
-    def warn_once(self, message: str, key: object = None, asked: bool = False) -> None:
+    def warn_once(
+        self, message: str, key: object = None, asked: bool = False, code: WarnedCode = ""
+    ) -> None:
         """Record a `Warned`, unless one with this key (by default the message) was recorded."""
         key = message if key is None else key
         if key not in self._warned:
             self._warned.add(key)
-            self.emit(Warned(message=message, asked=asked))
+            self.emit(Warned(message=message, code=code, asked=asked))
 
     @property
     def beyond_caches(self) -> str:

@@ -192,8 +192,7 @@ def _tensors(guards: Sequence[Guard]) -> str:
 
 
 def _own_attributes(guards: Sequence[Guard]) -> str:
-    pattern = re.compile(r"^no attribute (\S+) of its own$")
-    found = Counter(match[1] for one in guards if (match := pattern.match(one.value)))
+    found = Counter(one.attribute for one in guards if one.attribute)
     names = ", ".join(name for name, _ in found.most_common(2)) or "overriding attribute"
     more = f" or {len(found) - 2} more" if len(found) > 2 else ""
     return f"no {names}{more} set on {plural(_names(guards), 'object')}"

@@ -127,7 +127,7 @@ def row_of(way: Way, recording: Recording, end: End, base: Recording | None = No
     """The row of one recording; `base` is the recording of the default mode."""
     speed = recording.last(Speed)
     again = speed.compiled_again if speed is not None else 0
-    own = next((one for one in recording.all(Warned) if "its own options" in one.message), None)
+    own = next((one for one in recording.all(Warned) if one.code == "own options"), None)
     if speed is None or again or (way.mode and own is not None):
         said = own.message if own is not None and speed is not None else ""
         if again:
@@ -168,7 +168,7 @@ def why_not(recording: Recording, end: End) -> str:
     if failure is not None:
         return f"{failure.doing}: {failure.type}: {failure.message}".splitlines()[0][:300]
     for warned in recording.all(Warned):
-        if warned.message.startswith("speed not measured"):
+        if warned.code == "not timed":
             return warned.message
     if end.status != "ok":
         return " ".join(filter(None, (end.status, end.reason)))

@@ -328,12 +328,10 @@ class Bench:
                 ran.breaks += 1
             elif isinstance(record, Decided) and record.refused:
                 ran.refused = record.refused
-            elif (
-                isinstance(record, Warned) and record.asked and "met no decision" in record.message
-            ):
+            elif isinstance(record, Warned) and record.code == "override unknown":
                 ran.refused = record.message
             elif isinstance(record, Waiting) and record.kind == "end":
-                if record.why.startswith("the worker is gone"):
+                if record.lost:
                     self.close()
                     raise Gone(ran.failed or record.why)
                 return ran

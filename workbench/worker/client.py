@@ -284,13 +284,15 @@ class Driver:
         return found
 
     def _say_that_it_is_over(self, end: End) -> None:
-        why = "the run is over" if end.status == "ok" else f"the worker is gone: {end.status}"
+        lost = end.status != "ok"
+        why = f"the worker is gone: {end.status}" if lost else "the run is over"
         self._file.emit(
             Waiting(
                 number=self._waits + 1,
                 kind="end",
                 why="; ".join(filter(None, (why, end.reason))),
                 stage=self._stage,
+                lost=lost,
             )
         )
 

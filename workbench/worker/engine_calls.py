@@ -86,7 +86,8 @@ class EngineCalls:
             if settings.engine == "inductor":
                 if settings.mode or settings.dynamic is not None or settings.fullgraph:
                     self.recorder.warn_once(
-                        "the file compiles `model` itself: its own options are used"
+                        "the file compiles `model` itself: its own options are used",
+                        code="own options",
                     )
                 return self.given
             self.recorder.warn_once(

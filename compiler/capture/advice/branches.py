@@ -75,7 +75,7 @@ def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
         )
     if clamp:
         return (
-            Advice(text="The values are the same without the `if`", code=clamp),
+            Advice(text="The values are the same without the `if`", code=clamp, edit="always"),
             *_cond(statement, broken),
         )
     if then is not None and not statement.orelse:

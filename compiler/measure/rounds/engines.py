@@ -64,7 +64,9 @@ def time_engines(
                 peaks = [_most(contenders, place, device) for place in range(1 + len(engines))]
     except BaseException as error:  # whatever the user's model raises on a later run
         reason = reason_of(error)
-        host.emit(Warned(message=f"speed not measured: a repeated call raised {reason}"))
+        host.emit(
+            Warned(message=f"speed not measured: a repeated call raised {reason}", code="not timed")
+        )
         return
     what = "forward + backward" if mode == "train" else "forward"
     for place, (engine, cpu_of_sets) in enumerate(zip(engines, running, strict=True)):

@@ -116,6 +116,10 @@ class Advice(Part):
     """The changed line or the call to add, if there is one to paste."""
     by: str = "tcw"
     """`tcw` or `torch`."""
+    options: tuple[str, ...] = ()
+    """Options of tcw that do the same without a changed source: `--mark-dynamic`, `x:1`."""
+    edit: str = ""
+    """The kind of edit in `compiler/edits` that does it: `always`."""
 
 
 class Text(Record):

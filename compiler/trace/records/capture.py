@@ -116,6 +116,8 @@ class Guard(Part):
     """torch's text of its conditions; none if another guard's condition covers it."""
     value: str = ""
     """A description of the guarded value; "" if there is none."""
+    attribute: str = ""
+    """The attribute that the object must not have itself (`NOT_PRESENT_IN_GENERIC_DICT`)."""
     location: Location | None = None
     """The user's line that made Dynamo install it."""
 

@@ -106,6 +106,8 @@ class Waiting(Record):
     """Id of the `Asked` that waits for a choice; "" if none does."""
     breakpoint: Index = 0
     """Number of the breakpoint that stopped it; 0 for none."""
+    lost: bool = False
+    """Its process ended before the run was over."""
     location: Location | None = None
 
 

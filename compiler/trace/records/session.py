@@ -214,10 +214,16 @@ class Failure(Record):
     """The full line that shows that the machine is the cause; "" if unknown."""
 
 
+WarnedCode = Literal["", "own options", "not timed", "override unknown"]
+
+
 class Warned(Record):
     """Something that the recording lacks compared with what was asked, in words."""
 
     message: str
+    code: WarnedCode = ""
+    """What it is about, where a program acts on it: the file's own options of torch.compile were
+    used, the calls were not timed, an override met no decision."""
     asked: bool = False
     """Whether the user explicitly asked for what is missing: shown first."""
 

@@ -77,7 +77,8 @@ class Worker:
             self.runs.append(command.settings)
             key = self._key(command.settings)
             if key == self.dying:
-                self.give(Waiting(number=1, kind="end", why="the worker is gone", stage="run"))
+                gone = Waiting(number=1, kind="end", why="it ended", stage="run", lost=True)
+                self.give(gone)
             elif key == self.failing:
                 self._over(0, Failure(doing="compiling", type="Error", message="no"))
             elif key == self.refusing:
@@ -199,7 +200,7 @@ def test_a_failure_and_a_refusal_have_their_words() -> None:
 def test_a_worker_that_died_is_started_again() -> None:
     worker = Worker({"save": -0.5}, dying="mode")
     died, kept = _tried(worker, [MODE, SAVE])
-    assert died.reason == "the worker is gone"
+    assert died.reason == "it ended"
     assert kept.kept
     assert worker.stopped == 2
 

@@ -57,9 +57,6 @@ _SPEAKS = frozenset({
     *(f"logging.{level}" for level in _LEVELS),
 })  # fmt: skip
 """Functions that compute nothing: without them, only their output is lost."""
-_SAME_WITHOUT_IF = "The values are the same without the `if`"
-_MARK = re.compile(r"torch\._dynamo\.mark_dynamic\((\w+), (\d+)\)")
-_TENSOR = re.compile(r"(\w+) = torch\.tensor\(\1\)")
 
 
 def of_break(recording: Recording, site: BreakSite) -> tuple[Suggestion, ...]:
@@ -86,13 +83,12 @@ def of_recompile(
     found: list[Suggestion] = []
     advice = list(advice)
     for one in advice:
-        if marks := [f"{name}:{dim}" for name, dim in _MARK.findall(one.code)]:
-            options = tuple(word for mark in marks for word in ("--mark-dynamic", mark))
-            words = f"mark {' and '.join(marks)} as dynamic"
-            found.append(Suggestion(f"mark-dynamic {' '.join(marks)}", words, options, group))
-        match = _TENSOR.fullmatch(one.code)
-        if match is not None:
-            found += _as_tensor(recording, match[1], place, group)
+        option, given = one.options[:1], one.options[1::2]
+        if option == ("--mark-dynamic",):
+            words = f"mark {' and '.join(given)} as dynamic"
+            found.append(Suggestion(f"mark-dynamic {' '.join(given)}", words, one.options, group))
+        elif option == ("--as-tensor",):
+            found += _as_tensor(recording, given[0], place, group)
     found += _by_settings(advice, group)
     return tuple({one.id: one for one in found}.values())
 
@@ -168,7 +164,7 @@ def _edits(recording: Recording, site: BreakSite, settings: bool) -> Iterable[tu
     if "torch.compiler.disable()" in site.type:
         yield "undisable", ""
         return
-    if any(one.text == _SAME_WITHOUT_IF for one in site.advice):
+    if any(one.edit == "always" for one in site.advice):
         yield "always", "its body without the `if`"
     if "assertion failed" in site.type:
         yield "drop", "without the assertion"
