@@ -28,23 +28,24 @@ VERDICTS = ("equal", "closer", "wrong", "error", "crash", "skipped")
 DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "bool")
 
 UNKNOWN = "?"
-"""Of rows that `--together` made."""
+"""The fallbacks of a row that `--together` made."""
 
 HEAD = """# Op coverage
 
 The operations of torch's own op database (`torch.testing._internal.common_methods_invocations`),
-the first sample of each in every dtype that it has on a CPU, under `backend="tcw"` and eagerly.
-torch {torch}, {date}; written by `docs/make_op_coverage.py`, which says how it was run.
+the first sample of each in every dtype that it supports on a CPU, with `backend="tcw"` and in
+eager.
+torch {torch}, {date}; written by `docs/make_op_coverage.py`, which says how to run it.
 
-- **equal**: as eager, within the defaults of `torch.testing.assert_close`; inputs and mutated
-  inputs as well.
-- **closer**: floats that are further from eager than that, and no further from float64 than
-  eager or Inductor.
-- **wrong**, **error**, **crash**: ours to mend.
-- **skipped**: no engine is asked: eager refuses the sample, or AOTAutograd cannot trace it.
-- **with ATen**: how many of those run had at least one operation that has no lowering of ours and
-  stayed an ATen call. Operations that are calls by design (products, convolutions, attention,
-  sorts, FFTs, random numbers) do not count. "–" where operations ran several in a graph.
+- **equal**: the same as eager within the defaults of `torch.testing.assert_close`, including the
+  inputs and mutated inputs.
+- **closer**: floats that differ more from eager, but are no further from float64 than eager's or
+  Inductor's.
+- **wrong**, **error**, **crash**: bugs of ours.
+- **skipped**: eager refuses the sample, or AOTAutograd cannot trace it, so no engine runs it.
+- **with ATen**: the number of samples run in which at least one operation has no lowering of ours
+  and stayed an ATen call. Operations that are calls by design (products, convolutions, attention,
+  sorts, FFTs, random numbers) do not count. "–" if several operations ran in one graph.
 """
 
 
@@ -103,7 +104,7 @@ def fallbacks(rows: Sequence[Row]) -> list[str]:
         else:
             obstacles.append((reason, row))
     lines = ["| ATen operation without a lowering | reached by |", "|---|---|", *grouped(plain)]
-    lines += ["", "| lowering that says no, and why | reached by |", "|---|---|"]
+    lines += ["", "| lowering that declines, and why | reached by |", "|---|---|"]
     return lines + grouped(obstacles)
 
 
@@ -145,7 +146,7 @@ def page(forward: Sequence[Row], backward: Sequence[Row]) -> str:
         head.rstrip(),
         "\n".join(["## Forward", "", *table(forward, False)]),
         "\n".join(["## Forward and backward", "", *table(backward, True)]),
-        "\n".join(["## Not as it should be", "", *bad(both)]),
+        "\n".join(["## Bugs", "", *bad(both)]),
         "\n".join(["## Left to ATen", "", *fallbacks(both)]),
         "\n".join(["## Skipped", "", *skipped(both)]),
     ]
