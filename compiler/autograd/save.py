@@ -1,4 +1,4 @@
-"""The decision what crosses from the forward to the backward: torch's min-cut, with overrides.
+"""Decides what crosses from the forward to the backward: torch's min-cut, with overrides.
 
 `min_cut_rematerialization_partition` (torch/_functorch/partitioners.py) chooses. A value that an
 override names is marked with `CheckpointPolicy`, as in selective activation checkpointing, and the
@@ -53,7 +53,7 @@ def decide_saved(
     """The halves of a joint graph after all its decisions.
 
     `cut` splits `joint` according to its nodes' marks; `halves` is its result before any mark.
-    `graph` is the joint graph's id. `keep_all=False` keeps only the decisions that a person saw or
+    `graph` is the joint graph's id. `keep_all=False` keeps only the decisions that the user saw or
     an override names.
     """
     outer, _deciding.now = _deciding.now, True

@@ -44,7 +44,7 @@ from compiler.runtime.toolchain import find_compiler, instruction_set
 from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
-load_families()  # now: by the time of a graph, our packages may be hidden (tcw.py)
+load_families()  # imported now: when a graph is compiled, our packages may be hidden (tcw.py)
 
 
 LOOPS_ON = torch.device("cpu")
@@ -140,7 +140,7 @@ def _compiled(
         with dynamo_timed("tcw.build"):
             if gate.asks or (recorder is not None and gate.overrides):
                 # An override must meet its decision, so nothing may come from the cache; and no key
-                # contains what a person is about to choose.
+                # contains what the user is about to choose.
                 outcome = Outcome(load(make(), store, own, otherwise), Miss("overrides"))
             else:
                 settings = {

@@ -32,12 +32,12 @@ def gave_up(error: Exception, graph: str) -> None:
 
 
 def without_cache(reason: str) -> None:
-    """Say that nothing is kept from this process to the next, and why."""
+    """Warn that nothing is cached between processes, and why."""
     _say(f"tcw compiles without a cache: {reason}", ("cache", reason))
 
 
 def _say(message: str, key: tuple[str, str], hint: str = "") -> None:
-    """Once for each key."""
+    """Warn once per key."""
     recorder = current().recorder
     if recorder is not None:
         recorder.warn_once(message)

@@ -56,7 +56,7 @@ def _fusion(recorder: Recorder, scheduler: Any) -> Fusion:
 
 
 def _asleep(recorder: Recorder) -> bool:
-    """Whether there is nothing to record and nothing to overrule."""
+    """Whether there is nothing to record and nothing to override."""
     return recorder.quiet and not listening().gate.overrides
 
 

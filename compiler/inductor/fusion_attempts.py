@@ -61,7 +61,7 @@ class Attempt:
         self.veto = ""
         """Id of the override that keeps the two apart."""
         self.forced = ("", "")
-        """(Inductor's own words, or the silent check) of a rejection that an override overruled."""
+        """(Inductor's own words, or the silent check) of a rejection that an override reversed."""
 
 
 class Running(threading.local):

@@ -70,7 +70,7 @@ PREFERENCES = {
     "max-horizontal": "config.cpp.max_horizontal_fusion_size limits the size of a loop body",
     "tiling": "config.triton.tiling_prevents_*_fusion prefers each one's own tiling",
 }
-"""Rules that are heuristics of Inductor, with what is behind each. An override may force such a
+"""Rules that are heuristics of Inductor, with the reason for each. An override may force such a
 pair, provided that the same test passes with the heuristics switched off."""
 
 FORBIDDEN = {

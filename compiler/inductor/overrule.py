@@ -1,4 +1,4 @@
-"""Inductor's fusion asks the gate: a person, or an override file, decides a pair otherwise.
+"""Inductor's fusion asks the gate: a user or an override file can decide a pair differently.
 
 A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that stand for it (fusion_names.py). A veto
 applies to the operations that A and B name, wherever they are computed: all groups that contain
@@ -82,7 +82,7 @@ class Overruling:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nobody to ask and nothing to overrule."""
+        """Whether there is nobody to ask and nothing to override."""
         return not self.gate.asks and not self.gate.overrides
 
     def consider(
@@ -141,7 +141,7 @@ class Overruling:
         against: tuple[str, str],
         retest: Retest,
     ) -> tuple[Decision, list[bool]]:
-        """The decision on a pair, and a list that is non-empty once a person was shown it."""
+        """The decision on a pair, and a list that is non-empty once the user was shown it."""
         rule, words = against
         forbidden = {}
         if not attempt.fused:
@@ -263,7 +263,7 @@ class Overruling:
             self.gate.keep(decided)
 
     def _current(self) -> list[Override]:
-        """The overrides of this graph; a person may have added some since."""
+        """The overrides of this graph; the user may have added some since."""
         if self._read != self.gate.overrides:
             self._read = dict(self.gate.overrides)
             self.overrides = list(self._resolved())

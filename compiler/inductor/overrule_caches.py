@@ -1,8 +1,8 @@
-"""torch's compile caches are off if decisions are overruled.
+"""Turns torch's compile caches off if decisions are overridden.
 
 Their keys do not include overrides: code compiled under other overrides would be served, and ours
 would be stored for everybody. So a recording with overrides of Inductor's decisions, or one driven
-by a person, neither reads nor writes them.
+by the user, neither reads nor writes them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person is shown before a decision on a pair: both sides, and the possible fused nest.
+"""What the user sees before a decision on a pair: both sides, and the possible fused nest.
 
 Inductor creates the body of a fused nest only during code generation. The sketch puts both bodies
 under their common loops, without simplifying anything.
@@ -21,7 +21,7 @@ Loop = tuple[str, str, str]
 
 
 def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
-    """Details of two groups that Inductor weighs."""
+    """Details of two groups whose fusion Inductor considers."""
     members = [*first.get_nodes(), *second.get_nodes()]
     origins = {
         origin for node in members for origin in lowering.operations.get(node.get_name(), ())

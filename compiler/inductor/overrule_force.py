@@ -54,7 +54,7 @@ class LoopStates:
     """The current loops of two nodes, which Inductor's test may reorder.
 
     torch rolls its changes back if the test fails (`_LoopMutationTracker`, since 2.13). If the
-    result is overruled, that is up to us. Before 2.13 torch leaves the loops changed either way.
+    result is overridden, we have to. Before 2.13 torch leaves the loops changed either way.
     """
 
     def __init__(self, *nodes: Any) -> None:

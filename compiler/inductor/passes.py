@@ -123,7 +123,7 @@ class Passes:
         return started
 
     def _now(self) -> float:
-        """A clock in seconds that stops while the recording waits for a person."""
+        """A clock in seconds that stops while the recording waits for the user."""
         return time.perf_counter() - self.recorder.aside_seconds
 
     def _begin(self, module: fx.GraphModule) -> tuple[Snapshot, float]:

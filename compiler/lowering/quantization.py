@@ -15,8 +15,8 @@ from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 
 LARGEST_STEP = 2.0**63
-"""Per-channel quantisation counts steps in int64 in ATen: a value outside of it, NaN included,
-becomes the least one."""
+"""ATen's per-channel quantisation counts steps in int64: a value outside its range, NaN included,
+becomes the minimum."""
 
 
 @lowers("fake_quantize_per_tensor_affine_cachemask")

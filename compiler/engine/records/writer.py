@@ -27,7 +27,7 @@ from compiler.trace.records import CacheLookup, Record, Stage, StageStart
 
 
 class GraphRecords:
-    """The records of one graph, stage by stage. An error in here loses a record, nothing more."""
+    """The records of one graph, stage by stage. An error here loses a record, nothing more."""
 
     def __init__(
         self, recorder: Recorder | None, module: fx.GraphModule, graph: str, user_outputs: int

@@ -2,7 +2,7 @@
 
 Capture, AOTAutograd and the run stay on the CPU. At the inner compile the ATen graph is copied,
 retargeted to a fake `cuda:0` and passed to stock Inductor, which is stopped once it has generated
-code. The real compile then continues as if nothing had happened.
+code. The real compile then proceeds unaffected.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _generated(
     with ExitStack() as around:
         around.callback(patch(GraphLowering, "compile_to_module", _stop_after_codegen))
         around.enter_context(config.patch(settings))
-        # torch's warnings here concern a device that nobody has.
+        # torch's warnings here concern a device that does not exist.
         around.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         try:
