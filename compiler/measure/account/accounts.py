@@ -15,13 +15,13 @@ from compiler.measure.rounds.noise import noise_of_medians
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
-"""(name of the line, kind of the steps, one of them in words)."""
+"""(name of the line, kind of the steps, what one is called)."""
 
 
 def eager_account(
     measured: Measured, side: SideRounds, operations: dict[int, EagerOperation], phase: CallPhase
 ) -> Account:
-    """Operations, and what is around them."""
+    """The operations, and the time around them."""
     wanted = {key: one for key, one in operations.items() if phase in ("", one.phase)}
     parts = [side.seconds[key] for key in wanted if key in side.seconds]
     running = summed(parts, side.rounds)
@@ -35,7 +35,7 @@ def eager_account(
         around = less(side.probed(phase), running, own)
         lines.append(line("dispatch", around, "Python, modules, autograd"))
     plain = side.plain(phase)
-    # once for these rounds, and once for those that what the profiler takes was told by
+    # once for these rounds, and once for those from which the profiler's cost was derived
     noise = sqrt(2) * remainder_noise(side, phase, measured.contended)
     return account("eager", measured.call, phase, plain, lines, noise)
 
@@ -43,8 +43,8 @@ def eager_account(
 def compiled_account(
     measured: Measured, side: SideRounds, steps: dict[int, Placed], phase: CallPhase
 ) -> Account:
-    """Steps by their kind, and on a CPU what the host does around them; on a GPU, which works
-    while the host does that, the time in which it had nothing to do."""
+    """The steps by kind, and on a CPU the host's work around them. A GPU works in parallel with the
+    host: there, the time in which it was idle."""
     wanted = {key: p.step for key, p in steps.items() if phase in ("", p.step.phase)}
     sums: dict[str, list[float]] = {}
     lines: list[AccountLine] = []
@@ -70,7 +70,7 @@ def compiled_account(
 def _around(
     measured: Measured, side: SideRounds, phase: CallPhase, sums: dict[str, list[float]]
 ) -> list[AccountLine]:
-    """What the host does around the kernels and ATen calls whose times are `sums`, on a CPU."""
+    """The host's work around the kernels and ATen calls whose times are `sums`, on a CPU."""
     graphs = [
         base
         for probe, base in zip(measured.probes, measured.bases, strict=True)
@@ -99,29 +99,29 @@ def _around(
 
 
 def remainder_noise(side: SideRounds, phase: CallPhase, contended: bool) -> float:
-    """Of the remainder: the lines come from the probed call, and are compared with the plain one.
-    Calls of one round are made in a row, and share what disturbs it."""
+    """The noise of the remainder: the lines come from the probed call, and are compared with the
+    plain one. Calls of one round run in a row, and share their disturbances."""
     rounds = min(len({lap.turn for lap in side.laps[way]}) for way in ("plain", "probed"))
     plain, probed = side.plain(phase), side.probed_running(phase)
     return noise_of_medians(plain, probed, rounds, independent=not contended)
 
 
 def _share(lap: Lap, phase: CallPhase) -> float:
-    """Of what the probe took in a call, what it took in this phase: by the phases' times."""
+    """The share of a call's probe overhead that belongs to this phase, by the phases' times."""
     return lap.phases[phase] / lap.seconds if phase in lap.phases else 1.0
 
 
 def _left(side: SideRounds, phase: CallPhase) -> AccountLine:
-    """What the device's work leaves of the plain call. Under a probe the host is so much slower
-    that how long the device waits there says nothing."""
+    """The part of the plain call in which the device did no work. Under a probe the host is so much
+    slower that the device's waiting time means nothing."""
     measured = median(side.plain(phase))
     idle = [max(0.0, measured - busy) for busy in side.busy(phase)]
     return line("idle", idle, "what the device's work leaves of the call")
 
 
 def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[float, str]:
-    """Seconds of all guards that the call checks: those of each frame whose graph ran, as often
-    as it ran."""
+    """Seconds of all guards that the call checks: those of each frame whose graph ran, once per
+    run."""
     if phase not in ("", "forward"):
         return 0.0, ""
     short = median(lap.running() for lap in side.laps["plain"]) < SHORT

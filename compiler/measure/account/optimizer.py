@@ -1,9 +1,9 @@
-"""The optimizer's step of a training call, timed apart: eager against compiled, as torch documents
-it (`torch.compile(optimizer.step)`).
+"""The optimizer's step of a training call, timed separately: eager against compiled in the way that
+torch documents (`torch.compile(optimizer.step)`).
 
 A model file's `optimizer` is an Optimizer of the model's parameters, or a function that takes
-parameters and makes one. Before each step its parameters, gradients and state are put back, in
-place, so that every round does the same.
+parameters and returns one. Before each step its parameters, gradients and state are restored in
+place, so that every round does the same work.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ WARM_UPS = 3
 IDLE = "what the device's work leaves of the step"
 
 Action = Callable[..., Any]
-"""An optimizer's `step`, as it is or compiled."""
+"""An optimizer's `step`, eager or compiled."""
 
 
 @dataclass
 class Trained:
-    """A model that takes a step with an optimizer of its own."""
+    """A model with its own optimizer."""
 
     model: Model
     optimizer: torch.optim.Optimizer
 
     def remember(self) -> None:
-        """The values that each round starts from."""
+        """Store the values that each round starts from."""
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         self._tensors = [(p, p.detach().clone()) for p in parameters]
         self._tensors += [(p.grad, p.grad.clone()) for p in parameters if p.grad is not None]
@@ -71,11 +71,11 @@ class Trained:
 
     @property
     def on_device(self) -> bool:
-        """Whether a GPU holds any of them."""
+        """Whether any of them is on a GPU."""
         return any(tensor.is_cuda for tensor, _ in self._tensors)
 
     def rewind(self) -> None:
-        """Put them back, each in its place: compiled code knows tensors by their addresses."""
+        """Restore them in place: compiled code identifies tensors by their addresses."""
         with torch.no_grad():
             for tensor, value in self._tensors:
                 tensor.detach().copy_(value)
@@ -85,7 +85,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class StepRun:
-    """One step as a run: there is nothing to copy, the model's gradients are put back."""
+    """One step as a run: nothing is copied, and the model's gradients are restored."""
 
     action: Action
     mode: GradMode = "train"
@@ -95,9 +95,10 @@ class StepRun:
 
 
 def optimizer_of(given: Any, original: Model, model: Model) -> torch.optim.Optimizer:
-    """An optimizer of `model`'s parameters, as the file's `given` is one of `original`'s.
+    """An optimizer of `model`'s parameters that corresponds to the file's `given`, which is for
+    `original`'s.
 
-    Raises `UserError` where `given` is neither an Optimizer nor makes one.
+    Raises `UserError` if `given` is neither an Optimizer nor a function that makes one.
     """
     if not isinstance(original, torch.nn.Module) or not isinstance(model, torch.nn.Module):
         raise _bad("a function has no parameters to step")
@@ -110,7 +111,7 @@ def optimizer_of(given: Any, original: Model, model: Model) -> torch.optim.Optim
             for name, parameter in original.named_parameters()
             if name in names
         }
-        return copy.deepcopy(given, of_model)  # what it holds of the one, it holds of the other
+        return copy.deepcopy(given, of_model)  # with `model`'s parameters in place of `original`'s
     made = given(model.parameters()) if callable(given) else given
     if not isinstance(made, torch.optim.Optimizer):
         raise _bad(
@@ -139,12 +140,12 @@ def step_records_of(
     numbers: Numbers,
     contended: bool = False,
 ) -> list[Record]:
-    """The phase `step` of both sides: operations, compiled steps, their region, the accounts; none
-    where it cannot be measured, which is said.
+    """The phase `step` of both sides: operations, compiled steps, their region, the accounts. If it
+    cannot be measured, there are none, and the reason is recorded.
 
-    `original` is the model that the file's optimizer is of. The models of both sides are run once
-    more, for gradients. `compiled` compiles a step as the recording compiled the model; its graphs
-    are not part of the recording. `contended`: as `Measured.contended` of the call.
+    `original` is the model that the file's optimizer belongs to. The models of both sides are run
+    once more, for gradients. `compiled` compiles a step as the recording compiled the model; its
+    graphs are not part of the recording. `contended`: as `Measured.contended` of the call.
     """
     host.begins("timing the optimizer's step")
     generators = RandomState.now()
@@ -159,7 +160,7 @@ def step_records_of(
                     team.keep_apart()
                 number = host.settings.profiled_call
                 return list(_measured(eager, other, number, compiled, inputs, numbers, team))
-    except Exception as error:  # whatever the user's optimizer raises
+    except Exception as error:  # anything that the user's optimizer raises
         host.emit(
             Warned(
                 message=f"the optimizer's step was not measured: {reason_of(error)}",
@@ -241,7 +242,8 @@ def _measured(
 
 
 def _start(one: Trained, inputs: InputSet) -> None:
-    """Gradients from these inputs, and the optimizer's state, which its first step makes."""
+    """Compute gradients from these inputs, and create the optimizer's state, which its first step
+    does."""
     prepare(one.model, inputs, "train")()
     with torch.no_grad():
         parameters = [p for group in one.optimizer.param_groups for p in group["params"]]
@@ -253,7 +255,7 @@ def _start(one: Trained, inputs: InputSet) -> None:
 
 
 def _eager_lines(side: SideRounds, operations: Sequence[EagerOperation]) -> list[AccountLine]:
-    # what is between them is Python, and the probe's own: it is no line of its own
+    # the time between them is Python's and the probe's: it has no line
     together = summed(side.seconds.values(), side.rounds)
     return [line("operations", together, f"{len(operations)} of ATen")]
 

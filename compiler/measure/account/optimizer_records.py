@@ -1,6 +1,6 @@
-"""What was read of the optimizer's step, as records: its operations, its compiled steps, and one
-region of both. What is compiled for it is none of the recording's graphs, so that nothing tells
-which operation a kernel carries out; a fused optimizer carries out all of them."""
+"""The readings of the optimizer's step as records: its operations, its compiled steps, and one
+region of both. Its compiled graphs are not part of the recording, so it is unknown which operation
+a kernel carries out; a fused optimizer carries out all of them."""
 
 from __future__ import annotations
 

@@ -49,14 +49,15 @@ from compiler.trace.records.session import GradMode
 
 
 def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: Numbers) -> Measured | None:
-    """Take a call apart and record it; what cannot be measured is said, and ends nothing."""
+    """Take a call apart and record it. What cannot be measured is recorded with the reason; nothing
+    fails."""
     settings = host.settings
     call = settings.profiled_call
     try:
         with host.unrecorded():
             measured = _measured(host, one, inputs, call)
         made = list(records(measured, numbers))
-    except BaseException as error:  # whatever the user's model raises on a later run
+    except BaseException as error:  # anything that the user's model raises on a later run
         reason = reason_of(error)
         host.emit(Warned(message=f"call {call} was not profiled: {reason}", asked=True))
         if not isinstance(error, Exception):
@@ -163,7 +164,7 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
 
 
 def _unmeasured(differs: str, missing: Sequence[str], guards: str) -> list[tuple[Unmeasured, str]]:
-    """`differs`: how an eager call went another way; `missing`: of the compiled graphs."""
+    """`differs`: how an eager call deviated; `missing`: of the compiled graphs."""
     found: list[tuple[Unmeasured, str]] = []
     if differs:
         found.append(("eager", f"eager calls are not all the same: {differs}"))
@@ -186,7 +187,7 @@ def _emit_ceilings(host: Host, device: str) -> None:
 
 
 def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
-    """Says which round it is, at most once a second."""
+    """Reports the current round, at most once a second."""
     said = [-1.0]
 
     def told(done: int) -> None:
@@ -201,7 +202,8 @@ def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
 
 
 def _graph_probes(one: RecordedModel) -> tuple[list[GraphProbe], str]:
-    """Of all graphs that were compiled while they were recorded; and which could not be found."""
+    """The probes of all graphs that were compiled and recorded; and the graphs that could not be
+    found."""
     named = named_graphs(one.collected.of_inductor, one.records)
     found: list[GraphProbe] = [graph.probe(id) for id, graph in named.graphs.items()]
     collected = one.collected
@@ -215,7 +217,7 @@ def _graph_probes(one: RecordedModel) -> tuple[list[GraphProbe], str]:
 def _measure_memory(
     measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode
 ) -> None:
-    """What a call takes at most, and what its forward keeps for the backward, of both sides."""
+    """The peak memory of a call, and what its forward keeps for the backward, of both sides."""
     models: dict[Side, Model] = {"eager": one.eager.model, "compiled": one.model}
     for side, model in models.items():
         measured.peaks[side] = least_peak_bytes(

@@ -1,4 +1,4 @@
-"""What the rounds of one call read, by side, key and round."""
+"""The readings of the rounds of one call, by side, key and round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 
 @dataclass
 class Measured:
-    """What came out of the rounds of one call."""
+    """The results of the rounds of one call."""
 
     call: int
     engine: Engine
@@ -29,7 +29,8 @@ class Measured:
     bases: Sequence[int]
     """The first key of each probe: that of its whole graph; its steps follow."""
     end: int
-    """The first key that is no graph's: from there on it is what runs outside of them."""
+    """The first key that belongs to no graph: keys from here on are of what runs outside the
+    graphs."""
     origins: Origins
     canonical: Canonical
     """Paths of the eager side's modules."""
@@ -45,7 +46,8 @@ class Measured:
     saved: dict[Side, int] = field(default_factory=dict)
 
     def compiled_rounds(self, laps: Laps) -> SideRounds:
-        """What these laps of the compiled side read, library calls as the eager side's are."""
+        """The readings of these laps of the compiled side, with library calls timed as on the eager
+        side."""
         side = SideRounds(laps, self.end)
         calls = [lap.inside for lap in laps.get("between", ())]
         for key, own in times(self.probes, self.bases, calls).items():
@@ -55,8 +57,8 @@ class Measured:
 
 
 class SideRounds:
-    """The readings of one side. Keys from `end` on, 0 where there are no graphs, are of what ran
-    outside of them; None: of a side that has neither."""
+    """The readings of one side. Keys from `end` on (0 if there are no graphs) are of what ran
+    outside the graphs; None for a side that has neither."""
 
     def __init__(self, laps: Laps, end: int | None = None) -> None:
         self.laps = laps
@@ -68,18 +70,18 @@ class SideRounds:
             [Reading(one.key, one.start, one.host_ns) for one in lap.readings if one.host_ns]
             for lap in probed
         )
-        """The same by the host's clock; empty where that is the only one."""
+        """The same by the host's clock; empty if that is the only one."""
         self.seen: dict[int, list[Reading]] = {}
-        """Key -> what was read of it in the first round."""
+        """Key -> its readings in the first round."""
         self.first: dict[int, int] = {}
-        """When it first started in its call: what runs first comes first."""
+        """Key -> its first start in the call, by which keys are ordered."""
         for reading in probed[0].readings:
             self.seen.setdefault(reading.key, []).append(reading)
             self.first.setdefault(reading.key, reading.start - probed[0].start)
         laps_between = laps.get("between", probed)
         outside = end is not None
         self.between = in_rounds([lap.eager for lap in laps_between]) if outside else []
-        """What ran outside of graphs, in order."""
+        """What ran outside the graphs, in order."""
         for key, one in enumerate(self.between, end or 0):
             self.seconds[key] = [ns / 1e9 for ns in one.ns]
             self.first[key] = one.run.start - laps_between[0].start
@@ -88,35 +90,35 @@ class SideRounds:
 
     @property
     def phases(self) -> list[CallPhase]:
-        """In order; one ("") outside of training."""
+        """In order; only "" outside training."""
         return list(self.laps["plain"][0].phases)
 
     def plain(self, phase: CallPhase) -> list[float]:
-        """Seconds of a phase, or of the whole call (""), with nothing of ours in it, less what the
-        calling thread waited for a processor."""
+        """Seconds of a phase, or of the whole call (""), without probes, and without the time that
+        the calling thread waited for a processor."""
         return [lap.running(phase) for lap in self.laps["plain"]]
 
     def probed(self, phase: CallPhase) -> list[float]:
-        """The same under probes, with all that its readings have in them."""
+        """The same under probes, including their waits and overhead."""
         return [lap.phases.get(phase, lap.seconds) for lap in self.laps["probed"]]
 
     def probed_running(self, phase: CallPhase) -> list[float]:
-        """Less those waits, to be compared with the plain call."""
+        """The same without the waits, for comparison with the plain call."""
         return [lap.running(phase) for lap in self.laps["probed"]]
 
     def busy(self, phase: CallPhase) -> list[float]:
-        """Seconds in which the device worked, of each round."""
+        """Seconds in which the device worked, for each round."""
         return [lap.busy.get(phase, sum(lap.busy.values())) for lap in self.laps["probed"]]
 
     def typical(self) -> int:
-        """The round that takes what is usual, or is the nearest to it."""
+        """The round whose time is the median, or nearest to it."""
         seconds = self.probed("")
         middle = median(seconds)
         return min(range(self.rounds), key=lambda i: abs(seconds[i] - middle))
 
 
 def by_key(rounds: Iterable[Sequence[Reading]]) -> dict[int, list[float]]:
-    """Seconds of each round by key; 0 where a round has none."""
+    """Key -> seconds in each round; 0 if a round has no reading."""
     found: dict[int, list[float]] = {}
     every = list(rounds)
     for number, readings in enumerate(every):

@@ -1,4 +1,4 @@
-"""What the rounds of a profile read, as records."""
+"""The readings of a profile's rounds as records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Numbers:
     steps: int = 0
     regions: int = 0
     ceilings: bool = False
-    """Whether those of the machine are in the trace."""
+    """Whether the machine's ceilings are in the trace."""
 
 
 def records(measured: Measured, numbers: Numbers) -> Iterator[Record]:
@@ -82,7 +82,7 @@ def _operations(
 
 
 def times(side: SideRounds, key: int) -> dict[str, Any]:
-    """Fields of an operation or a step that the clock of its side read."""
+    """The fields of an operation or a step that its side's clock provides."""
     if key not in side.seconds:
         return {}
     found: dict[str, Any] = {"time": timed(side.seconds[key])}
@@ -95,7 +95,7 @@ def times(side: SideRounds, key: int) -> dict[str, Any]:
 
 
 def _steps(measured: Measured, side: SideRounds, numbers: Numbers) -> dict[int, Placed]:
-    """By key, in the order in which they ran; those that did not run in this call left out."""
+    """By key, in execution order; without those that did not run in this call."""
     found = [*_graph_steps(measured, side), *_between(measured, side)]
     found.sort(key=lambda one: side.first.get(one[0], 0))
     calls = [call for _, step, call in found if step.kind != "eager"]
