@@ -13,11 +13,11 @@ from compiler.trace.records import Progress, Record, Settings
 
 @dataclass(frozen=True)
 class Host:
-    """Where records go, and how runs that are not the user's stay unseen."""
+    """Where records go, and how to hide runs that are not the user's."""
 
     recorder: Recorder
     unrecorded: Callable[[], AbstractContextManager[None]]
-    """Inside the block hooks record nothing, and what the user's program prints is not shown."""
+    """Inside the block, hooks record nothing, and the output of the user's program is hidden."""
 
     @property
     def settings(self) -> Settings:
@@ -29,7 +29,7 @@ class Host:
         self.recorder.emit(record)
 
     def begins(self, activity: str) -> None:
-        """Record what is measured from here on."""
+        """Report what is measured from here on."""
         self.emit(Progress(stage="run", activity=activity))
 
 

@@ -1,1 +1,1 @@
-"""What is called: inputs, and the runs made of them, each from the same state."""
+"""What is called: inputs, and the runs made with them, each from the same state."""

@@ -75,7 +75,8 @@ class PreparedRun:
         return outputs
 
     def pieces(self) -> list[Piece]:
-        """The run in pieces: together they do what calling it does, but for the grad mode."""
+        """The run in pieces: together they do the same as calling it, except for setting the grad
+        mode."""
         made: list[Any] = []
         training = self.mode == "train"
 
@@ -125,7 +126,8 @@ def named_parameters(model: Model) -> list[tuple[str, Any]]:
 
 
 def loss_of(outputs: Any) -> torch.Tensor:
-    """A scalar to run backward from: `outputs.loss`, else the sum of the float outputs' means."""
+    """A scalar to run the backward from: `outputs.loss`, else the sum of the float outputs'
+    means."""
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.numel() == 1 and loss.requires_grad:
         return loss.reshape(())
@@ -146,7 +148,7 @@ def loss_of(outputs: Any) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class RandomState:
-    """The generators that a model may draw from."""
+    """The random generators that a model may draw from."""
 
     torch_cpu: torch.Tensor
     torch_cuda: list[torch.Tensor]
@@ -174,7 +176,7 @@ class RandomState:
             numpy.random.set_state(self.numpy)
 
     def drawn_since(self) -> bool:
-        """Whether torch's or Python's generator has moved on."""
+        """Whether torch's or Python's generator has been used since."""
         now = RandomState.now()
         return (
             not torch.equal(now.torch_cpu, self.torch_cpu)
@@ -186,15 +188,15 @@ class RandomState:
 
 
 class Twin:
-    """The model that runs eagerly: a copy, so that both sides keep a history of their own.
+    """The model that runs eagerly: a copy, so that each side has its own state.
 
-    A model that cannot be copied is shared; then its parameters and buffers are put back before
-    the eager run.
+    A model that cannot be copied is shared; its parameters and buffers are then restored before the
+    eager run.
     """
 
     def __init__(self, model: Model) -> None:
         self.shared = ""
-        """Why it is no copy; "" where it is one."""
+        """Why it is not a copy; "" if it is."""
         self.model = model
         self._before: dict[str, torch.Tensor] = {}
         if isinstance(model, torch.nn.Module):
@@ -204,14 +206,14 @@ class Twin:
                 self.shared = f"{type(error).__name__}: {error}"
 
     def remember(self) -> None:
-        """Before the compiled run: keep the state that the eager run has to start from."""
+        """Before the compiled run: keep the state that the eager run starts from."""
         if self.shared and isinstance(self.model, torch.nn.Module):
             self._before = {
                 name: value.detach().clone() for name, value in self.model.state_dict().items()
             }
 
     def rewind(self) -> None:
-        """Before the eager run: put it back."""
+        """Before the eager run: restore it."""
         if self._before and isinstance(self.model, torch.nn.Module):
             with torch.no_grad():
                 for name, value in self.model.state_dict().items():
@@ -219,7 +221,7 @@ class Twin:
 
 
 def original_of(model: Model) -> Model:
-    """What torch.compile was given, where the user's file has compiled the model itself."""
+    """The arguments of torch.compile, if the user's file compiles the model itself."""
     inner = getattr(model, "_orig_mod", None)
     if inner is None:
         inner = getattr(model, "_torchdynamo_orig_callable", None)

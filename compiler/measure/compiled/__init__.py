@@ -1,1 +1,1 @@
-"""What an engine compiled: its graphs and kernels, each callable by itself."""
+"""The graphs and kernels that an engine compiled, each callable by itself."""

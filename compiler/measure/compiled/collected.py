@@ -1,4 +1,4 @@
-"""What one engine compiled while it was recorded: the model, its graphs, what its guards cost."""
+"""What one engine compiled during a recording: the model, its graphs, the cost of its guards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def collecting() -> Iterator[Collected]:
 
 @dataclass
 class RecordedModel(CompiledModel):
-    """A compiled model that can be looked into."""
+    """A compiled model whose graphs can be inspected."""
 
     eager: Twin
     collected: Collected

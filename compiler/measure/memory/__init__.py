@@ -1,1 +1,1 @@
-"""How much memory a call takes."""
+"""The memory that a call needs."""

@@ -35,7 +35,7 @@ def peak_bytes(
 
 
 def least_peak_bytes(prepare: Prepare, device: str, *, graphs: bool = False) -> int | None:
-    """The lesser of two tries, each of a run that is prepared before it is watched."""
+    """The lesser of two tries, each of a run that is prepared before it is measured."""
     tries = [peak_bytes(prepare(), device, graphs=graphs) for _ in range(2)]
     return min((peak for peak in tries if peak is not None), default=None)
 

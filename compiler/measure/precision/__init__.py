@@ -1,1 +1,1 @@
-"""Kernels against the same operations in float64: each result's error, and the error allowed."""
+"""Kernels compared with the same operations in float64: each result's error, and its bound."""

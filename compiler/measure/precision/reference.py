@@ -25,7 +25,7 @@ _SHOWN = 3
 
 
 class Reference:
-    """The eager side of a recording: a model of its own, and what differed so far."""
+    """The eager side of a recording: its own model, and the differences so far."""
 
     def __init__(self, model: Model, host: Host, engine: Engine = "inductor") -> None:
         self.host = host
@@ -43,7 +43,8 @@ class Reference:
             )
 
     def remember(self) -> None:
-        """Before the compiled call: keep the state and the generators it starts from."""
+        """Before the compiled call: keep the state and the generators that the eager call starts
+        from."""
         self.twin.remember()
         self._before = RandomState.now()
 
@@ -74,7 +75,7 @@ class Reference:
         """Record the verdict."""
         found = self._comparison.record()
         if self._random:
-            # a difference that other random numbers explain proves nothing wrong
+            # a difference that other random numbers explain is no error
             drawn = tuple(self.host.recorder.random_operations)
             note = "; ".join(filter(None, (random_note(drawn), _WHY, found.note)))
             found = structs.replace(found, within=None, note=note, random=drawn)
@@ -112,7 +113,7 @@ def _changed_inputs(
 
 
 def _unchanged(before: Any, after: Any) -> bool:
-    """Bit for bit; what cannot be told counts as unchanged."""
+    """Compared bit for bit; what cannot be compared counts as unchanged."""
     try:
         if before.shape != after.shape:
             return False

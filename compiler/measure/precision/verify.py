@@ -151,7 +151,7 @@ class GraphVerifier:
         """Whether all of a step's results are within their bounds, as far as they can be compared;
         the verdict records what cannot, and why."""
         reasons: list[str] = []
-        # results of random operations are taken as they are when others are computed from them
+        # results of random operations are used as drawn when others are computed from them
         available = dict(self._known)
         for node in results:
             if node.op != "placeholder":

@@ -80,12 +80,12 @@ def verify(
     nodes: Sequence[SchedulerNode] = (),
     left_to_aten: Sequence[AtenGraph] = (),
 ) -> None:
-    """Make one call with every graph looked into, and record what each kernel errs by.
+    """Make one call with every graph observed, and record each kernel's error.
 
     `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
-    outside of its bound, forward and backward each, is cut out as a file, or the one that was
-    asked for, by id or by name. What cannot be done is recorded, and ends nothing. `nodes` tell
-    which kernel reads what another writes.
+    outside its bound, for forward and backward separately, is cut out as a file; or else the
+    requested one, by id or name. What cannot be done is recorded; nothing fails. `nodes` tell which
+    kernel reads what another writes.
     """
     wanted = host.settings.repro
     host.begins("comparing each kernel with float64")
@@ -100,7 +100,7 @@ def verify(
                     looked.remove(one)
                     refused.append((one.probe.graph, str(error)))
             run()
-    except Exception as error:  # whatever the user's model raises on a later run
+    except Exception as error:  # anything that the user's model raises on a later run
         reason = reason_of(error)
         host.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
         return
@@ -121,14 +121,14 @@ def verify(
 
 
 class _Blind:
-    """Kernels whose results could not be compared: their errors show in who reads them."""
+    """Kernels whose results could not be compared: their errors show in their readers."""
 
     def __init__(self, nodes: Sequence[SchedulerNode]) -> None:
         self._nodes = {(node.graph, node.name): node for node in nodes}
         self._writers: dict[tuple[str, str], str] = {}
 
     def told(self, kernel: Kernel, record: KernelPrecision) -> KernelPrecision:
-        """The record of the next kernel; of a wrong one it says whose error it may be."""
+        """The record of the next kernel; for a wrong kernel, it says whose error it may be."""
         mine = [self._nodes.get((kernel.graph, name)) for name in kernel.nodes]
         own = [node for node in mine if node is not None]
         if record.within is None:
@@ -158,7 +158,7 @@ def _with_repro(
     verdicts: Sequence[Verdict],
     engine: Engine,
 ) -> KernelPrecision:
-    """The record with the kernel's part of the graph as a file, tried."""
+    """The record with the kernel's part of the graph as a file, which has been run."""
     verdict = next((v for v in verdicts if v.within is False and v.cut), None)
     verdict = verdict or next((v for v in verdicts if v.cut), None)
     if verdict is None or verdict.cut is None:
@@ -181,7 +181,7 @@ def _with_repro(
 
 
 def _words(record: KernelPrecision) -> str:
-    """What was seen, for the head of the file."""
+    """The observed error, for the head of the file."""
     worst = max(record.outputs, key=lambda one: one.error / (one.bound or 1e-300), default=None)
     if worst is None or record.within is not False:
         return "In the model its results were within their bounds."
@@ -193,10 +193,10 @@ def _words(record: KernelPrecision) -> str:
 
 
 class _Once:
-    """A verifier that looks at the first run of its graph alone."""
+    """A verifier that observes only the first run of its graph."""
 
     def __init__(self, verifier: GraphVerifier, by_text: bool) -> None:
-        """`by_text`: a step reads what stands in its call, of all that there is."""
+        """`by_text`: a step reads the values that its call names, out of all known ones."""
         self.verifier = verifier
         self.by_text = by_text
         self._last = -1
@@ -222,7 +222,7 @@ def _looked(
     of_engine: Sequence[EngineGraph | AtenGraph],
     wanted: str,
 ) -> tuple[list[Looked], list[tuple[str, str]]]:
-    """The graphs, and (id, why not) of those that cannot be looked into."""
+    """The graphs, and (id, reason) of those that cannot be observed."""
     own: dict[str, list[Kernel]] = {}
     for kernel in kernels:
         if not kernel.predicted:

@@ -1,1 +1,1 @@
-"""Probes look into a running call: at each step of compiled code, at each eager operation."""
+"""Probes observe a running call: each step of compiled code, each eager operation."""

@@ -1,4 +1,4 @@
-"""Looks into a graph that our own engine left to ATen, while the user's call runs it.
+"""Observes a graph that our own engine left to ATen, while the user's call runs it.
 
 The graph's own Python is compiled again, with a clock around each operation.
 """

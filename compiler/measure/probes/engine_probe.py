@@ -1,4 +1,4 @@
-"""Looks into a graph that our own engine compiled, while the user's call runs it.
+"""Observes a graph that our own engine compiled, while the user's call runs it.
 
 The graph is built again from its artifact: the same kernels, with a clock around each kernel call
 (`engine_unit`), and the same Python, with a clock around each call into ATen (`clocked_wrapper`).

@@ -1,4 +1,4 @@
-"""Kernels with several loop nests, each nest timed: in rounds of its own, on request."""
+"""Times each nest of kernels with several loop nests: in rounds of its own, on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compiler.trace.records import Kernel, KernelNests, NestTime, Record
 
 ROUNDS = 7
 MOST = 16
-"""Kernels that are built again: each takes seconds."""
+"""The maximum number of kernels that are built again: each takes seconds."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class _Timed:
 
 _Read = Callable[[], list[float]]
 _Clock = tuple[_Timed, Callable[[ExitStack], _Read]]
-"""A kernel, and what starts its clocks."""
+"""A kernel, and the function that starts its clocks."""
 
 
 def kernel_nests(
@@ -52,7 +52,7 @@ def kernel_nests(
     run: Callable[[], object],
     call: int,
 ) -> Iterator[KernelNests]:
-    """`run` makes the profiled call once, on fresh inputs. What cannot be built is said."""
+    """`run` makes the profiled call once, on fresh inputs. What cannot be built is reported."""
     kernels = [one for one in records if isinstance(one, Kernel) and one.language == "cpp"]
     clocks: list[_Clock] = []
     graphs = named_graphs(of_inductor, records).graphs if of_inductor else {}
@@ -136,8 +136,8 @@ def _of_engine(
 
 
 def _only(kernels: Sequence[Kernel], graph: str, name: str) -> Kernel | None:
-    """The kernel of this name; None where several share the function: their times cannot be told
-    apart."""
+    """The kernel with this name; None if several share the function: their times cannot be
+    separated."""
     found = [one for one in kernels if base_graph(one.graph) == graph and one.name == name]
     return found[0] if len(found) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The probes of one call: which clocks look at which side, on a CPU and on a GPU."""
+"""The probes of one call: which clocks time which side, on a CPU and on a GPU."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from compiler.measure.rounds.laps import Lap, Way, timed
 from compiler.trace.records.profile import CallPhase, EagerOperation
 
 _MISSED = 0.05
-"""Share of the operations that a profiler may miss, for its figures to be taken."""
+"""The share of the operations that a profiler may miss while its figures are still used."""
 
 
 class EagerSide:
     """The eager call under a probe.
 
-    Torch's own profiler times its operations: it works below Python, so that they run as they
-    always do, while a dispatch mode goes through Python at each, which takes as long as a small
-    operation, and what it evicts from caches makes the next one slower.
+    torch's own profiler times its operations. It works below Python, so the operations run as
+    usual. A dispatch mode goes through Python for each operation, which takes as long as a small
+    operation, and evicts from the caches what the next one needs.
     """
 
     def __init__(self, model: Model, call: int, on_device: bool) -> None:
         self.on_device = on_device
         self.probe = EagerProbe(model, call)
         self.by_profiler = True
-        """False where the profiler saw other operations: then a dispatch mode times them."""
+        """False if the profiler saw other operations: then a dispatch mode times them."""
 
     def describe(self, run: InPieces) -> None:
         """Make the call once, to know its operations."""
@@ -45,7 +45,7 @@ class EagerSide:
             timed(run.pieces(), during=self.probe.during)
 
     def check(self, lap: Lap) -> None:
-        """Whether a run under the profiler shows the operations that are described."""
+        """Check whether a run under the profiler shows the described operations."""
         if self.on_device:
             return
         seen = {one.key for one in readings_of(self.probe.operations, lap.eager)}
@@ -54,7 +54,7 @@ class EagerSide:
         self.by_profiler = missed <= _MISSED * len(wanted)
 
     def read(self, laps: Iterable[Lap]) -> None:
-        """Make readings of what the profiler saw, with operations as keys."""
+        """Turn what the profiler saw into readings, with operations as keys."""
         if self.by_profiler and not self.on_device:
             for lap in laps:
                 lap.readings = readings_of(self.probe.operations, lap.eager)
@@ -74,14 +74,15 @@ class EagerSide:
 
 
 def readings_of(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
-    """What a profiler saw of the described operations. What runs inside of another operation, and
-    by itself is none that was described, has none of its own."""
+    """The profiler's readings of the described operations. What runs inside another operation, and
+    is not described itself, has no reading."""
     return _in_order(operations, runs) or _by_count(operations, runs)
 
 
 def _in_order(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
-    """Both in the order of the call; nothing where they are not the same operations in it. What
-    is seen of autograd inside of another operation is described before it, and taken from it."""
+    """Both in the order of the call; empty if their operations differ. An operation of autograd
+    that is seen inside another is described before it, and its time is subtracted from the
+    other's."""
     wanted = [_like(one.phase, one.operation) for one in operations]
     seen = [_like(one.phase, one.name) for one in runs]
     found: list[Reading] = []
@@ -111,16 +112,16 @@ def _in_order(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) ->
 
 
 _NEAR = 8
-"""Operations after a view among which it may be one that was described."""
+"""A seen view may be one of the next described operations, up to this many."""
 
 
 def _like(phase: str, name: str) -> tuple[str, str]:
-    """(phase, `aten.add`) of `aten.add_.Tensor`: gradients are added in place where no mode is."""
+    """(phase, `aten.add`) for `aten.add_.Tensor`: without a mode, gradients are added in place."""
     return phase, ".".join(name.split(".")[:2]).rstrip("_")
 
 
 def _by_count(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) -> list[Reading]:
-    """The n-th of a name in its phase."""
+    """Matches the n-th of a name in its phase."""
     known: dict[tuple[str, str], list[EagerRun]] = defaultdict(list)
     for run in runs:
         known[_like(run.phase, run.name)].append(run)
@@ -146,7 +147,7 @@ class CompiledSide:
         self.graphs = list(probes)
         for probe in probes:
             with probe.timing(HostClock(), 0):
-                pass  # it builds what it needs, and knows what it cannot time
+                pass  # this builds what it needs, and finds out what it cannot time
         self.missing = "; ".join(
             f"{probe.graph}: {probe.unmeasured}" for probe in probes if probe.unmeasured
         )
@@ -155,19 +156,19 @@ class CompiledSide:
         for probe in self.graphs:
             self.bases.append(self.bases[-1] + 1 + len(probe.steps))
         self.end = self.bases.pop()
-        """The first key that is no graph's."""
+        """The first key that belongs to no graph."""
         self._cost = own_cost()
         self._engine_graphs = {graph.graph: graph for graph in engine_graphs}
 
     def probes(self) -> dict[Way, Probe]:
-        """By way to run it."""
+        """Each way to run it -> its probe."""
         if self.on_device:
             return {"probed": self._profiled}
         return {"probed": self._on_host, "between": self._profiled}
 
     @contextmanager
     def _timing(self, clock: Clock, marked: bool = False) -> Iterator[None]:
-        """`marked`: the clock has to see each graph, if not its steps."""
+        """`marked`: the clock has to see each graph, even if not its steps."""
         with ExitStack() as stack:
             for probe, base in zip(self.graphs, self.bases, strict=True):
                 graph = self._engine_graphs.get(probe.graph) if marked else None
@@ -202,7 +203,7 @@ def _marked(graph: EngineGraph, clock: Clock, key: int) -> Iterator[None]:
 
 
 def _named(phase: CallPhase, part: Any) -> AbstractContextManager[Any]:
-    """Marks what makes the loss in a profile."""
+    """Marks the computation of the loss in a profile."""
     if part != "loss":
         return nullcontext()
     named: AbstractContextManager[Any] = torch._C._profiler._RecordFunctionFast(LOSS)

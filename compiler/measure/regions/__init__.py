@@ -1,1 +1,1 @@
-"""Which compiled steps stand against which eager operations."""
+"""Which compiled steps are compared with which eager operations."""
