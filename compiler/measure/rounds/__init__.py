@@ -1,1 +1,1 @@
-"""How long a call takes: rounds, their order, when they stop, and their noise."""
+"""How long a call takes: rounds, their order, when they end, and their noise."""

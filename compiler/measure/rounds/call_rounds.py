@@ -19,16 +19,16 @@ from compiler.measure.rounds.team import Team
 from compiler.trace.records.session import GradMode
 
 SHORT = 0.02
-"""Seconds: a call that takes less is made once, untimed, before those that are timed and under the
-same probe, so that none of them finds caches as starting or reading a profile has left them."""
+"""Seconds. A shorter call is first made once, untimed, under the same probe, so that no timed call
+finds the caches as starting or reading a profile has left them."""
 TOGETHER, MOST_TOGETHER = 0.1, 6
-"""Runs of one kind follow each other for so many seconds, and at most so many: starting and reading
-torch's profiler takes as long as many short calls. Each counts for itself."""
+"""Runs of one kind follow each other for at most this many seconds, and this many times: starting
+and reading torch's profiler takes as long as many short calls. Each run counts individually."""
 _WAYS: tuple[Way, ...] = ("plain", "probed", "between")
 
 
 def plan_of(rounds: int) -> Plan:
-    """For that many undisturbed rounds of a call."""
+    """A plan for this many undisturbed rounds of a call."""
     return Plan(rounds, seconds=10.0, busy_seconds=25.0, least=7, patience=60.0, extension=4)
 
 
@@ -38,15 +38,15 @@ class Probing:
 
     clock: Clock | None = None
     profile: DeviceClock | None = None
-    """Of a run under torch's profiler."""
+    """Set for a run under torch's profiler."""
     between: bool = False
-    """Graphs are marked in that profile: what is outside of them can be told."""
+    """Graphs are marked in that profile, so what runs outside them can be separated."""
     during: During | None = None
     around: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Entered around each call, and not around what prepares it."""
+    """Entered around each call, but not around its preparation."""
 
     def clocks(self) -> list[HostClock | DeviceClock]:
-        """That are told where each call begins and ends."""
+        """The clocks that are notified when each call begins and ends."""
         every = {id(one): one for one in (self.clock, self.profile)}
         return [one for one in every.values() if isinstance(one, (HostClock, DeviceClock))]
 
@@ -71,11 +71,11 @@ class CallSide:
     prepare: Callable[[], InPieces]
     probes: dict[Way, Probe]
     rewind: Callable[[], None] = lambda: None
-    """Before each run, untimed: puts back what the last one changed."""
+    """Before each run, untimed: undoes the changes of the last one."""
 
 
 class CallRounds:
-    """Runs both sides, plain and probed, as often as there is time for."""
+    """Runs both sides, plain and probed, as often as time allows."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class CallRounds:
         on_device: bool = False,
         in_a_row: int = MOST_TOGETHER,
     ) -> None:
-        """`in_a_row`: at most that many runs of one kind follow each other."""
+        """`in_a_row`: the maximum number of consecutive runs of one kind."""
         self.sides = sides
         self.on_device = on_device
         self.most_in_a_row = 1 if on_device else in_a_row
@@ -108,14 +108,14 @@ class CallRounds:
         self.laps[side].pop(way, None)
 
     def plain_first(self, plan: Plan, told: Callable[[int], None] = lambda _: None) -> None:
-        """Make the plain rounds now, before torch's profiler is started for the first time: what
-        it installs stays, and each launch of a kernel takes longer from then on."""
+        """Make the plain rounds now, before torch's profiler is started for the first time: what it
+        installs stays, and makes every later launch of a kernel slower."""
         plain: list[tuple[Side, Way]] = [(side, "plain") for side in self.laps]
         warm_up(plain, self._run)
         self._repeat(plain, plan, told)
 
     def run(self, plan: Plan, told: Callable[[int], None] = lambda _: None) -> None:
-        """Make the planned rounds; where the plain rounds are there already, as many as those."""
+        """Make the planned rounds; if the plain rounds have been made already, as many as those."""
         apart = any(laps["plain"] for laps in self.laps.values())
         ways = [way for way in _WAYS if not (apart and way == "plain")]
         self._repeat(
@@ -146,19 +146,20 @@ class CallRounds:
         )
 
     def _in_a_row(self) -> int:
-        """How many rounds are made in one turn: several, run by run of one kind, of short calls."""
+        """The number of rounds in one turn: several for short calls, run by run of one kind."""
         plain = [laps["plain"][0].seconds for laps in self.laps.values() if laps["plain"]]
         longest = max(plain, default=TOGETHER)
         return max(1, min(self.most_in_a_row, int(TOGETHER / longest)))
 
     def forget_library_calls(self) -> None:
-        """Where the eager side is not timed by torch's profiler, its clock is around calls, too."""
+        """Drop the profiler's times of library calls: if torch's profiler does not time the eager
+        side, the clock on that side includes the overhead of calls too."""
         for laps in self.laps["compiled"].values():
             for lap in laps:
                 lap.inside = []
 
     def _undisturbed(self, runs: Sequence[tuple[Side, Way]]) -> int:
-        """Rounds in which nobody took the processor from any run."""
+        """The number of rounds in which no run lost a processor."""
         every = [self.laps[side][way] for side, way in runs]
         return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
@@ -166,7 +167,7 @@ class CallRounds:
         return self._runs(run, 1)[0]
 
     def _runs(self, run: tuple[Side, Way], count: int) -> list[Lap]:
-        """That many runs in a row under one probe."""
+        """This many consecutive runs under one probe."""
         side, way = run
         found: list[Lap] = []
         with ExitStack() as stack:
@@ -204,7 +205,7 @@ class CallRounds:
         return lap
 
     def _read(self, laps: Sequence[Lap], probing: Probing) -> None:
-        """Give each call what was seen of it."""
+        """Store in each lap what its clocks and profile recorded."""
         if isinstance(probing.clock, HostClock):
             for lap, noted in zip(laps, probing.clock.calls[-len(laps) :], strict=True):
                 lap.readings = noted.readings()

@@ -1,4 +1,4 @@
-"""Which runs are timed against each other, and the records of it."""
+"""Chooses the runs that are timed against each other, and writes their records."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from compiler.measure.rounds.cpu import cpu_of
 from compiler.trace.records import EnginePart, Warned
 
 _SETS = 8
-"""Input sets that differ in a description are timed each, up to this many."""
+"""The maximum number of input sets, with distinct descriptions, that are timed."""
 
 
 def time_engines(
     host: Host, eager: Model, engines: Sequence[CompiledModel], sets: list[InputSet]
 ) -> None:
-    """Time eager against what one engine compiled, or two, and record it."""
+    """Time eager against the results of one engine, or two, and record the times."""
     mode = host.settings.grad
     contenders: list[speed.Contender] = []
     known: dict[object, int] = {}
     stands_for: list[int] = []
     for number, inputs in enumerate(sets, 1):
-        # positions are as good as names here: only whether two sets are alike matters
+        # positions serve as names: it only matters whether two sets are alike
         named = {str(index): value for index, value in enumerate(inputs.positional)}
         key = described_arguments({**named, **inputs.keyword})
         if key not in known and len(contenders) < _SETS:
@@ -62,7 +62,7 @@ def time_engines(
             ]
             if host.settings.memory:
                 peaks = [_most(contenders, place, device) for place in range(1 + len(engines))]
-    except BaseException as error:  # whatever the user's model raises on a later run
+    except BaseException as error:  # anything that the user's model raises on a later run
         reason = reason_of(error)
         host.emit(
             Warned(message=f"speed not measured: a repeated call raised {reason}", code="not timed")
@@ -85,7 +85,7 @@ def time_engines(
 
 
 def _with_hooks(host: Host, run: Prepare, quiet: bool) -> Prepare:
-    """The run with hooks switched as it is prepared, so that the clock does not see it."""
+    """The run, with the hooks switched while it is prepared, outside the timed part."""
 
     def prepare() -> Prepared:
         host.recorder.quiet = quiet
@@ -95,6 +95,6 @@ def _with_hooks(host: Host, run: Prepare, quiet: bool) -> Prepare:
 
 
 def _most(contenders: Sequence[speed.Contender], place: int, device: str) -> int | None:
-    """Of one side's calls the one that takes most."""
+    """The largest peak among the calls of one side."""
     peaks = [least_peak_bytes(one.runs()[place], device, graphs=place > 0) for one in contenders]
     return max((peak for peak in peaks if peak is not None), default=None)

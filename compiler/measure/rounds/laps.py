@@ -1,4 +1,4 @@
-"""One run of a call, timed phase by phase, with all that disturbed it."""
+"""One run of a call, timed phase by phase, with everything that disturbed it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from compiler.measure.rounds.team import Team
 from compiler.trace.records.profile import CallPhase
 
 _PAGES = 64
-"""New pages that disturb as much as the loss of a processor: some ten microseconds."""
+"""The number of new pages that disturb as much as losing a processor: about ten microseconds."""
 
 Side = Literal["eager", "compiled"]
 Way = Literal["plain", "probed", "between"]
-"""`plain`: nothing of ours is in it. `between`: the compiled call under torch's profiler, for what
-runs outside of graphs."""
+"""`plain`: without probes. `between`: the compiled call under torch's profiler, for what runs
+outside graphs."""
 During = Callable[[CallPhase, Any], AbstractContextManager[Any]]
 
 
@@ -34,37 +34,38 @@ class Lap:
     """One run, by the clock of the machine that it runs on."""
 
     phases: dict[CallPhase, float]
-    """Seconds of each, in order."""
+    """Seconds of each phase, in order."""
     start: int = 0
     """Nanoseconds, on the clock of `time.perf_counter_ns`."""
     readings: list[Reading] = field(default_factory=list)
-    """What a probe's clock read in it."""
+    """The readings of a probe's clock."""
     took: float = 0.0
-    """Seconds that a probe spent in it on its own account, outside of all readings."""
+    """Seconds that a probe spent on its own work, outside all readings."""
     preempted: int = 0
     """How often the system took a processor from one of our threads."""
     waits: dict[CallPhase, float] = field(default_factory=dict)
-    """Seconds of each phase in which the calling thread was ready, and had no processor."""
+    """Seconds of each phase in which the calling thread was ready to run, but had no processor."""
     kept_waiting: float = 0.0
-    """The longest that any thread of the team was so."""
+    """The longest such time of any thread of the team."""
     faults: int = 0
-    """Pages of memory that the system had to give, as the allocator had none of that size."""
+    """Pages of memory that the system had to supply because the allocator had none to reuse."""
     events: int = 0
-    """That torch's profiler wrote in it."""
+    """The number of events that torch's profiler recorded."""
     turn: int = 0
-    """Runs of one turn follow each other, and share what disturbs them."""
+    """Runs of one turn follow each other, and share their disturbances."""
     bounds: tuple[int, ...] = ()
-    """When each phase began, and the last one ended, on the host: nanoseconds as `start`."""
+    """When each phase began, and when the last one ended, on the host's clock, in nanoseconds as in
+    `start`."""
     eager: list[EagerRun] = field(default_factory=list)
-    """What torch's profiler saw outside of graphs …"""
+    """What torch's profiler saw outside graphs …"""
     inside: list[LibraryCall] = field(default_factory=list)
-    """… and what of operations inside of them."""
+    """… and the operations that it saw inside them."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
     """Seconds in which the device worked for each phase."""
 
     @property
     def disturbed(self) -> int:
-        """How much: by other programs, and by pages that were new by chance."""
+        """The amount of disturbance, by other programs and by pages that happened to be new."""
         return self.preempted + self.faults // _PAGES
 
     @property
@@ -72,15 +73,16 @@ class Lap:
         return sum(self.phases.values())
 
     def running(self, phase: CallPhase = "") -> float:
-        """Seconds of a phase, or of the whole call, less those in which the calling thread waited
-        for a processor. (What it waited for other threads without one is still in them.)"""
+        """Seconds of a phase, or of the whole call, without those in which the calling thread
+        waited for a processor. (Time spent waiting for other threads that had no processor is
+        included.)"""
         if phase in self.phases:
             return self.phases[phase] - self.waits.get(phase, 0.0)
         return self.seconds - sum(self.waits.values())
 
 
 Laps = dict[Way, list[Lap]]
-"""One lap a round."""
+"""One lap per round."""
 
 
 def timed(
@@ -89,9 +91,9 @@ def timed(
     during: During | None = None,
     team: Team | None = None,
 ) -> Lap:
-    """Run the pieces and time each phase: by CUDA's events where the work is on a GPU.
+    """Run the pieces and time each phase: by CUDA events if the work is on a GPU.
 
-    `during` is entered around each piece; then the times say little. `team`: the threads that may
+    `during` is entered around each piece; the times then mean little. `team`: the threads that may
     have to wait for a processor.
     """
     marks: list[Any] = []

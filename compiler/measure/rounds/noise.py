@@ -1,13 +1,13 @@
-"""What the times of all rounds come to, and by how much that may be off.
+"""Values and noise from the times of all rounds.
 
 All values are seconds, one per round, in the order of the rounds. The usual value is their median,
 and the deviation its median absolute deviation (MAD).
 
-One rule of noise: 3 MAD of nine rounds. The error of a median falls with the root of the number of
-rounds, so n rounds have 9 MAD/√n, about five standard errors. That holds for independent rounds:
-where other programs use the processors, or where that is not known, they slow down many rounds in a
-row, and more rounds are no surer; then it is never less than 3 MAD. And it is at least 1% of the
-value. `docs/notes/statistics.md` has an example by hand.
+There is one rule of noise: 3 MAD for nine rounds. The error of a median falls with the square root
+of the number of rounds, so n rounds have 9 MAD/√n, about five standard errors. That holds for
+independent rounds. If other programs use the processors, or may do so, they slow down many rounds
+in a row, and more rounds give no more certainty: the noise is then never less than 3 MAD. It is
+also at least 1% of the value. `docs/notes/statistics.md` has an example worked out by hand.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def spread(values: Sequence[float]) -> float:
 
 
 def noise_of(deviation: float, rounds: int, value: float, *, independent: bool) -> float:
-    """The noise of a median of `rounds` values that have this MAD. `value`: what it is at least 1%
-    of. `independent`: no other programs used the processors."""
+    """The noise of a median of `rounds` values that have this MAD; at least 1% of `value`.
+    `independent`: no other programs used the processors."""
     root = sqrt(ROUNDS / rounds)
     return max(
         MADS * deviation * (root if independent else max(1.0, root)), LEAST_SHARE * abs(value)
@@ -88,8 +88,8 @@ def _surer(one: tuple[float, float], other: tuple[float, float]) -> tuple[float,
 
 
 def noise_of_medians(first: Rounds, second: Rounds, rounds: int, *, independent: bool) -> float:
-    """The noise of the difference of two medians, in seconds. `rounds`: how many the values come
-    from, if one round has several, which share its disturbance."""
+    """The noise of the difference of two medians, in seconds. `rounds`: the number of rounds that
+    the values come from; the values of one round share its disturbances."""
     return hypot(
         *(
             noise_of(spread(values), min(rounds, len(values)), 0.0, independent=independent)

@@ -1,10 +1,10 @@
-"""What torch's profiler takes for each event that it writes, told by the call that it watches.
+"""The cost of torch's profiler per recorded event, derived from the profiled call itself.
 
-In a loop over one operation it takes a quarter of what it takes in a model, where each operation
-throws out of the nearest caches what the profiler needs next; from machine to machine it differs as
-much. So it is what the profiled call takes beyond the plain one, for each event: for the calls of
-even rounds by those of odd ones, and the other way round. Where others use the processors that
-difference can be anything; no event takes more than `MOST`.
+An event costs four times as much in a model as in a loop over one operation, because each operation
+evicts from the nearest caches what the profiler needs next. The cost varies as much between
+machines. So it is derived from the extra time of the profiled call over the plain one, per event:
+calls of even rounds use the cost from odd rounds, and vice versa. If other programs use the
+processors, that difference can be anything; the cost is at most `MOST`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from compiler.measure.rounds.laps import Lap, Laps, Side, Way
 from compiler.measure.rounds.quiet import quiet_laps
 
 MOST = 2e-6
-"""Seconds: over one microsecond was seen on a virtual machine."""
+"""Seconds: more than one microsecond was seen on a virtual machine."""
 _WAYS: tuple[Way, ...] = ("probed", "between")
 
 
 def take_off(sides: dict[Side, Laps]) -> None:
-    """Take it from the times of operations, and count what is left of it as the probe's own.
+    """Subtract the cost from the times of operations, and count the rest of it as the probe's own.
 
-    The eager side tells it for both: it has the most events, and what both sides call is to be
-    compared.
+    The eager side determines it for both sides: it has the most events, and the sides' common
+    operations are to be compared.
     """
     eager = [lap for lap in sides["eager"].get("probed", ()) if lap.events]
     for laps in sides.values():
@@ -42,8 +42,8 @@ def take_off(sides: dict[Side, Laps]) -> None:
 
 
 def event_cost(plain: Sequence[Lap], watched: Sequence[Lap], odd: int) -> float:
-    """Seconds for each event, from undisturbed calls of the odd rounds, or of the even ones; of all
-    rounds where there is but one kind. A profiler gives no time back."""
+    """Seconds per event, from undisturbed calls of the odd rounds, or of the even ones; of all
+    rounds if there are only odd or only even ones. Never negative."""
     apart = [[lap for lap in of_way if lap.turn % 2 == odd] for of_way in (plain, watched)]
     if not all(apart):
         apart = [list(plain), list(watched)]

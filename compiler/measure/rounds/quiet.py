@@ -9,15 +9,15 @@ from compiler.measure.rounds.laps import Laps, Side
 LEAST = 7
 """The minimum number of rounds that are kept."""
 FEW = 3
-"""So many undisturbed runs of one kind say more than any number of others …"""
+"""This many undisturbed runs of one kind are better than any number of disturbed ones …"""
 ENOUGH = 12
-"""… and so many undisturbed rounds; of fewer, the less disturbed half is added."""
+"""… and this many undisturbed rounds; with fewer, the less disturbed half is kept."""
 
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
-    """Without the rounds that were disturbed most, for what is compared round by round: those in
-    which nothing was, where there are `ENOUGH`, else the half that was disturbed least. Plain runs
-    are compared with plain ones alone, and what probes read with what probes read."""
+    """The least disturbed rounds, for what is compared round by round: the undisturbed ones if
+    there are `ENOUGH`, else the less disturbed half. Plain runs are selected together, and probed
+    runs together."""
     found: dict[Side, Laps] = {side: {} for side in sides}
     for together in (("plain",), ("probed", "between")):
         chosen = {
@@ -38,7 +38,7 @@ def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
 
 
 def quiet_laps(laps: Laps) -> Laps:
-    """The least disturbed runs of each way, for what is summed up: a `FEW` at least."""
+    """The least disturbed runs of each way, for what is summed: at least `FEW`."""
     return {
         way: [found[number] for number in _lowest([lap.disturbed for lap in found], FEW)]
         for way, found in laps.items()
@@ -46,11 +46,11 @@ def quiet_laps(laps: Laps) -> Laps:
 
 
 def _lowest(disturbed: Sequence[int], least: int) -> list[int]:
-    """Places of so many of the lowest numbers, and of all that are as low as they.
+    """The places of the `least` lowest numbers, and of all that are equally low.
 
-    The system takes a processor from a thread to give it to another program, and gives pages of
-    memory where the allocator, by what it did before, has none to use again; it says how often.
-    What is kept is not chosen by its time.
+    The system reports how often it took a processor from a thread for another program, and how many
+    new pages of memory it supplied because the allocator happened to have none to reuse. Nothing is
+    selected by its time.
     """
     limit = sorted(disturbed)[min(least, len(disturbed)) - 1]
     return [number for number, count in enumerate(disturbed) if count <= limit]

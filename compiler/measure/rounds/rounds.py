@@ -54,7 +54,7 @@ class Plan:
 
 
 def warm_up(runs: Iterable[T], make: Callable[[T], R], times: int = WARM_UPS) -> list[R]:
-    """Make all runs, that many times; returns the last results."""
+    """Make all runs this many times; returns the last results."""
     every = list(runs)
     for _ in range(times - 1):
         for one in every:
@@ -72,12 +72,12 @@ def in_rounds(
     undisturbed: Callable[[], int] | None = None,
     told: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Make every run once a round, until the plan ends it; garbage collection is off.
+    """Make every run once per round, until the plan ends it; garbage collection is off.
 
-    `together`: groups of runs that are compared. The order inside a group turns from round to
+    `together`: groups of runs that are compared. The order inside a group rotates from round to
     round, so that a drift of the machine affects all of them alike. `make(run, turn, count)` makes
-    a run `count` times: `in_a_row` tells how many rounds are made in one turn. `undisturbed` counts
-    the rounds so far that no other program disturbed (all, if it is not given). `told` is called
+    a run `count` times: `in_a_row` returns the number of rounds in one turn. `undisturbed` returns
+    the number of rounds so far that no other program disturbed (by default all). `told` is called
     with the number of rounds before each turn.
     """
     done = turn = 0

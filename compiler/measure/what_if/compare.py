@@ -1,8 +1,8 @@
 """Two runs of one model, timed against each other in the process that has both.
 
-What changed is timed alone where that can be done: kernels that do the same work (found by their
-origins), on the memory of one real call of each run. Where it cannot, the reason is said and the
-whole compiled graph is timed; whole calls are timed when they are asked for.
+If possible, what changed is timed alone: kernels that do the same work (matched by their origins),
+on the memory of one real call of each run. If not, the reason is reported and the whole compiled
+graph is timed. Whole calls are timed on request.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from compiler.trace.records.session import GradMode
 Scope = Literal["kernel", "graph", "call"]
 
 SECONDS = 10.0
-"""Of all measurements together; one pair takes at most `compiler.measure.rounds.pairs.PLAN`."""
+"""For all measurements together; one pair takes at most `compiler.measure.rounds.pairs.PLAN`."""
 LEAST_SECONDS = 0.2
-"""A pair gets this much even where that is spent."""
+"""A pair gets at least this much, even if the budget is spent."""
 SETS = 8
-"""Input sets of which whole calls are timed."""
+"""The maximum number of input sets for which whole calls are timed."""
 
 GRAPHS = "graphs"
-"""Where a finished run keeps its compiled graphs, in `FinishedRun.kept`."""
+"""The key of a finished run's compiled graphs in `FinishedRun.kept`."""
 
 
 @dataclass
 class Budget:
-    """Seconds that are left for timing."""
+    """The remaining seconds for timing."""
 
     left: float = SECONDS
 
     def of_one(self, waiting: int) -> float:
-        """For the next of so many measurements."""
+        """Seconds for the next of `waiting` measurements."""
         return max(LEAST_SECONDS, min(2.0, self.left / max(waiting, 1)))
 
     @contextmanager
@@ -71,9 +71,9 @@ class Budget:
 def compare(
     host: Host, base: FinishedRun, run: FinishedRun, scope: Scope, missing: str = ""
 ) -> None:
-    """Time `run` against `base` and record what comes out, or why nothing does.
+    """Time `run` against `base` and record the result, or why there is none.
 
-    It makes Dynamo forget what is compiled. `missing`: why this torch cannot time runs against
+    This makes Dynamo forget what is compiled. `missing`: why this torch cannot time runs against
     each other; "" if it can.
     """
     try:
@@ -82,7 +82,7 @@ def compare(
             _calls(host, base, run)
         else:
             _graphs_and_kernels(host, base, run, scope)
-    except Exception as error:  # a measurement that fails is an answer, and never a failed run
+    except Exception as error:  # a failed measurement is recorded as such; the run does not fail
         host.emit(_not_measured(base, run, scope, error))
 
 
@@ -149,8 +149,8 @@ def _graphs_and_kernels(host: Host, base: FinishedRun, run: FinishedRun, scope: 
 
 
 def compiled_graphs(run: FinishedRun) -> Graphs:
-    """The graphs of a run as they can be called, with the arguments of their first call; compiled
-    again where that was not done yet. Dynamo forgets what it had compiled."""
+    """The callable graphs of a run, with the arguments of their first call; compiled again if that
+    has not been done yet. Dynamo forgets what it had compiled."""
     known: Graphs | None = run.kept.get(GRAPHS)
     if known is None:
         torch._dynamo.reset()
@@ -160,9 +160,9 @@ def compiled_graphs(run: FinishedRun) -> Graphs:
 
 
 def _compile_again(run: FinishedRun) -> Model:
-    """Compile a run once more, next to what is compiled already, and keep its graphs.
+    """Compile a run again, in addition to what is compiled already, and keep its graphs.
 
-    Raises `NotAlone` where it became other code than the run recorded.
+    Raises `NotAlone` if the code differs from what the run recorded.
     """
     assert run.compile_again is not None
     with inductor_graphs() as of_inductor, engine_graphs() as of_engine:
@@ -172,7 +172,7 @@ def _compile_again(run: FinishedRun) -> Model:
 
 
 def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
-    """Each graph's id, as this run's records have it."""
+    """Each graph's id in this run's records."""
     kernels = run.all(Kernel)
     named = named_graphs(found, kernels)
     called = {root_graph(k.graph)[0] for k in kernels if k.language != "aten" and not k.predicted}
@@ -185,7 +185,7 @@ def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
 def changed_kernels(
     base: FinishedRun, run: FinishedRun, first: Graphs, second: Graphs
 ) -> list[Match]:
-    """Kernels whose code is not the same in both runs."""
+    """Kernels whose code differs between the runs."""
     (kernels, work, code), (others, other_work, other_code) = (
         _known(one, graphs) for one, graphs in ((base, first), (run, second))
     )
@@ -209,7 +209,8 @@ def _code(kernel: Kernel, graphs: Graphs) -> str:
 
 
 def _compared(text: str, name: str) -> str:
-    """What has to be equal for two kernels to be the same: all but the name and the comments."""
+    """What has to be equal for two kernels to be the same: everything except the name and the
+    comments."""
     return without_comments(re.sub(rf"\b{re.escape(name)}(?=\b|_\d+\b)", "kernel", text))
 
 
@@ -314,8 +315,8 @@ def _results(
     sets: Sequence[tuple[InputSet, InputSet]],
     modes: tuple[GradMode, GradMode],
 ) -> tuple[bool | None, float | None, bool]:
-    """Of all calls: whether both runs answer bit for bit the same, by how much they differ at most,
-    and whether `assert_close` accepts it. The first two are None where they cannot be compared."""
+    """Over all calls: whether both runs return the same bits, the largest difference, and whether
+    `assert_close` accepts it. The first two are None if the results cannot be compared."""
     comparison = Comparison()
     equal: bool | None = True
     worst: float | None = None

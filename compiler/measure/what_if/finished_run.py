@@ -1,4 +1,4 @@
-"""A run of a driven recording that is over, with what it takes to time it later."""
+"""A finished run of a driven recording, with everything needed to time it later."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from compiler.trace.records import Engine, Record, Settings
 
 @dataclass
 class FinishedRun:
-    """One run, as it ended. `compiled` and `kept` hold live objects of this process."""
+    """One run at its end. `compiled` and `kept` hold live objects of this process."""
 
     number: int
-    """That of its `Run` record."""
+    """The number in its `Run` record."""
     settings: Settings
-    """With all overrides that were in force at its end, those chosen on the way too."""
+    """Its settings, with all overrides that were in force at its end, including those chosen during
+    the run."""
     sets: Sequence[InputSet]
     """The arguments of each call; `InputSet.fresh` makes the copy that a call may change."""
     compiled: dict[Engine, Model] = field(default_factory=dict)
     """What each engine compiled. The next run resets Dynamo, which drops the code: calling such a
-    model compiles it anew, by whatever is then in force. `compile_again` makes one that can be
+    model compiles it again, under the settings then in force. `compile_again` makes one that can be
     called."""
     eager: Model | None = None
-    """The model that made the eager reference calls: a copy, in the state that they left."""
+    """The model that made the eager reference calls: a copy, in the state after them."""
     records: tuple[Record, ...] = ()
     """The records of the run that a comparison needs, in order."""
     kept: dict[str, Any] = field(default_factory=dict)
-    """`Recorder.kept` of the run: what stages put there for timing, by graph id."""
+    """`Recorder.kept` of the run: what stages stored there for timing, by graph id."""
     status: str = "ok"
-    """How it ended, as `End.status`; only an `ok` run can be timed whole."""
+    """Its outcome, as in `End.status`; only an `ok` run can be timed as a whole."""
     compile_again: Callable[[], dict[Engine, Model]] | None = None
-    """Compiles and calls all input sets once more, unrecorded and with this run's settings and
-    overrides, from a copy of the model as it was before the run, or from the run's own model where
-    it cannot be copied. The compiled models (engine ->
-    model) stay callable next to those of another run that was compiled again after it, until
-    Dynamo is reset. Call `torch._dynamo.reset()` before the first of them. None where the run did
-    not get that far."""
+    """Compiles and calls all input sets again, unrecorded and with this run's settings and
+    overrides, from a copy of the model as it was before the run, or from the run's own model if it
+    cannot be copied. The compiled models (engine -> model) stay callable next to those of another
+    run that was compiled again after it, until Dynamo is reset. Call `torch._dynamo.reset()` before
+    the first of them. None if the run did not get that far."""
 
     def all(self, kind: type[Record]) -> list[Any]:
         """Its records of one kind, in order."""

@@ -1,1 +1,1 @@
-"""How much work there is, and what the machine can do at most."""
+"""The amount of work, and the limits of the machine."""
