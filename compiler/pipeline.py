@@ -32,7 +32,7 @@ def recording(
 ) -> Iterator[tuple[HookStatus, ...]]:
     """Record every compile inside the block; afterwards torch is restored.
 
-    `ask` lets a person make decisions; their choices are added to the settings' overrides in
+    `ask` lets the user make decisions; their choices are added to the settings' overrides in
     `Recorder.overrides`.
     """
     settings = recorder.settings

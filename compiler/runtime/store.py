@@ -1,8 +1,9 @@
-"""Files that many processes share: written whole or not at all, checked when read, capped.
+"""Files shared by many processes: written completely or not at all, checked when read, limited in
+total size.
 
-What is not named by the digest of its content is sealed: the digest of its name and its content
-stands in front, so that a damaged file, and one that was put under another's name, is a miss.
-Nothing here is pickled.
+A file that is not named by the digest of its content is sealed: it starts with the digest of its
+name and content, so a damaged file, or one under another's name, is a miss. Nothing here is
+pickled.
 """
 
 from __future__ import annotations
@@ -28,19 +29,20 @@ FOLDER_VARIABLE = "TCW_CACHE_DIR"
 BYTES_VARIABLE = "TCW_CACHE_BYTES"
 DEFAULT_BYTES = 1 << 30
 MOST_BYTES = 1 << 28
-"""A larger file is no entry."""
+"""A larger file does not count as an entry."""
 IN_USE_SECONDS = 900.0
-"""What was used since then stays, whatever the capacity: a process may be about to load it, and
+"""A file used within this time stays, whatever the capacity: a process may be about to load it, and
 build something else first, which takes up to `compiler.runtime.build.SECONDS`."""
 LOCK_SECONDS = 120.0
-"""After this a process goes on without the lock: work may be done twice, never wrongly."""
+"""After this time a process continues without the lock: work may be done twice, but never
+incorrectly."""
 
 
 class Store:
-    """A folder of ours. Least recently used files go first once it holds more than `capacity`, but
-    for those that were used in the last `IN_USE_SECONDS`.
+    """A folder of ours. Once it exceeds `capacity`, the least recently used files are removed,
+    except those used in the last `IN_USE_SECONDS`.
 
-    A file's modification time is when it was last used; every hit sets it anew.
+    A file's modification time is the time of its last use; every hit updates it.
     """
 
     def __init__(self, folder: Path, capacity: int = DEFAULT_BYTES) -> None:
@@ -53,7 +55,8 @@ class Store:
         return self.folder / kind / name
 
     def read(self, kind: str, name: str) -> bytes | None:
-        """Content, and a mark that it was used; None where there is none, or no file of ours."""
+        """The content, with the file marked as used; None if there is none, or the file is not
+        ours."""
         path = self.path(kind, name)
         try:
             content = read_own(path, MOST_BYTES)
@@ -64,7 +67,7 @@ class Store:
         return content
 
     def write(self, kind: str, name: str, content: bytes) -> Path:
-        """Put a file there in one step, over what was there. Raises OSError."""
+        """Write a file in one step, replacing an existing one. Raises OSError."""
         path = self.path(kind, name)
         if path.parent.exists() and not path.parent.is_dir():
             _put_aside(path.parent)
@@ -90,11 +93,12 @@ class Store:
             self.path(kind, name).unlink()
 
     def write_sealed(self, kind: str, name: str, content: bytes) -> Path:
-        """Like `write`, with a seal in front."""
+        """Like `write`, preceded by a seal."""
         return self.write(kind, name, _seal(kind, name, content) + b"\n" + content)
 
     def read_sealed(self, kind: str, name: str) -> bytes | None:
-        """What `write_sealed` wrote under this name; anything else is removed, and None."""
+        """The content that `write_sealed` wrote under this name; anything else is removed, and None
+        returned."""
         content = self.read(kind, name)
         if content is None:
             return None
@@ -105,13 +109,13 @@ class Store:
         return None
 
     def newest(self, kind: str, count: int) -> list[str]:
-        """Names of the files of a kind, last used first."""
+        """The names of the files of a kind, most recently used first."""
         found = heapq.nlargest(count, self._files(kind))
         return [os.path.basename(path) for _, _, path in found]
 
     @contextlib.contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Alone among all processes with work on `name`, where the file system can lock."""
+        """Inside, no other process works on `name`, if the file system supports locks."""
         handle = self._lock_file(name)
         try:
             yield
@@ -123,7 +127,7 @@ class Store:
         folder = self.folder / "locks"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
-            # A few files for all names: lock files must never be removed while somebody waits.
+            # A few files for all names: lock files must never be removed while a process waits.
             path = folder / digest(name.encode())[:2]
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             handle = os.open(path, flags, 0o600)
@@ -148,10 +152,11 @@ class Store:
             self.sweep()
 
     def sweep(self) -> int:
-        """Remove the least recently used files until 4/5 of the capacity is left; bytes removed."""
+        """Remove the least recently used files until at most 4/5 of the capacity is used; returns
+        the bytes removed."""
         files = sorted(item for kind in self._kinds() for item in self._files(kind))
         now = time.time_ns()
-        in_use = range(now - int(IN_USE_SECONDS * 1e9), now + 1)  # a later time is no time of use
+        in_use = range(now - int(IN_USE_SECONDS * 1e9), now + 1)  # future times do not count
         total = sum(size for _, size, _ in files)
         if total <= self.capacity:
             return 0
@@ -173,7 +178,7 @@ class Store:
             return []
 
     def _files(self, kind: str) -> Iterator[tuple[int, int, str]]:
-        """When each was last used, its size, its path."""
+        """The last use, size and path of each file."""
         try:
             entries = list(os.scandir(self.folder / kind))
         except OSError:
@@ -188,8 +193,9 @@ class Store:
 def open_store(folder: Path | None = None) -> Store:
     """The store in `folder`, else in $TCW_CACHE_DIR, else in our cache folder.
 
-    One object for a folder and process, so that a process looks through it once, not once a graph.
-    $TCW_CACHE_BYTES caps it. Raises `CacheRefused` where the folder is not ours alone.
+    There is one object per folder and process, so that a process scans the folder once, not once
+    per graph. $TCW_CACHE_BYTES limits its size. Raises `CacheRefused` if the folder is not private
+    to us.
     """
     named = os.environ.get(FOLDER_VARIABLE, "")
     if folder is None and named:
@@ -207,7 +213,8 @@ def _opened(folder: Path, capacity: int) -> Store:
 
 
 def usable_store() -> tuple[Store, str]:
-    """`open_store()`; where that is refused, a private folder until this process ends, and why."""
+    """`open_store()`, or, if that is refused, a private folder until this process ends; and the
+    reason."""
     try:
         return open_store(), ""
     except CacheRefused as refused:
@@ -222,7 +229,7 @@ def _temporary() -> Path:
 
 
 def _remove(folder: Path, owner: int) -> None:
-    """At the end of the process that made the folder, not of one that was forked off it."""
+    """Remove the folder at the end of the process that made it, not of a fork of that process."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -239,7 +246,7 @@ def _seal(kind: str, name: str, content: bytes) -> bytes:
 
 
 def _put_aside(path: Path) -> None:
-    """What is in the way of ours keeps its content, under another name in the folder."""
+    """Move what is in the way of our file to another name in the folder, with its content."""
     path.rename(path.with_name(f".aside-{secrets.token_hex(8)}"))
 
 
