@@ -1,4 +1,4 @@
-"""What crosses to the backward, against what torch's partitioner really did."""
+"""What crosses to the backward, compared with the partitioner's actual result."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def boxed(module, inputs):
     return make_boxed_func(module.forward)
 
 
-# held from before the hooks are installed, as a user's own backend may
+# referenced before the hooks are installed, as a user's own backend may do
 default_backend = aot_autograd(
     fw_compiler=boxed, bw_compiler=boxed, partition_fn=partitioners.default_partition
 )
 
 
 class Torch:
-    """What torch's extraction was given and made, seen without our hooks."""
+    """The inputs and results of torch's extraction, observed without our hooks."""
 
     def __init__(self, monkeypatch) -> None:
         self.saved: list[str] = []

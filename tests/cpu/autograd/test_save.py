@@ -1,4 +1,4 @@
-"""Save or recompute, overruled in a compile of Inductor: followed, refused, asked, replayed."""
+"""Save or recompute, overridden in Inductor's compiles: followed, refused, asked, replayed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_all_are_asked_before_the_cut_and_a_file_does_the_same() -> None:
 
 
 def test_an_override_that_the_partitioner_does_not_follow_is_refused() -> None:
-    """tanh is read from exp's side only through what is saved already, once mul is kept."""
+    """Once mul is kept, exp's side reads tanh only through values that are already saved."""
     wanted = {f"{SAVES}relu": SAVE, f"{SAVES}nothing": SAVE}
     recorded, _ = compiled(wanted)
     (only,) = recorded.all(Decided)
@@ -111,8 +111,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
 def test_a_cut_that_does_not_exist_is_refused_in_torchs_words_and_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attention's results can be saved; what returns them can neither be saved nor run again.
-    torch writes `min_cut_failed_graph.txt` into the working folder."""
+    """The attention's results can be saved, but the node that returns them can neither be saved nor
+    run again. torch writes `min_cut_failed_graph.txt` into the working folder."""
     monkeypatch.chdir(tmp_path)
     given = [torch.randn(1, 2, 16, 8, requires_grad=True) for _ in range(3)]
     id = f"{SAVES}getitem"

@@ -41,7 +41,7 @@ def mamba() -> torch.nn.Module:
 
 @pytest.fixture(scope="module", params=[gpt2, llama, mamba])
 def step(request):
-    """A training step: what we recorded, and torch's names of each graph's computing nodes."""
+    """A training step: our recording, and torch's names of each graph's computing nodes."""
     torch.manual_seed(0)
     model = request.param().train()
     tokens = torch.arange(24).reshape(2, 12) + 3
@@ -91,7 +91,7 @@ def test_lines(step):
     recorded, _ = step
     for graph in recorded.all(Graph):
         for node in graph.nodes:
-            # one node seeds the random numbers of all dropouts: it belongs to no line
+            # one node seeds the random numbers of all dropouts and has no line
             if node.op == "call_function" and "seed" not in node.target:
                 assert node.location is not None, (graph.id, node.name, node.made_by)
                 assert "transformers" in node.location.file

@@ -1,9 +1,9 @@
-"""What `docs/compiler.md` shows, made anew: the stages of its models, and the blocks of its text.
+"""The contents of `docs/compiler.md`, regenerated: the stages of its models, and its blocks.
 
-A block of the page stands below a comment that names it:
+A block of the page follows a comment that names it:
 
-    <!-- file: softmax.py -->     source, as the reader would write it: it is run as it stands
-    <!-- made: value-graph -->    what our compiler makes of it: written by the test
+    <!-- file: softmax.py -->     source, as the reader would write it: it is run unchanged
+    <!-- made: value-graph -->    output of our compiler: written by the test
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BLOCK = re.compile(
 )
 
 ISA = "avx512"
-"""The page's machine, whatever the test's own is: the text is generated, not built."""
+"""The page's instruction set, on any machine: the text is generated, not built."""
 
 WIDTH = 190
 
@@ -68,7 +68,7 @@ def with_blocks(page: str, made: Mapping[str, str]) -> str:
 
 @dataclass
 class Walk:
-    """The products of every stage for one model, a graph after the other."""
+    """The products of every stage for one model, graph by graph."""
 
     folder: Path
     captured: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Walk:
         return "\n".join(lines[begin : next(ends, len(lines))])
 
     def definitions(self, starts: Sequence[str]) -> str:
-        """Those definitions of the prelude that start with these words."""
+        """The definitions of the prelude that start with these words."""
         chosen: list[str] = []
         taking = False
         for line in self.artifacts[0].unit.split("\n"):
@@ -150,7 +150,7 @@ def walk(file: Path, overrides: Mapping[str, str] | None = None, *, backward: bo
 
 @contextmanager
 def _watched(found: Walk) -> Iterator[None]:
-    """What the stages answer is kept, on the page's machine."""
+    """Keep the products of the stages, for the page's instruction set."""
     kept = {
         "lower": found.values,
         "fuse": found.fusions,

@@ -1,4 +1,4 @@
-"""Models under the tcw engine, with every error of ours raised."""
+"""Models with the tcw engine, which raises all its errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def strict(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def nothing_left_to_aten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph that is left to ATen as a whole fails the test."""
+    """A graph that is left entirely to ATen fails the test."""
 
     def left(module: Any, graph: str, records: Any) -> Any:
         raise AssertionError(f"graph {graph} is left to ATen")

@@ -1,14 +1,14 @@
 """One case of torch's op database (torch/testing/_internal): eager and the engine side by side.
 
-Both get the same inputs and the same random state; what the inputs hold afterwards is compared as
-well as what is answered. Verdicts:
+Both get the same inputs and the same random state. The results are compared, and the inputs
+afterwards. Verdicts:
 
 - `equal`: `assert_close` with its defaults;
-- `closer`: not equal to eager's, for it is eager that is inexact. 16-bit floats: no further from
-  float64 than eager's or Inductor's are. float32: no further than eager's, neither in the worst
-  element nor on average;
-- `wrong`, `error` (the engine's own), `crash` (of the process, or no answer for minutes);
-- `skipped`: eager refuses the sample, or AOTAutograd cannot trace it, so that no engine is asked.
+- `closer`: not equal to eager's, because eager is inexact. 16-bit floats: no further from float64
+  than eager's or Inductor's. float32: no further than eager's, neither in the worst element nor on
+  average;
+- `wrong`, `error` (the engine's own), `crash` (of the process, or no result for minutes);
+- `skipped`: eager refuses the sample, or AOTAutograd cannot trace it, so no engine runs it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ DTYPES = {
 UNCOMPARABLE = {
     "empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted",
 }  # fmt: skip
-"""What they answer is not defined."""
+"""Their results are undefined."""
 
 TOGETHER = 8
-"""Samples of one operation that are compiled in one graph, where all are asked for."""
+"""The maximum number of samples of one operation per graph, if all are requested."""
 
 UNKNOWN = "?"
 
@@ -68,7 +68,7 @@ class Outcome:
     verdict: str
     detail: str = ""
     fallbacks: str = ""
-    """`no lowering for X`, of the graphs that it took, with `; ` between; `whole graph: …`."""
+    """`no lowering for X` for its graphs, joined by `; `; `whole graph: …`."""
 
 
 @dataclass
@@ -81,13 +81,13 @@ class Case:
     all_samples: bool = False
     through_dynamo: bool = False
     dynamic: bool = False
-    """Every size but 0 and 1 is a symbol."""
+    """Every size except 0 and 1 is a symbol."""
     in_place: bool = False
     """The operation's variant that writes into its input."""
     strided: bool = False
     """Inputs with gaps between their elements."""
     seed: int = 0
-    """Of the numbers in the samples."""
+    """For the numbers in the samples."""
 
     @property
     def name(self) -> str:
@@ -116,7 +116,8 @@ class Case:
             yield self._said(0, "skipped", f"no samples: {_words(error)}")
 
     def _outcomes(self, group: list[tuple[int, Any]]) -> Iterator[Outcome]:
-        """Of samples in one graph, which is quicker; where that is not as eager, of each alone."""
+        """Samples in one graph, which is faster; if the results differ from eager, each sample
+        alone."""
         if len(group) > 1:
             function, tensors = together([self._function(sample) for _, sample in group])
             both = self._compared(0, function, tensors)
@@ -158,9 +159,9 @@ class Case:
 
 
 def run_together(cases: Sequence[Case]) -> Iterator[Outcome]:
-    """The first samples of several operations of one dtype in one graph, which is much quicker.
+    """The first samples of several operations of one dtype in one graph, which is much faster.
 
-    Where that is not as eager in all, each alone. Fallbacks are not told apart: UNKNOWN.
+    If any result differs from eager, each sample runs alone. Fallbacks are not attributed: UNKNOWN.
     """
     parts = []
     for case in cases:
@@ -169,7 +170,7 @@ def run_together(cases: Sequence[Case]) -> Iterator[Outcome]:
         try:
             sample = next(iter(case.op.sample_inputs("cpu", dtype, requires_grad=case.gradients)))
             parts.append(case._function(sample))
-        except Exception:  # said by the case alone
+        except Exception:  # reported by the single case
             break
     if len(cases) > 1 and len(parts) == len(cases):
         both = cases[0]._compared(0, *together(parts))
@@ -182,8 +183,8 @@ def run_together(cases: Sequence[Case]) -> Iterator[Outcome]:
 
 
 def operations() -> list[Any]:
-    """The database, whose random operations take the random state as they find it: it would set a
-    seed inside of each, which AOTAutograd's graph does not hold."""
+    """The database, whose random operations use the current random state: normally it sets a seed
+    inside each, which AOTAutograd's graph does not contain."""
     from torch.testing._internal import common_methods_invocations as database
 
     database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
@@ -195,7 +196,7 @@ def full_name(op: Any) -> str:
 
 
 def function_of(operation: Function, sample: Any) -> tuple[Function, list[torch.Tensor]]:
-    """The sample as a function of its tensors alone, and these."""
+    """The sample as a function of its tensors only, and these tensors."""
     flat, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
     places = [i for i, item in enumerate(flat) if isinstance(item, torch.Tensor)]
 
@@ -212,7 +213,7 @@ def function_of(operation: Function, sample: Any) -> tuple[Function, list[torch.
 def together(
     parts: list[tuple[Function, list[torch.Tensor]]],
 ) -> tuple[Function, list[torch.Tensor]]:
-    """One function that answers what all of them do."""
+    """One function that returns the results of all of them."""
 
     def function(*tensors: torch.Tensor) -> list[Any]:
         left = iter(tensors)
@@ -222,10 +223,10 @@ def together(
 
 
 def directly(function: Function, backend: Function, *, dynamic: bool = False) -> Function:
-    """What a backend makes of a function that AOTAutograd traces without TorchDynamo before it.
+    """A backend's result for a function that AOTAutograd traces without TorchDynamo.
 
-    An operation is one line of Python, so that TorchDynamo, most of the time of such a compile,
-    would find nothing to do.
+    An operation is one line of Python: TorchDynamo would find nothing to do, yet take most of the
+    time of such a compile.
     """
 
     def call(*tensors: Any) -> Any:
@@ -248,7 +249,7 @@ def directly(function: Function, backend: Function, *, dynamic: bool = False) ->
 
 
 def called(function: Function, tensors: Sequence[torch.Tensor], gradients: bool) -> list[Any]:
-    """The outputs, flattened; the gradients of the inputs; the inputs as they are then."""
+    """The flattened outputs; the gradients of the inputs; the inputs afterwards."""
     inputs = [_copy(tensor) for tensor in tensors]
     torch.manual_seed(1)
     if not gradients:
@@ -275,8 +276,8 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _weights(root: torch.Tensor) -> torch.Tensor:
-    """Gradients that a sum does not bring to zero, as of a loss after it; the same numbers in
-    every dtype."""
+    """Output gradients that do not cancel in a sum, as from a loss; the same numbers in every
+    dtype."""
     numbers = torch.linspace(0.25, 1.75, max(root.numel(), 1)).to(torch.bfloat16)
     return numbers[: root.numel()].reshape(root.shape).to(root.dtype)
 
@@ -288,7 +289,7 @@ def compare(
     wanted: list[Any],
     found: list[Any],
 ) -> tuple[str, str]:
-    """The verdict, and where something differs what."""
+    """The verdict, and what differs."""
     if len(wanted) != len(found):
         return "wrong", f"{len(found)} outputs instead of {len(wanted)}"
     different: list[tuple[int, str]] = []
@@ -349,7 +350,7 @@ def _against_float64(
 
 
 def _error(found: torch.Tensor, exact: torch.Tensor) -> float:
-    """The largest absolute error; infinite where a number is missing or too much."""
+    """The largest absolute error; infinite if a number is missing or superfluous."""
     return float(_errors(found, exact).max()) if found.numel() else 0.0
 
 
@@ -369,7 +370,8 @@ class Notes:
 
 @contextmanager
 def noting() -> Iterator[Notes]:
-    """How many graphs reach the engine meanwhile, and why operations of them are left to ATen."""
+    """The number of graphs that reach the engine inside, and the reasons why operations are left to
+    ATen."""
     notes = Notes(0, [])
     lower, gave_up, compile_graph = stage.lower, stage.gave_up, entry.compile_graph
 
@@ -395,7 +397,7 @@ def noting() -> Iterator[Notes]:
 
 
 def checked(module: Any, compiled: Function) -> Function:
-    """Raises AssertionError where a graph's answers have other strides than were promised."""
+    """Raises AssertionError if a graph's results have other strides than promised."""
     promised = next(iter(reversed(module.graph.nodes))).args[0]
     metas = [
         node.meta.get("val") if hasattr(node, "meta") and not _told_wrong(node) else None
@@ -423,10 +425,10 @@ FAKED_DIFFERENTLY = frozenset(
     {
         torch.ops.aten._embedding_bag.default,  # bag indices of 16-bit sums
         torch.ops.aten.max_unpool2d.default,  # strides of channels-last images
-        torch.ops.aten.unique_consecutive.default,  # indices that were not asked for
+        torch.ops.aten.unique_consecutive.default,  # indices that were not requested
     }
 )
-"""Calls that answer other shapes or strides than torch's own fake tensors, eagerly as well."""
+"""Calls whose results have other shapes or strides than torch's own fake tensors, in eager too."""
 
 
 def _told_wrong(node: Any) -> bool:

@@ -35,14 +35,14 @@ from tests.cpu.engine.op_cases import (
 
 CASES_A_CHILD = 300
 PATIENCE = 300
-"""Seconds without an answer after which a case counts as crashed."""
+"""Seconds without a result after which a case counts as crashed."""
 
 _M_PERTURB = -6
 _PERTURBATION = 0xA5
 
 
 def swept(cases: Sequence[Case], together: int = 1) -> Iterator[Outcome]:
-    """The outcomes of all cases, each run in a child process; so many in one graph."""
+    """The outcomes of all cases, each run in a child process, `together` in one graph."""
     first = 0
     while first < len(cases):
         done = first
@@ -63,7 +63,7 @@ def swept(cases: Sequence[Case], together: int = 1) -> Iterator[Outcome]:
 
 
 def _in_a_child(cases: Sequence[Case], together: int) -> Iterator[Outcome | int | str]:
-    """Outcomes, after each case how many are done, and where it ends early why."""
+    """Outcomes, with the number of finished cases after each, and the reason if it ends early."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,7 +94,7 @@ def _in_a_child(cases: Sequence[Case], together: int) -> Iterator[Outcome | int 
 
 
 def _run_all(cases: Sequence[Case], writing: int, together: int) -> None:
-    # Memory that is not written holds no zeros: what reads it gets something else each time.
+    # Unwritten memory does not contain zeros: reading it gives a different result each time.
     ctypes.CDLL(None).mallopt(_M_PERTURB, _PERTURBATION)
     code = 1
     try:

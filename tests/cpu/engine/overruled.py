@@ -1,4 +1,4 @@
-"""Small programs whose every decision may be overruled, and what becomes of them then."""
+"""Small programs with every decision open to overrides, and the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Inputs = tuple[torch.Tensor, ...]
 
 
 def normalised(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> Any:
-    """Rows, row scalars, a product, column sums, a quotient that must wait for them."""
+    """Rows, row scalars, a product, column sums, and a quotient that has to wait for them."""
     h = F.gelu(F.layer_norm(x, (x.shape[-1],), w[0], b) @ w)
     p = torch.softmax(h, -1)
     return (p / p.sum(0)).square().sum() + h.mean()
@@ -73,7 +73,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs], bool]] = {
 REFUSALS = (
     "rule ", "keeps two of their nodes", "after the other overrides", "torch's partitioner fails",
 )  # fmt: skip
-"""Why an override may not be followed: it is illegal, or another one leaves no room for it."""
+"""The permitted reasons for not following an override: it is illegal, or conflicts with another."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Ran:
     fusions: list[Any] = field(default_factory=list)
 
     def check(self) -> None:
-        """It answers what eager does, and a veto means what it says."""
+        """The results equal eager's, and every veto holds."""
         torch.testing.assert_close(self.answers, self.expected, rtol=2e-4, atol=2e-4)
         groups = {fusion.program.graph.name: fusion.groups for fusion in self.fusions}
         refused = {one.decision.id for one in self.gate.refused()}

@@ -56,10 +56,10 @@ class Step:
     kind: str
     name: str
     pick: int
-    """Which tensor of the stack, modulo its depth; `other`: the second one."""
+    """Index of a tensor in the stack, modulo its depth; `other`: the second tensor."""
     other: int
     number: int
-    """Which dimension, start, size…, modulo what is there."""
+    """A dimension, start, size, …, modulo the available number."""
     size: int
 
 
@@ -83,7 +83,7 @@ SHAPES = st.lists(st.sampled_from([1, 2, 3, 5, 8, 16, 17, 33]), min_size=1, max_
 
 
 def run(program: list[Step], *inputs: torch.Tensor) -> list[torch.Tensor]:
-    """Every tensor that the program ends with; inputs may have been mutated."""
+    """All tensors at the end of the program; inputs may have been mutated."""
     stack = list(inputs)
     for step in program:
         x = stack[step.pick % len(stack)]

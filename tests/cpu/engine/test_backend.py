@@ -28,7 +28,7 @@ class Net(nn.Module):
 
 
 def check(model: Callable[..., Any], *inputs: torch.Tensor, train: bool = False) -> Any:
-    """Compiled and eager agree; answers the compiled function."""
+    """Check that compiled and eager agree; returns the compiled function."""
     compiled = torch.compile(model, backend=backend)
     ours, theirs = ([one.detach().clone().requires_grad_(train) for one in inputs] for _ in "ab")
     got, wanted = compiled(*ours), model(*theirs)
@@ -170,7 +170,7 @@ def test_options() -> None:
 
 @pytest.fixture
 def targets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the operations of every graph that our compiler is given."""
+    """The names of the operations in every graph that our compiler receives."""
     import compiler.engine.backend as module
 
     found: list[str] = []

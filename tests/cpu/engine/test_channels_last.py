@@ -1,4 +1,4 @@
-"""The channels-last pass, run on its own: the graphs that it rewrites are executed as they are."""
+"""The channels-last pass by itself: the rewritten graphs are executed unchanged."""
 
 from __future__ import annotations
 

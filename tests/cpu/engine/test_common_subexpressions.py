@@ -59,7 +59,7 @@ def test_numbers_that_python_calls_equal_differ():
 
 
 def test_an_alias_gives_way_to_what_it_is_of():
-    """The cut would save both for the backward. One that is answered stays a tensor of its own."""
+    """The cut would save both for the backward. One that is an output stays a separate tensor."""
     alias = torch.ops.aten.alias
     module = traced(lambda x: (alias(x.sin()).cos(), alias(x + 1)), torch.randn(3))
     merge_common_subexpressions(module.graph)

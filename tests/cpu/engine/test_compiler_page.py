@@ -1,4 +1,4 @@
-"""`docs/compiler.md` says what the compiler does: every block of it is made anew."""
+"""`docs/compiler.md` matches the compiler: every block is regenerated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.cpu.engine.compiler_page import Walk, blocks, load, walk, with_blocks
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "compiler.md"
 TORCH = "2.13."
-"""The release that the page is of."""
+"""The torch release that the page describes."""
 
 PRELUDE = (
     "typedef float f32x16 ",
@@ -53,7 +53,7 @@ def folder(page: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own_lowerings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Lowerings that a test registers are gone afterwards."""
+    """Remove the lowerings that a test registers."""
     before = dict(LOWERINGS)
     monkeypatch.setattr(calls, "_operations", {})
     yield
@@ -95,7 +95,7 @@ def softmax(folder: Path) -> dict[str, str]:
 
 
 def of_kinds(found: Walk, *kinds: str) -> str:
-    """What is shown of the decisions of these kinds."""
+    """The decisions of these kinds, as shown."""
     parts = found.shown("decisions").split("\n\n")
     return "\n\n".join(part for part in parts if part.split()[2] in kinds)
 
@@ -114,7 +114,7 @@ def scaled(folder: Path) -> dict[str, str]:
 def attend(folder: Path) -> dict[str, str]:
     found = walk(folder / "attend.py")
     decided = of_kinds(found, "inline", "reuse", "fuse", "order").split("\n\n")
-    # decisions of kind `library` depend on whose processor this is
+    # decisions of kind `library` depend on the processor's vendor
     chosen = [part for part in decided if " inline " in part or " reuse " in part]
     return {
         "attend-nest": found.program(),
@@ -138,7 +138,7 @@ def squareplus(folder: Path) -> dict[str, str]:
 
 
 def learn(file: Path) -> None:
-    """Register lowerings, also of operations that have been met without."""
+    """Register lowerings, even of operations that were seen without one."""
     load(file)
     calls._operations.clear()
 

@@ -1,4 +1,4 @@
-"""Complex numbers: each of their operations is a call of ATen, their graph is ours."""
+"""Complex numbers: their operations are ATen calls, and the graph is ours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The cache of `backend="tcw"`, damaged in every way: the results are right every time.
+"""The cache of `backend="tcw"`, damaged in every way: the results are always correct.
 
-A process that has imported torch forks for each damage; its child compiles two models of the same
-shapes with a copy of a good cache in which one kind of entry is damaged. A stand-in for g++ keeps
-what g++ made, so that building again is quick.
+A process that has imported torch forks for each kind of damage. The child compiles two models of
+the same shapes with a copy of a good cache in which one kind of entry is damaged. A stand-in for
+g++ returns what g++ built before, so that rebuilding is quick.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ for line in sys.stdin:
 
 
 class Children:
-    """Asks the process whether the models work with a cache folder: 0 for yes."""
+    """Ask the process whether the models work with a cache folder: 0 means yes."""
 
     def __init__(self, process: subprocess.Popen[str], good: Path) -> None:
         self.process = process
@@ -154,7 +154,7 @@ def damage(files: list[Path], how: str) -> None:
             file.mkdir()
         elif how == "link":
             file.symlink_to("/dev/zero")
-        elif how == "rotated":  # each has what another one had: all whole, all in a wrong place
+        elif how == "rotated":  # each has another's content: all complete, all in the wrong place
             file.write_bytes(contents[number - 1])
 
 
@@ -202,7 +202,7 @@ def test_a_folder_of_a_kind_that_is_none(
 
 
 def test_a_capacity_below_one_graph(tmp_path: Path) -> None:
-    """What is about to be loaded stays."""
+    """An entry that is about to be loaded stays."""
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
     code = CHILDREN.replace("for line in sys.stdin", "works()\nfor line in ()")

@@ -1,4 +1,4 @@
-"""Graphs of many operations: no recursion as deep as the graph, no time that doubles with each."""
+"""Graphs of many operations: no recursion to the depth of the graph, and no exponential time."""
 
 from __future__ import annotations
 

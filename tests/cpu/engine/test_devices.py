@@ -1,4 +1,4 @@
-"""Graphs on a device that our loops do not run on, shown by fake tensors: no GPU is needed."""
+"""Graphs on a device that our loops do not support, with fake tensors: no GPU is needed."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_neither_side_sees_the_others_packages(tmp_path: Path) -> None:
     (theirs / "__init__.py").write_text("WHOSE = 'theirs'\n")
     (theirs / "inner.py").write_text("FACTOR = 2\n")
     (theirs / "late.py").write_text("WHOSE = 'theirs'\n")
-    # only the door is installed beside the project, as a module of its own
+    # only the entry point is installed beside the project, as a separate module
     program = theirs.parent / "main.py"
     program.write_text(PROGRAM)
     caches = tmp_path / "cache"

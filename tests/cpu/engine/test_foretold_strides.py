@@ -1,6 +1,6 @@
-"""An operation that answers other strides than its fake tensor foretold: values must not change.
+"""An operation returns other strides than its fake tensor predicted: values must not change.
 
-torch 2.11's FFTs do (their fake tensors are contiguous, MKL's answers are not).
+torch 2.11's FFTs do so (their fake tensors are contiguous, MKL's results are not).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compiler.engine.backend import backend
 
 @torch.library.custom_op("foretold::transposed", mutates_args=())
 def transposed(x: torch.Tensor) -> torch.Tensor:
-    """A copy of x, column by column, as its fake tensor does not say."""
+    """A copy of x in column-major order, unlike its fake tensor."""
     return x.t().contiguous().t()
 
 
@@ -57,7 +57,7 @@ def of_sizes_that_depend_on_data(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_a_graph_that_is_left_to_aten_keeps_its_promises(dynamic, monkeypatch) -> None:
-    """Without the check a view of it raises, or answers the elements in another order."""
+    """Without the check, a view of it raises, or has its elements in another order."""
     left = []
     monkeypatch.setattr(compile, "_left_to_aten", watched_call(compile._left_to_aten, left))
     x = torch.randn(5, 7)

@@ -1,4 +1,4 @@
-"""What goes into a compiled function and comes out of it, in every form that torch knows."""
+"""The inputs and outputs of a compiled function, in every form that torch supports."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _of_a_written_input(z: torch.Tensor, start: int) -> list[torch.Tensor]:
 def test_views_that_start_where_an_argument_says(
     model: Callable[[torch.Tensor, int], list[torch.Tensor]], transposed: bool
 ) -> None:
-    """AOTAutograd makes them again from their base and our answer's start."""
+    """AOTAutograd regenerates them from their base and our output's offset."""
     torch._dynamo.reset()
     compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=True)
     for size, start in ((9, 5), (12, 7)):

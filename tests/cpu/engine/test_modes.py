@@ -1,4 +1,4 @@
-"""The ways in which torch.compile is used, each with what eager answers."""
+"""The ways to use torch.compile, each with eager's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without a C++ compiler that works, graphs run on ATen: one warning says why and what to do."""
+"""Without a working C++ compiler, graphs run on ATen: one warning says why and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.engine.backend import backend
 
 
 def warned(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    """What is said while a model is compiled twice, forward and backward."""
+    """The warnings while a model is compiled twice, forward and backward."""
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("TCW_STRICT", "")
     monkeypatch.setenv("TCW_CACHE_DIR", str(folder))

@@ -1,5 +1,5 @@
-"""Whatever is overruled, by file or while it is asked: the output equals eager, a veto holds, and
-an answer means what the same override in a file means."""
+"""With any override, from a file or given when asked, the output equals eager's, a veto holds, and
+a choice means the same as that override in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWERED = 8
 
 @cache
 def decisions(name: str) -> tuple[Decision, ...]:
-    """All that is decided where nobody overrules anything, each once."""
+    """All decisions without overrides, each once."""
     seen: dict[str, Decision] = {}
 
     def watch(decided: Decided) -> None:
@@ -31,7 +31,7 @@ def decisions(name: str) -> tuple[Decision, ...]:
 
 
 def some(name: str, number: int) -> dict[str, str]:
-    """Overrides by chance: legal and illegal choices of every kind, vetoes on any two nodes."""
+    """Random overrides: legal and illegal choices of every kind, vetoes on any two nodes."""
     chance = random.Random(f"{name} {number}")
     found = decisions(name)
     chosen = {}
@@ -55,7 +55,7 @@ def check(number: int) -> None:
 
 
 PICKED = 92
-"""A veto on two values that are both computed again where an index picks from what they make."""
+"""A veto on two values that are both recomputed where an index picks from their result."""
 
 
 @pytest.mark.parametrize("number", [*range(COMBINATIONS), PICKED])
@@ -70,13 +70,13 @@ def test_many_combinations(number: int) -> None:
 
 
 def test_a_veto_keeps_apart_what_one_picked_element_would_need() -> None:
-    """`gather(sub)` computes what it picks: sub, and all before it."""
+    """`gather(sub)` recomputes the elements that it picks: sub, and everything before it."""
     veto = "tcw/0/0/forward/fuse/sub+cos"
     run("loss", Gate({veto: APART})).check()
 
 
 def policy(number: int) -> Callable[[Decision], str]:
-    """Somebody who answers by chance."""
+    """A user who chooses at random."""
     chance = random.Random(number)
 
     def ask(decision: Decision) -> str:

@@ -1,4 +1,4 @@
-"""The matrix-product pass: what becomes oneDNN's linear layer, and that it is the same product."""
+"""The matrix-product pass: which products become oneDNN's linear layer, with the same results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def calls(module: Any) -> list[Any]:
 
 
 ROUNDING = {"rtol": 1e-5, "atol": 1e-4}
-"""Two orders of 512 additions."""
+"""The tolerance for two orders of 512 additions."""
 
 X, W, BIAS = torch.randn(64, 256), torch.randn(512, 256), torch.randn(512)
 

@@ -1,4 +1,4 @@
-"""Random programs: compiled by our engine, they answer what eager answers."""
+"""Random programs: our engine's results equal eager's."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from compiler.engine.backend import backend
 from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 
 EXAMPLES = int(os.environ.get("TCW_RANDOM_GRAPHS", "20"))
-"""How many programs of each kind; CONTRIBUTING.md has the command for a long run."""
+"""The number of programs of each kind; CONTRIBUTING.md has the command for a long run."""
 
 SHRINK = (Phase.shrink,) if os.environ.get("TCW_SHRINK") else ()
-"""Shrinking compiles hundreds of programs: only when a person waits for it."""
+"""Shrinking compiles hundreds of programs, so it is only done on request."""
 
 RANDOM = settings(
     max_examples=EXAMPLES,
@@ -45,7 +45,7 @@ def inputs(shape: list[int], seed: int) -> list[torch.Tensor]:
 
 
 def moving_strides(tensor: torch.Tensor) -> list[int]:
-    """Of a dimension of one element the stride means nothing."""
+    """The stride of a dimension of one element is meaningless."""
     return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n != 1]
 
 
@@ -72,7 +72,7 @@ CONSTANT = [
     Step(kind="join", name="mean", pick=19, other=10, number=29, size=30),
     Step(kind="unary", name="half", pick=8, other=4, number=5, size=6),
 ]
-"""Answers nothing that depends on its inputs differentiably."""
+"""Returns nothing that depends differentiably on its inputs."""
 
 
 @RANDOM

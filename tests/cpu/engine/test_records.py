@@ -1,4 +1,4 @@
-"""What a recording of the tcw engine says is what the stages made."""
+"""A recording of the tcw engine matches what the stages made."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from viewers.text.sections import SECTIONS
 
 
 class Products:
-    """What each stage answered, in order."""
+    """The product of each stage, in order."""
 
     def __init__(self) -> None:
         self.graphs: list[Any] = []
@@ -173,7 +173,7 @@ def test_every_section_can_be_shown(training: tuple[Recorded, Products]) -> None
 
 
 def test_fusion_is_recorded_as_it_goes_on(training: tuple[Recorded, Products]) -> None:
-    """Whoever waits at a decision finds in the trace all that fell before it."""
+    """At a decision that waits, the trace has all earlier decisions."""
     recorded, products = training
     graph = f"{products.graphs[0].name}/lowered"
     kinds = (SchedulerNode, Decided, FusionPair, FusionRound, FusionGroups)

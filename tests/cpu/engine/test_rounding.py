@@ -1,5 +1,5 @@
-"""Conversions to 16 bits that the user wrote round, also where the value is widened again; those
-that end a decomposition do not."""
+"""The user's conversions to 16 bits round, even if the value is widened again; those that end a
+decomposition do not."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_a_round_trip_is_kept(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatc
 def test_what_a_normalisation_saves_stays_wide(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """torch's decomposition answers its statistics in the dtype of its input; a mean far from zero
-    that is rounded there leaves nothing of the gradients."""
+    """torch's decomposition returns its statistics in the dtype of its input; rounding a mean far
+    from zero destroys the gradients."""
     monkeypatch.setenv("TCW_STRICT", "1")
     torch.manual_seed(0)
     x = (100 + torch.randn(16, 4, 9)).to(dtype)

@@ -1,4 +1,4 @@
-"""Numbers that sizes or tensors decide, and random numbers of checkpointed regions: compiled."""
+"""Compiled: numbers that depend on sizes or tensors, and random numbers in checkpointed regions."""
 
 from __future__ import annotations
 

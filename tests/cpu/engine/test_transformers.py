@@ -1,4 +1,4 @@
-"""Models that we did not write, under our engine: forward and gradients equal eager's."""
+"""Third-party models with our engine: forward and gradients equal eager's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compiler.engine.backend import backend
 from tests.cpu.transformer_models import RECIPES, Recipe, _ids
 
 BOUND = 1e-5
-"""Absolute and relative, in f32: forward and gradients."""
+"""Absolute and relative tolerances in f32: forward and gradients."""
 
 
 def gpt2() -> Recipe:
@@ -67,7 +67,7 @@ def _plain(output: Any) -> Any:
 
 
 SLOW = {"longformer", "reformer", "mamba"}
-"""A second batch size compiles all of these again, with sizes that are symbols: a long test."""
+"""A second batch size compiles all of these again, with symbolic sizes: a long test."""
 
 
 def check_forward(name: str, batches: tuple[int, ...]) -> None:
@@ -98,7 +98,7 @@ def test_forward_of_two_sizes(name: str) -> None:
 
 
 NOT_REPEATED = {"reformer"}
-"""In training it hashes with seeds of its own making: eager's gradients differ from run to run."""
+"""In training it hashes with its own random seeds: eager's gradients differ from run to run."""
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in NOT_REPEATED])

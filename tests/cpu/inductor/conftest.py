@@ -1,4 +1,4 @@
-"""Compiles that several test files look at, made once."""
+"""Compiles that several test files use, made once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cpu.inductor.recorded import Recorded, record, recording
 
 @dataclass
 class Watched:
-    """A recording, and what a second, independent patch of the scheduler saw meanwhile."""
+    """A recording, and what a second, independent patch of the scheduler observed."""
 
     recorded: Recorded = field(default_factory=Recorded)
     pairs: list[tuple[str, str, bool]] = field(default_factory=list)

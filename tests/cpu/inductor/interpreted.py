@@ -49,7 +49,7 @@ class Kernel:
 
 
 def captured(*args: Any, triton_meta: Any, **kwargs: Any) -> Any:
-    """In the place of a heuristic: the function itself and what its arguments are."""
+    """Replaces a heuristic: returns the function itself and the description of its arguments."""
     return lambda function: (function, triton_meta)
 
 
@@ -84,7 +84,7 @@ def main(job: Path) -> None:
 
 
 def on_the_cpu(code: str) -> str:
-    """The wrapper with everything of its device replaced by what a CPU build has."""
+    """The wrapper with everything specific to its device replaced by what a CPU build has."""
     code = re.sub(r"^from .* import AsyncCompile$", "", code, flags=re.MULTILINE)
     code = re.sub(r"^from torch._C import .*$", "", code, flags=re.MULTILINE)
     code = re.sub(r"^(empty_strided_cuda = .*)_cuda$", r"\1_cpu", code, flags=re.MULTILINE)

@@ -58,7 +58,7 @@ class Listening(Recorder):
 
 @dataclass
 class Prediction:
-    """What one recording predicted, and the code that it predicted it from."""
+    """What one recording predicted, and the code that the prediction is from."""
 
     recorder: Listening
     wrappers: list[str] = field(default_factory=list)
@@ -77,9 +77,9 @@ class Prediction:
 def predicted(
     architectures: Sequence[str] = ("sm_90",), caches: bool = False
 ) -> Iterator[Prediction]:
-    """Everything compiled inside is predicted for each of the architectures.
+    """Everything compiled inside is predicted for each architecture.
 
-    Without `caches` it is also compiled anew.
+    Without `caches`, it is compiled from scratch.
     """
     prediction = Prediction(Listening())
 

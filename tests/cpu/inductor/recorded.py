@@ -83,7 +83,7 @@ def record(
     ask: Callable[[Decision], str] | None = None,
     dynamic: bool | None = None,
 ) -> tuple[Recorded, Any]:
-    """Compile and call once; (what was recorded, the output)."""
+    """Compile and call once; returns (the recording, the output)."""
     with recording(until, hooks, overrides, ask) as recorded, torch.set_grad_enabled(grad):
         output = torch.compile(function, dynamic=dynamic)(*inputs)
         if grad:

@@ -1,4 +1,5 @@
-"""Recording changes no cache key: what either side compiled, the other finds in another process."""
+"""Recording changes no cache key: code compiled with or without recording is found by the other in
+another process."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def run(cache: Path, which: str) -> dict:
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
-    """Each compiles two functions, one recorded; the other one is recorded in the second."""
+    """Each process compiles two functions and records one of them; the second process records the
+    other one."""
     cache = tmp_path_factory.mktemp("cache")
     return run(cache, "first"), run(cache, "second")
 

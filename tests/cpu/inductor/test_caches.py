@@ -117,7 +117,7 @@ def test_an_entry_whose_code_is_gone():
     last = [r for r in recorded.all(CacheLookup) if r.cache == "aot autograd"][-1]
     assert last.verdict == "miss"
     assert last.missed == "the entry is there, but the code that it points to is not"
-    # asked for the entry, then again by Inductor
+    # once for the entry, then again by Inductor
     code = [r for r in recorded.all(CacheLookup) if r.cache == "fx graph"]
     assert [r.verdict for r in code] == ["miss", "miss", "miss"]
     assert code[2].missed == "no entry with this key; an equal key was looked up before"

@@ -1,4 +1,4 @@
-"""Kernels, their lines, and that recording them leaves the generated code as it is."""
+"""Kernels and their lines; recording them leaves the generated code unchanged."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_the_result_is_right(transformer: Watched, trained: Watched) -> None:
 
 
 def generated(model: nn.Module, inputs: tuple[torch.Tensor, ...], *, recorded: bool) -> list[str]:
-    """The wrappers of a compile, seen from outside of the hooks."""
+    """The wrappers of a compile, observed outside the hooks."""
     from torch._inductor.graph import GraphLowering
 
     texts: list[str] = []
@@ -206,7 +206,7 @@ def several(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def single(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Two elements: a nest each, and no loop."""
+    """Two single elements: a nest each, without loops."""
     return a + b, a * b.sin()
 
 
@@ -233,7 +233,7 @@ def over_threads(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 def test_loop_nests_are_those_that_inductor_generated(
     model: Callable[..., object], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Inductor writes the loops of each of its `LoopNest`s with this function."""
+    """Inductor writes the loops of each `LoopNest` with this function."""
     written: list[object] = []
     original = CppKernel.codegen_loops_impl
 

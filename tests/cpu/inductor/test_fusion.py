@@ -1,4 +1,4 @@
-"""Every pair, round and group is what an independent patch of the scheduler saw."""
+"""Every pair, round and group equals what an independent patch of the scheduler observed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds of C++ kernels: known, on disk, or to be built."""
+"""Builds of C++ kernels: already loaded, on disk, or to be built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lowered graph, and what became of its nodes."""
+"""The lowered graph, and the result of each of its nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cpu.inductor.recorded import Recorded, record, recording
 
 
 def line_of(mark: str) -> int:
-    """Number of the line of models.py that ends in this comment."""
+    """The number of the line in models.py that ends with this comment."""
     lines = inspect.getsource(models).splitlines()
     return next(n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}"))
 

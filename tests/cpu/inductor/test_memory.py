@@ -1,4 +1,4 @@
-"""The memory plan says what the generated wrapper does."""
+"""The memory plan matches the generated wrapper."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALL = re.compile(
 
 @dataclass
 class Text:
-    """A wrapper, read with regular expressions."""
+    """A wrapper, parsed with regular expressions."""
 
     allocated: list[str] = field(default_factory=list)
     reuses: dict[str, str] = field(default_factory=dict)
@@ -91,10 +91,10 @@ def test_peaks(recorded: Recorded) -> None:
 
 
 def peaks(wrapper: str, sizes: dict[str, int], in_place: set[str]) -> tuple[int, int]:
-    """Most bytes alive as the wrapper's text has it, and if it took over no memory: each buffer
-    is then allocated where it is made and freed after the last line that names it.
+    """The peak of live bytes according to the wrapper's text, and the peak without reuse: each
+    buffer is then allocated where it is made and freed after the last line that names it.
 
-    `sizes`: bytes by buffer. What a call hands back counts from that call on. `in_place`: buffers
+    `sizes`: bytes by buffer. The result of a call counts from that call on. `in_place`: buffers
     that are written while the one whose memory they take is still read.
     """
     body = wrapper.split("args.clear()", 1)[1]

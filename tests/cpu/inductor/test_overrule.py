@@ -1,4 +1,4 @@
-"""Inductor's fusion, overruled: what a veto and a force do, and what is said of them."""
+"""Overrides of Inductor's fusion: the effect of vetoes and forces, and what is reported."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
 
 def two_branches(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two loops over as many elements that touch nothing in common."""
+    """Two loops over equally many elements that touch nothing in common."""
     return x.exp(), y.sin()
 
 
 def rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two reductions over different axes: no one loop nest of the CPU does both."""
+    """Two reductions over different axes: no single loop nest on the CPU can do both."""
     return x.sum(0), x.sum(1)
 
 
@@ -73,7 +73,7 @@ def test_a_veto_splits_the_nests_of_a_softmax(x: torch.Tensor) -> None:
 
 
 def test_a_veto_is_told_from_the_backend_of_a_third_node(x: torch.Tensor) -> None:
-    """amax and div never touch each other alone: they come together through exp and sum."""
+    """amax and div never touch directly: they are joined through exp and sum."""
     recorded, _ = record(softmax, x, overrides={f"{FUSIONS}amax+div": APART})
     amax, div = node_of(recorded, "amax"), node_of(recorded, "div")
     assert not any({amax, div} <= set(group) for group in groups(recorded))

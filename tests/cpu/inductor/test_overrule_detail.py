@@ -1,4 +1,4 @@
-"""The sketch of a nest that would become of two, and the table of rules."""
+"""The sketch of the nest that two would become, and the table of rules."""
 
 from __future__ import annotations
 

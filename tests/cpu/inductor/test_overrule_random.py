@@ -1,4 +1,4 @@
-"""After any vetoes and forces, forward and backward: the output is eager's, and a veto holds."""
+"""With any vetoes and forces, forward and backward: the output is eager's, and every veto holds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(
     overrides: dict[str, str],
     until: str = "run",
 ) -> tuple[Recorded, list[torch.Tensor]]:
-    """What was recorded; the output and the gradients."""
+    """The recording, the output and the gradients."""
     given = [one.clone().requires_grad_() for one in inputs]
     recorded, output = record(function, *given, until=until, grad=True, overrides=overrides)  # type: ignore[arg-type]
     return recorded, [output.detach(), *(one.grad for one in given if one.grad is not None)]
@@ -94,7 +94,7 @@ def nests_of(recorded: Recorded) -> dict[str, list[set[str]]]:
 
 
 def names_of(recorded: Recorded) -> dict[tuple[str, str], str]:
-    """(graph, stable name) -> scheduler node, as pairs of two single nodes tell."""
+    """(graph, stable name) -> scheduler node, according to pairs of two single nodes."""
     found = {}
     for pair in recorded.all(FusionPair):
         graph, _, names = split_id(pair.id)

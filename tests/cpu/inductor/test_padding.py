@@ -1,4 +1,4 @@
-"""Products that Inductor pads are found in the graphs that it leaves: padded here on the CPU."""
+"""Products that Inductor pads are found in its graphs: padded here on the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from viewers.summary.profile.causes.padding import padded_products
 
 @pytest.fixture
 def padding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As on a GPU whose measurements say that padding is faster."""
+    """As on a GPU where measurements show that padding is faster."""
     monkeypatch.setattr(pad_mm, "check_device", lambda *_: True)
     monkeypatch.setattr(pad_mm, "has_triton", lambda: True)
     with config.patch(shape_padding=True, force_shape_pad=True):

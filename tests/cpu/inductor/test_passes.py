@@ -21,7 +21,7 @@ from tests.cpu.recorded import Recorded, record, without_codegen
 
 @pytest.fixture(scope="module")
 def training():
-    """A training step; the graph is looked at before and after each stage of passes."""
+    """A training step; the graph is observed before and after each stage of passes."""
     seen = []
 
     def on_stage(stage, module):
@@ -34,7 +34,7 @@ def training():
 
 @contextmanager
 def watched_stages(on_stage):
-    """Look at the graph just inside of our hook, before and after the stage."""
+    """Observe the graph just inside our hook, before and after the stage."""
     import torch._inductor.compile_fx as compile_fx
 
     joint_graph_passes = compile_fx.joint_graph_passes

@@ -1,4 +1,4 @@
-"""Phases: torch's own numbers, truly nested."""
+"""Phases: torch's own numbers, properly nested."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ RENAMED = {
     "OutputGraph.call_user_compiler": "backend_compile",
     "backward._backward_impl": "entire_backward_compile",
 }
-"""Phases whose event has a name of its own (`phase_name` of `dynamo_timed`)."""
+"""Phases whose event has a separate name (`phase_name` of `dynamo_timed`)."""
 
 SUMS = {"get_fake_value", "create_proxy", "wrap_to_fake_tensor_and_record", "variable_builder_call"}
-"""Metrics that are no phases: counters that torch adds up within `bytecode_tracing`."""
+"""Metrics that are not phases: counters that torch adds up within `bytecode_tracing`."""
 
 
 @pytest.fixture(scope="module")

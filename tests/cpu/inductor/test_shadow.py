@@ -55,7 +55,7 @@ def training() -> Prediction:
 
 
 def check(prediction: Prediction) -> None:
-    """Every kernel of every wrapper is there once an architecture, whole."""
+    """Every kernel of every wrapper is present once per architecture, complete."""
     assert prediction.warnings == []
     names = [kernel.name for code in prediction.wrappers for kernel in kernel_sources(code)]
     assert names

@@ -1,4 +1,4 @@
-"""Predicted kernels compute what eager computes: run in Triton's interpreter, on the CPU."""
+"""Predicted kernels have eager's results when run in Triton's interpreter, on the CPU."""
 
 from __future__ import annotations
 

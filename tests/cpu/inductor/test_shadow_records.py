@@ -1,5 +1,5 @@
-"""What is recorded of the real compile is the same with a prediction beside it, which has ids of
-its own."""
+"""The records of the real compile are the same with a prediction beside it, which has separate
+ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMED = ("phase", "progress", "frame-start", "frame-end", "source", "cache-looku
 
 
 def recorded(device: str) -> list[dict[str, Any]]:
-    """Every record of one training step of a small network, texts in the place of their hashes."""
+    """Every record of one training step of a small network, with texts instead of their hashes."""
     torch.manual_seed(0)
     layer, norm = torch.nn.Linear(16, 24), torch.nn.LayerNorm(24)
     lines: list[bytes] = []
@@ -59,7 +59,7 @@ def predicted(record: dict[str, Any]) -> bool:
 
 
 def comparable(record: dict[str, Any]) -> str:
-    """Without times, and without the numbers that count through the process or the trace."""
+    """Without times, and without numbers that count through the process or the trace."""
     kept = {k: v for k, v in record.items() if k not in ("at", "seconds", "check_us")}
     if record["record"] == "kernel":
         del kept["id"]

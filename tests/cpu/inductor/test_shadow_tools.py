@@ -1,4 +1,4 @@
-"""NVIDIA's tools on a kernel that is known to spill, and on one that is known not to."""
+"""NVIDIA's tools on one kernel that spills and one that does not."""
 
 from __future__ import annotations
 

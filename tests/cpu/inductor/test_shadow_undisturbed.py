@@ -58,7 +58,7 @@ WORK = (training_with_two_batches, sizes_known_only_at_run_time, constants_and_o
 
 
 def observed(work: Callable[[], None], shadow: bool) -> tuple[dict[str, Any], list[str]]:
-    """What torch did: generated code, guards in order, counters, metrics."""
+    """The results of torch's compile: generated code, guards in order, counters, metrics."""
     code: list[str] = []
     guards: list[list[str]] = []
     stock = CheckFunctionManager.__init__
@@ -105,7 +105,7 @@ def test_the_real_compile_is_the_same(work: Callable[[], None]) -> None:
 
 
 def state() -> dict[str, Any]:
-    """Everything of torch and Triton that the pretended device replaces."""
+    """Everything in torch and Triton that the pretended device replaces."""
     return {
         "cuda": dict(vars(torch.cuda)),
         "interfaces": dict(device_interface.device_interfaces),

@@ -1,4 +1,4 @@
-"""Recordings that end before the build: no compiler starts, and the results are right."""
+"""Recordings that end before the build: no compiler starts, and the results are correct."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MADE_BY: dict[type[Record], Stage] = {
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every program that is started meanwhile."""
+    """Every program that is started inside."""
     started: list[str] = []
     popen = subprocess.Popen.__init__
 
@@ -36,7 +36,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _asks_for_version(command: str) -> bool:
-    """torch asks once a process which compiler it will write code for."""
+    """torch determines once per process which compiler it writes code for."""
     return command.split()[1:] in (["--version"], ["-v"])
 
 

@@ -1,4 +1,4 @@
-"""What holds for all records of Inductor at once: sub-graphs, symbolic sizes, errors of ours."""
+"""Properties of all of Inductor's records together: sub-graphs, symbolic sizes, our own errors."""
 
 from __future__ import annotations
 

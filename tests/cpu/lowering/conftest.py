@@ -9,5 +9,5 @@ from tests.cpu.lowering import harness
 
 @pytest.fixture
 def whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operations reach the lowering as they are: nothing is taken apart before."""
+    """Operations reach the lowering unchanged, without decomposition."""
     monkeypatch.setattr(harness, "decompositions", dict)

@@ -1,4 +1,5 @@
-"""Lowers a function as the engine would, verifies and interprets it, compares with eager."""
+"""Lowers a function as the engine does, verifies and interprets the result, and compares it with
+eager."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ from compiler.lowering.driver import lower
 
 @dataclass
 class Lowered:
-    """The graphs of one function, in the order in which they were compiled."""
+    """The graphs of one function, in the order of compilation."""
 
     graphs: list[Graph] = field(default_factory=list)
     modules: list[fx.GraphModule] = field(default_factory=list)
 
     def run(self, graph: int, arguments: Sequence[Any]) -> list[Any]:
-        """What a graph answers for other arguments."""
+        """The results of a graph for other arguments."""
         found, module = self.graphs[graph], self.modules[graph]
         return run_graph(found, arguments, constants_of(found, module))
 
@@ -38,11 +39,11 @@ class Lowered:
         return [n.target for g in self.graphs for n in g.nodes if isinstance(n, Call)]
 
     def fallbacks(self) -> list[str]:
-        """Reasons of the calls that stand for a missing lowering."""
+        """The reasons of the calls that lack a lowering."""
         return [n.reason for g in self.graphs for n in g.nodes if isinstance(n, Call) and n.reason]
 
     def kinds(self, graph: int = 0) -> list[str]:
-        """Kinds of the nodes of a graph, without its inputs: `["Map", "Reduce"]`."""
+        """The kinds of the nodes of a graph, without its inputs: `["Map", "Reduce"]`."""
         names = [type(node).__name__ for node in self.graphs[graph].nodes]
         return [name for name in names if name != "Input"]
 
@@ -56,8 +57,8 @@ def lowered(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> Lowered:
-    """The function's graphs, after they answered what eager does: values, dtypes, shapes, strides,
-    what became of the arguments, and gradients where an argument requires them.
+    """The function's graphs, after checking that they give eager's results: values, dtypes, shapes,
+    strides, the arguments afterwards, and gradients if an argument requires them.
 
     `calls` are the operations that may be left to ATen (their names without namespace and
     overload); None: any. Raises AssertionError.
@@ -116,7 +117,7 @@ def constants_of(graph: Graph, module: fx.GraphModule) -> dict[str, Any]:
 
 
 def _copied(args: Any) -> Any:
-    """The arguments with the same strides and offsets, on memory of their own."""
+    """Copies of the arguments with the same strides and offsets."""
 
     def one(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):

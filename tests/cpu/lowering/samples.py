@@ -1,4 +1,5 @@
-"""Tensors that try every corner of a dtype, and shapes and strides that operands may have."""
+"""Tensors with the extreme values of each dtype, and the shapes and strides that operands may
+have."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Dtype = torch.dtype
 
 
 def corners(dtype: Dtype) -> torch.Tensor:
-    """Zeros of both signs, halves, infinities, NaN, extremes; of integers the extremes."""
+    """Zeros of both signs, halves, infinities, NaN and extremes; for integers, the extremes."""
     if dtype is torch.bool:
         return torch.tensor([False, True])
     if not dtype.is_floating_point:
@@ -33,7 +34,7 @@ def corners(dtype: Dtype) -> torch.Tensor:
 
 
 def pairs(dtype: Dtype, other: Dtype | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Every corner with every corner, by broadcasting."""
+    """All pairs of extreme values, by broadcasting."""
     return corners(dtype)[:, None], corners(other or dtype)[None, :]
 
 

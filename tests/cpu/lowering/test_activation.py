@@ -33,12 +33,12 @@ ACTIVATIONS: dict[str, Unary] = {
     "gelu by tanh": lambda x: functional.gelu(x, approximate="tanh"),
 }
 INSIDE = 2e-2
-"""Relative tolerance for 16 bits: gradients that ATen rounds after each step."""
+"""Relative tolerance for 16 bits, for gradients that ATen rounds after each step."""
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_corners(name: str) -> None:
-    """Without infinities for gelu: there oneDNN answers NaN, ATen's own kernel inf."""
+    """Without infinities for gelu: there oneDNN returns NaN, and ATen's own kernel inf."""
     finite = slice(0, 18)
     check_each(
         ACTIVATIONS[name],

@@ -1,4 +1,4 @@
-"""Sums, products, quotients, remainders: every corner of every dtype, as eager."""
+"""Sums, products, quotients, remainders: the extremes of every dtype, as in eager."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ SCALARS: dict[str, Unary] = {
 
 
 def with_signs(result: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The result, and its reciprocal, which tells zeros of different signs apart."""
+    """The result, and its reciprocal, which distinguishes zeros of different signs."""
     return result, 1 / result.double()
 
 
@@ -101,7 +101,7 @@ def test_operations_of_numbers(name: str) -> None:
 
 @pytest.mark.parametrize("name", DIVISIONS)
 def test_divisions_that_round(name: str) -> None:
-    """ATen rounds a quotient to 16 bits before it takes the whole part: those may differ by 1."""
+    """ATen rounds a quotient to 16 bits before taking the integer part: results may differ by 1."""
     wide = [dtype for dtype in NUMBERS if dtype.itemsize != 2]
     check_each(DIVISIONS[name], ((grid(d, 20, 1), grid(d, 6).abs() + 1) for d in wide))
     check_each(DIVISIONS[name], ((grid(d, 20, 1), -grid(d, 6).abs() - 1) for d in wide))
@@ -167,7 +167,7 @@ def test_mantissas_and_exponents() -> None:
 def test_common_divisors() -> None:
     def whole_pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
         x, y = pairs(dtype)
-        least = torch.iinfo(dtype).min  # its magnitude is no number of a signed dtype
+        least = torch.iinfo(dtype).min  # no signed dtype can represent its magnitude
         return (x[x[:, 0] != least], y[:, y[0] != least]) if least else (x, y)
 
     check_each(lambda x, y: (torch.gcd(x, y), torch.lcm(x, y)), map(whole_pairs, INTEGERS))

@@ -1,4 +1,4 @@
-"""Bits, and shifts by any count."""
+"""Bitwise operations, and shifts by any count."""
 
 from __future__ import annotations
 

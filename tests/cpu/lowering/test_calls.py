@@ -1,4 +1,4 @@
-"""Calls: what loops do not compute runs as ATen, on memory with the strides it was promised."""
+"""Calls: what loops do not compute runs as ATen, on memory with the promised strides."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ RARE: dict[str, Callable[..., torch.Tensor]] = {
         lambda x, y: torch.special.hermite_polynomial_he(x, 3)
     ),
 }
-"""Operation -> what reaches it; special functions too rare for loops of our own."""
+"""Operation -> the function that reaches it; special functions too rare for loops of our own."""
 
 
 @pytest.mark.parametrize("name", RARE)
@@ -140,7 +140,7 @@ def test_rare_special_functions(name: str) -> None:
 def test_gradients_of_special_functions(
     function: Callable[[torch.Tensor], torch.Tensor], calls: list[str]
 ) -> None:
-    """What autograd writes around a call is loops."""
+    """Autograd's operations around a call become loops."""
     x = torch.linspace(0.1, 0.9, 12).requires_grad_()
     assert lowered(function, x, calls=None).calls() == calls
 

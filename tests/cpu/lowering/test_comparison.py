@@ -29,7 +29,7 @@ def test_two_tensors() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 0.1, 0.3, 2.5, float("nan"), float("-inf")])
 def test_a_tensor_and_a_number(number: float) -> None:
-    """0.3 as bfloat16 equals what 0.3 becomes in bfloat16, and no other neighbour."""
+    """0.3 in bfloat16 equals the number 0.3 rounded to bfloat16, and neither neighbour."""
     check_each(lambda x: [f(x, number) for f in COMPARISONS], ((corners(d),) for d in NUMBERS))
 
 
@@ -39,7 +39,7 @@ def test_one_tensor(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
 
 
 def test_tensors_without_dimensions_yield() -> None:
-    """A float64 without dimensions is compared as the float32 that it meets."""
+    """A zero-dimensional float64 is compared as the float32 of the other operand."""
     x = torch.tensor([0.1, 0.2], dtype=torch.float32)
     lowered(lambda x, y: (x == y, x < y), x, torch.tensor(0.1, dtype=torch.float64))
     lowered(lambda x, y: (x == y, x < y), torch.arange(3), torch.tensor(1.5))

@@ -50,7 +50,7 @@ def test_integers_become_floats() -> None:
 
 @pytest.mark.parametrize("exponent", POWERS)
 def test_powers(exponent: float) -> None:
-    """Of float16 ATen takes a root through pow, which has another answer for -inf and -0."""
+    """For float16, ATen computes a root by pow, which has other results for -inf and -0."""
     dtypes = [d for d in FLOATS if abs(exponent) != 0.5 or d is not torch.float16]
     check_each(lambda x: torch.pow(x, exponent), ((corners(d),) for d in dtypes))
 

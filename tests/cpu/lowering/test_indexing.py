@@ -1,4 +1,4 @@
-"""Indexing: gathers and stores with indices, out of range and negative ones included."""
+"""Indexing: gathers and stores with indices, including negative ones and ones out of range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations kept as calls of ATen because somebody asks: the same results, and what is illegal."""
+"""Operations kept as ATen calls by an override: the same results, and illegal choices."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def inputs() -> tuple[torch.Tensor, ...]:
 
 
 def check(overrides: dict[str, str]) -> dict[str, Decided]:
-    """The last answer of each decision about a lowering."""
+    """The last choice of each decision about a lowering."""
     seen: dict[str, Decided] = {}
     gate = Gate(overrides, watch=lambda one: seen.update({one.decision.id: one}))
     theirs, ours = inputs(), inputs()

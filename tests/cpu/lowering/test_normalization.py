@@ -1,4 +1,4 @@
-"""Softmax and the normalisations, forward and backward, as they are and taken apart."""
+"""Softmax and the normalisations, forward and backward, whole and decomposed."""
 
 from __future__ import annotations
 

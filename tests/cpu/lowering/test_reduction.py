@@ -1,4 +1,4 @@
-"""Reductions: every dtype, over any dimensions of any memory order, of no elements too."""
+"""Reductions: every dtype, any dimensions, any memory order, and no elements."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_numbers(name: str) -> None:
 
 @pytest.mark.parametrize("name", FLOATING)
 def test_floats(name: str) -> None:
-    """Of 16 bits ATen rounds some sums that float32 holds."""
+    """For 16 bits, ATen rounds some sums that are kept in float32 here."""
     function = FLOATING[name]
     check_each(function, ((form,) for d in FLOATS[:2] for form in forms(grid(d, 3, 4, 5))))
     check_each(

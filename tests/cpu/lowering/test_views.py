@@ -1,4 +1,4 @@
-"""Views: no node is made, and the answer is eager's."""
+"""Views: no node is made, and the result is eager's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ VIEWS: dict[str, tuple[View, tuple[int, ...]]] = {
 
 
 def arguments(shape: tuple[int, ...]) -> dict[str, torch.Tensor]:
-    """The shape, contiguous and in other orders of memory."""
+    """Tensors of the shape, contiguous and in other memory orders."""
     torch.manual_seed(3)
     made = {"contiguous": torch.randn(shape)}
     if len(shape) > 1:

@@ -1,4 +1,4 @@
-"""A weight of a length of its own: forward and gradients."""
+"""A weight with a separate length: forward and gradients."""
 
 from __future__ import annotations
 
