@@ -1,4 +1,4 @@
-"""Compiles something while the capture hooks record, and keeps what torch itself says of it."""
+"""Compiles something while the capture hooks record, and keeps torch's own account of it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Compiled:
         return [(metadata, payload) for metadata, payload in self.events if name in metadata]
 
     def break_sites(self) -> list[tuple[str, str, int]]:
-        """(code, file, line) of each break as torch's structured trace has it."""
+        """(code, file, line) of each break in torch's structured trace."""
         return [_site(payload) for payload in self.artifacts("dynamo_graph_break_reason")]
 
     def warnings(self) -> list[str]:
@@ -84,9 +84,9 @@ def compiled(
     compile: bool = True,
     **options: Any,
 ) -> Compiled:
-    """Compile `function` and call it, once for each of `calls`; an exception is kept.
+    """Compile `function` and call it once for each of `calls`; an exception is kept.
 
-    `compile=False` calls the function as it is: it compiles something itself.
+    `compile=False` calls the function unchanged: it compiles something itself.
     """
     from torch._dynamo.resume_execution import ContinueExecutionCache
 

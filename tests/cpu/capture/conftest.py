@@ -1,4 +1,4 @@
-"""A recording of a few calls with the capture hooks, for tests that look at single records."""
+"""A recording of a few calls with the capture hooks, for tests of single records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Capture:
-    """Every capture hook installed, and the records that they have written so far."""
+    """Every capture hook is installed; provides the records written so far."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []

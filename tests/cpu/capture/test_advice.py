@@ -1,4 +1,4 @@
-"""Advice that is not given: where the source does not prove it, there is no code to paste."""
+"""Advice that is not given: if the source does not prove it, there is no code to paste."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_any_text_is_survived(kind: str, context: str, lines: list[str], column:
 
 
 def cases() -> list[Broken]:
-    """What torch says of the breaks that we have advice on."""
+    """torch's messages for the breaks that we have advice on."""
     branch = (
         "if c:\n    x = x * 2\nelse:\n    x = -x",
         "while c:\n    x = x * 2",
@@ -175,7 +175,7 @@ def cases() -> list[Broken]:
 
 @pytest.mark.parametrize("broken", cases(), ids=lambda one: one.context[:30] or one.type[:30])
 def test_one_style(broken: Broken) -> None:
-    """A sentence with a capital letter and without a full stop, two lines at most in `explain`;
+    """A sentence with a capital letter and without a full stop, at most two lines in `explain`;
     code is code."""
     found = advise(broken)
     assert found

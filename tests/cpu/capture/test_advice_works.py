@@ -1,4 +1,4 @@
-"""The code that our advice offers, pasted and run: no break is left and the values are the same."""
+"""The code of our advice, pasted and run: it removes the break and keeps the values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INPUTS = [torch.ones(2, 2), torch.full((2, 2), 9.0), -torch.ones(2, 2), torch.ra
 
 
 def pasted(function: Any, line: int, lines: int, code: str, folder: Any) -> Callable[..., Any]:
-    """`function` with `lines` lines from `line` on replaced by `code`."""
+    """`function` with `lines` lines, from `line` on, replaced by `code`."""
     source, first = inspect.getsourcelines(function)
     start = line - first
     indent = " " * (len(source[start]) - len(source[start].lstrip()))
@@ -103,7 +103,7 @@ def test_settings(function: Any, index: int, setting: str) -> None:
 
 @pytest.fixture
 def one_rank(tmp_path: Any) -> Iterator[None]:
-    """A process group of this process alone."""
+    """A process group that consists of this process."""
     store = f"file://{tmp_path / 'store'}"
     torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
     yield

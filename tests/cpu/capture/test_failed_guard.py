@@ -1,4 +1,4 @@
-"""torch's texts of failed guards, taken apart; its source expressions in the user's terms."""
+"""torch's texts of failed guards, parsed; its source expressions in the user's terms."""
 
 from __future__ import annotations
 

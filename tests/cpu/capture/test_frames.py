@@ -1,4 +1,4 @@
-"""Frames, attempts and their figures, beside torch's own compilation metrics."""
+"""Frames, attempts and their figures, compared with torch's own compilation metrics."""
 
 from __future__ import annotations
 

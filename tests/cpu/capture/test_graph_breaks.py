@@ -1,4 +1,5 @@
-"""Graph breaks of all kinds: as many, and where, as torch's own structured trace says."""
+"""Graph breaks of all kinds: as many, and in the same places, as in torch's own structured
+trace."""
 
 from __future__ import annotations
 
@@ -135,7 +136,7 @@ def test_the_stack_of_a_break_in_an_inlined_function() -> None:
 
 
 def test_keyword_arguments_cannot_be_printed_later() -> None:
-    """torch 2.13 drops them without a word, torch 2.15 breaks."""
+    """torch 2.13 drops them silently, torch 2.15 breaks."""
     (item,) = run(breaking.prints_with_keyword).recording.all(GraphBreak)
     assert [advice.code for advice in item.advice] == [""]
 

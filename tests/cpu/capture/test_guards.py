@@ -147,7 +147,7 @@ def test_guards_built_twice_for_a_filter_are_recorded_once(capture: Capture) -> 
 
 
 class Liar:
-    """Its `__repr__` raises; so does what asks for it."""
+    """Its `__repr__` raises, and so does everything that calls it."""
 
     kind = "relu"
 

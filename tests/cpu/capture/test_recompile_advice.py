@@ -1,4 +1,4 @@
-"""The advice against recompiles, tried: with the fix, torch compiles once."""
+"""The advice against recompiles works: with the fix, torch compiles once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = {"automatic_dynamic_shapes": True}
 def compiles(
     function: Any, values: Iterable[Any], call: Callable[[Any, Any], object], **options: Any
 ) -> int:
-    """Graphs compiled for `call(compiled, value)` with each of the values."""
+    """The number of graphs compiled for `call(compiled, value)` with each of the values."""
     torch._dynamo.reset()
     counter = CompileCounter()
     compiled = torch.compile(function, backend=counter, **options)
@@ -78,7 +78,7 @@ def kept_as_a_tensor(x):
 
 
 def test_a_value_made_before_a_graph_break_is_kept_as_a_tensor() -> None:
-    """No name of the user's stands for it: the advice is words, at the call that made it."""
+    """The user has no name for it: the advice is words, at the call that made it."""
     values = [x * 2.5, x * 3.5]
     assert compiles(divided, values, lambda f, one: f(one)) == 3
     assert compiles(kept_as_a_tensor, values, lambda f, one: f(one)) == 1
@@ -174,7 +174,7 @@ VALUES = (
 
 @pytest.mark.parametrize("what", RULES)
 def test_every_rule_answers_for_anything_in_one_style(what: str) -> None:
-    """A sentence with a capital letter and without a full stop, two lines at most in `explain`."""
+    """A sentence with a capital letter and without a full stop, at most two lines in `explain`."""
     sources = ("L['x']", "L['self'].rate", "L['self']._buffers['shift']", "G['SCALE']")
     for source, passed, (expected, seen) in product(sources, ("", "*", "**"), VALUES):
         changed = Changed(

@@ -1,4 +1,4 @@
-"""Recompiles: what failed, what was expected and seen, where, and what helps against it."""
+"""Recompiles: what failed, what was expected and seen, where, and the advice."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def setting(change: Callable[[Any], object], value: Any, back: Any) -> Iterator[
 
 
 def second_call(capture: Capture, function: Any, first: Any, second: Any) -> Recompile:
-    """The one recompile that `second` causes after `first`; both take the compiled function."""
+    """The only recompile that `second` causes after `first`; both receive the compiled function."""
     compiled = torch.compile(function, backend="eager")
     capture.call(lambda: first(compiled))
     capture.call(lambda: second(compiled))
@@ -293,7 +293,7 @@ def test_a_wrappers_arguments_are_named_as_the_caller_passes_them(
 
 
 def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None:
-    """A plain wrapper has no signature to look at, but the worker knows what it passes."""
+    """A plain wrapper has no useful signature, but the worker knows what it passes."""
 
     def star(*args):
         return args[0].sin() + args[1].sin()
@@ -313,7 +313,7 @@ def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None
 
 
 def test_every_size_that_changed_is_marked(capture: Capture) -> None:
-    """torch stops at the first: with that one marked, the next would recompile."""
+    """torch stops at the first difference: with only that one marked, the next would recompile."""
 
     def two(ids, mask, table):
         return ids.sin() + mask.cos() + table.sum()
@@ -351,7 +351,7 @@ def test_the_users_own_line_comes_before_a_librarys(capture: Capture, tmp_path: 
     assert record.source_line.strip() == "return layer(y)"
     guard = next(g for g in capture.all(Guards)[0].guards if g.name == "y")
     assert guard.location is not None
-    # torch 2.11 realizes an argument where it is passed on, later ones where it is used
+    # torch 2.11 realises an argument when it is passed on, later versions when it is used
     tree = next(text for metadata, text in events if "dynamo_cpp_guards_str" in metadata)
     says = next(line for line in tree.splitlines() if "check_tensor(L['y']" in line)
     assert guard.location.file == (__file__ if " in calling" in says else str(library))

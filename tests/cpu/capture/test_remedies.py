@@ -1,4 +1,4 @@
-"""Settings against graph breaks are those that torch itself names: its registry is the judge."""
+"""Settings against graph breaks are those that torch itself names in its registry."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from viewers.summary.profile.causes.remedies import BY_ADVICE, NOT_TRIED, SETTIN
 REGISTRY = Path(torch._dynamo.__file__).parent / "graph_break_registry.json"
 NAMED = re.compile(r"torch\._dynamo\.config\.(\w+)")
 ONE_VERSION = {"enable_trace_load_build_class"}
-"""Settings that not every supported torch has."""
+"""Settings that some supported torch versions lack."""
 
 
 def entries() -> dict[str, str]:
-    """Type of break -> what torch says about it."""
+    """Type of break -> torch's text about it."""
     registry = json.loads(REGISTRY.read_text())
     found: dict[str, str] = {}
     for one in (one for all in registry.values() for one in all):
@@ -37,7 +37,7 @@ def test_settings_are_those_that_torch_names() -> None:
     hints = entries()
     for type, line in SETTINGS.items():
         if type not in hints:
-            continue  # of another version of torch
+            continue  # from another version of torch
         name = read_setting(line).name
         assert name in NAMED.findall(hints[type]), type
         assert hasattr(torch._dynamo.config, name) or name in ONE_VERSION, name

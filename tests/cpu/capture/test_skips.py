@@ -1,4 +1,4 @@
-"""Frames left to Python: the user's, with the reason; not the library's noise."""
+"""Frames left to Python: the user's frames with the reason, without the library's noise."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_compiles_is_not_skipped() -> None:
 
 
 def test_the_library_is_no_noise() -> None:
-    """A module runs through torch's own Python: Dynamo sees it, the user need not."""
+    """A module runs through torch's own Python: Dynamo sees it, but the user need not."""
     module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
 
     def function(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Instruction steps: the deltas, put together again, are the states that Dynamo had."""
+"""Instruction steps: the accumulated deltas equal Dynamo's states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def module_call(x: Any) -> Any:
 
 @functools.cache
 def run(function: Any) -> tuple[Compiled, list[State]]:
-    """The recording, and what Dynamo's own translator had before each step."""
+    """The recording, and the state of Dynamo's own translator before each step."""
     seen: list[State] = []
     original = InstructionTranslatorBase.step
 
@@ -102,7 +102,7 @@ def test_nodes_of_the_last_attempt_are_those_of_the_graph(function: Any) -> None
     for graph in result.recording.all(Graph):
         attempt = max(number for name, number in made if name == graph.id)
         computed = [node.name for node in graph.nodes if node.op.startswith("call_")]
-        # the last instruction's nodes have no step after them to be seen at
+        # the last instruction's nodes would only show in a following step
         known = [name for name in made[graph.id, attempt] if name in computed]
         assert known == computed[: len(known)]
         assert len(known) >= len(computed) - 2

@@ -1,4 +1,4 @@
-"""Values described in a few words; nothing of the user's runs, nothing raises."""
+"""Short descriptions of values: they run none of the user's code and never raise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Colour(enum.Enum):
 
 
 class Hostile:
-    """Everything that may be asked of it raises."""
+    """Every access to it raises."""
 
     def __repr__(self) -> str:
         raise SystemExit("repr")
