@@ -1,16 +1,16 @@
-"""Wrong kernels, planted: one constant is changed on its way to the C++ compiler, in whichever
-process that happens. What the engines generate and record is right, what runs is not.
+"""Plants wrong kernels: one constant is changed on its way to the C++ compiler, in any process.
+What the engines generate and record is correct; what runs is not.
 
     made = planted(tmp_path, r"0\\.125", "0.25")
     monkeypatch.setenv("CXX", made.compiler)          # our own engine
     monkeypatch.setenv("PYTHONPATH", made.inductor)   # Inductor
-    ...record, in a worker of its own...
+    ...record, in a separate worker...
     assert made.times() > 0
 
-Our own engine asks `CXX` for its compiler; nothing of it is patched. Inductor compiles its headers
-beforehand, with the compiler's own idea of when they may be used, which a compiler in between
-breaks; so there each new Python process finds a `sitecustomize` that changes the text of a kernel
-before it is handed on. Start from empty caches: kernels of a right build must not be found.
+Our own engine takes its compiler from `CXX`; nothing of the engine is patched. Inductor uses
+precompiled headers, which a wrapper around the compiler would break, so there each new Python
+process finds a `sitecustomize` that changes the text of a kernel before it is passed on. Start from
+empty caches: kernels of a correct build must not be found.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ sys.meta_path.insert(0, Plant())
 
 @dataclass(frozen=True)
 class Planted:
-    """What plants one error."""
+    """The means to plant one error."""
 
     compiler: str
     """Path, for `CXX`."""
@@ -96,13 +96,13 @@ class Planted:
     log: Path
 
     def times(self) -> int:
-        """In how many units the constant was changed so far."""
+        """The number of units in which the constant has been changed."""
         return len(self.log.read_text().splitlines()) if self.log.exists() else 0
 
 
 def planted(folder: Path, old: str, new: str) -> Planted:
-    """Both ways, in a folder. `old` is a regular expression of the constant as the engine writes
-    it; the first one in each unit (Inductor's: in each kernel) becomes `new`."""
+    """Prepare both ways in a folder. `old` is a regular expression for the constant as the engine
+    writes it; the first match in each unit (Inductor's: in each kernel) becomes `new`."""
     real = shutil.which("g++")
     assert real is not None
     script, log, site = folder / "planted-g++", folder / "planted.log", folder / "planted-site"

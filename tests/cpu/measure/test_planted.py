@@ -1,4 +1,4 @@
-"""A constant that is changed in our engine's code makes a result wrong: its probe sees which."""
+"""A constant changed in our engine's code makes a result wrong, and the probe sees which."""
 
 from __future__ import annotations
 

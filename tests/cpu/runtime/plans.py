@@ -1,4 +1,4 @@
-"""Hand-written graphs, plans and kernels: what the stages before would hand on."""
+"""Hand-written graphs, plans and kernels, as the earlier stages would produce."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Kernel:
 
     @property
     def nest(self) -> Nest:
-        """Its name is all that counts here."""
+        """Only its name matters here."""
         return Nest(self.name, (), ())
 
 
 @dataclass
 class Planned:
-    """A graph by hand."""
+    """A hand-written graph."""
 
     inputs: list[Input]
     outputs: list[object]

@@ -61,7 +61,7 @@ def backend(store: Store, seen: Seen) -> Callable[..., Any]:
 
 @pytest.fixture
 def cache(store: Store, tmp_path: Path) -> Store:
-    """Graphs of this test alone; units and the launcher from the session's cache."""
+    """A graph cache for this test only; units and the launcher are from the session's cache."""
     (tmp_path / "cache").mkdir()
     for kind in ("objects", "kernels"):
         (store.folder / kind).mkdir(exist_ok=True)

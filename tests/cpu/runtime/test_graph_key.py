@@ -1,4 +1,4 @@
-"""What a graph's key holds of the machine."""
+"""The machine's part in a graph's key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compiler.runtime.graph_key import surroundings
 
 
 def test_the_key_follows_the_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A unit for another instruction set must never stand under this one's key."""
+    """A unit for another instruction set must never be found under this one's key."""
     monkeypatch.setenv("TCW_ISA", "portable")
     portable = surroundings()
     monkeypatch.setenv("TCW_ISA", "avx2")

@@ -1,4 +1,4 @@
-"""Calls of segments without Python on the way: arguments, outputs, errors, threads."""
+"""Calls of segments without Python in between: arguments, outputs, errors, threads."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_references_are_balanced(store: Store) -> None:
 
 
 class TestPool:
-    """Memory of large outputs is used again, and only when nobody holds it."""
+    """Memory of large outputs is reused only when nothing refers to it."""
 
     COUNT = MEGA
 
@@ -367,7 +367,7 @@ class TestPool:
     def test_memory_is_never_handed_out_twice(
         self, store: Store, steps: list[tuple[int, int]]
     ) -> None:
-        """Outputs of several sizes come and go in any order; each keeps what was written there."""
+        """Outputs of several sizes are created and freed in any order; each keeps its content."""
         call = load(add_mul(symbol("s0"), ("s0",)).artifact(), store).call
         held: list[tuple[torch.Tensor, float]] = []
         for number, (size, drop) in enumerate(steps):
@@ -384,7 +384,7 @@ class TestPool:
         q, x = self.run(call), torch.ones(self.COUNT)
         child = os.fork()
         if not child:
-            # torch's own loops would hang here: OpenMP's threads do not live on in a child.
+            # torch's own loops would hang here: OpenMP's threads do not survive in a child.
             del q
             (other,) = call([self.COUNT, x, x])
             os._exit(0 if other[-1] == 4 else 1)

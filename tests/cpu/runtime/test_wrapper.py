@@ -101,7 +101,8 @@ def test_arguments_die_after_their_last_use(store: Store) -> None:
 
 
 def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
-    """Values may be called like anything in the text: `args`, `torch`, a keyword, an operation."""
+    """Values may have the name of anything in the text: `args`, `torch`, a keyword, an
+    operation."""
     call = aten("aten_mm", "aten.mm.default", (operand("args", [4, 4]), operand("lambda", [4, 4])))
     kernel = doubled("twice", "aten_mm", "torch")
     plan = Planned(
@@ -173,7 +174,7 @@ def test_views_of_operands(store: Store) -> None:
 
 
 def test_memory_that_is_taken_over(store: Store) -> None:
-    """The second segment writes over what the call answered, in other sizes, and as itself."""
+    """The second segment overwrites the call's result, with other sizes and with the same."""
     call = aten("mm", "aten.mm.default", (operand("x", [4, 4]), operand("x", [4, 4])))
     kernel = doubled("twice", "mm", "q")
     plan = Planned(
@@ -213,7 +214,8 @@ def test_a_mutated_input(store: Store) -> None:
 
 
 def test_constants_and_symbols(store: Store) -> None:
-    """A constant comes from the graph module, and a size that no argument is from the others."""
+    """A constant comes from the graph module; a size that no argument passes follows from the
+    others."""
     z0 = symbol("z0")
     kernel = Kernel(
         "scale",

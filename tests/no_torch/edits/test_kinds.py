@@ -52,7 +52,7 @@ LINES = SOURCE.split("\n")
 
 
 def changed(*texts: str) -> dict[int, str]:
-    """Line -> what it reads now, of the lines that differ."""
+    """Line -> its new text, for lines that differ."""
     after = edited(SOURCE, [read_edit(text) for text in texts]).split("\n")
     assert len(after) == len(LINES)
     pairs = enumerate(zip(LINES, after, strict=True), 1)

@@ -1,4 +1,4 @@
-"""Patches: what our strict reader, `patch` and `git apply` make of them, on any text and name."""
+"""Patches: the results of our strict reader, `patch` and `git apply`, on any text and name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def made_by(command: str, patch: str, files: dict[str, str]) -> dict[str, bytes]
 
 
 def check(command: str, pairs: dict[str, tuple[str, str]]) -> None:
-    """The patch makes the second text of each first one, and changes nothing else."""
+    """The patch turns each first text into the second, and changes nothing else."""
     patch = "".join(diff(name, *pair) for name, pair in pairs.items())
     before = {"victim.py": "safe\n"} | {name: pair[0] for name, pair in pairs.items()}
     after = {"victim.py": "safe\n"} | {name: pair[1] for name, pair in pairs.items()}

@@ -1,4 +1,4 @@
-"""Sizes as C text: they may stand behind a division."""
+"""Sizes as C text: they may follow a division."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts against brute force: whatever composes answers what index by index would."""
+"""Layouts against brute force: a composed layout returns the same as index by index."""
 
 from __future__ import annotations
 

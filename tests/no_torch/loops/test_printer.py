@@ -1,4 +1,4 @@
-"""What the printer writes; the goldens are read by people, as docs/compiler.md shows such text."""
+"""The printer's output; people read the goldens, as docs/compiler.md shows such text."""
 
 from __future__ import annotations
 

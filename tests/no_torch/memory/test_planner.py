@@ -1,4 +1,4 @@
-"""The planner, proved by its checker on random programs and looked at on small ones."""
+"""The planner, checked on random programs and by hand on small ones."""
 
 from __future__ import annotations
 
@@ -166,8 +166,8 @@ def test_a_large_value_is_made_late() -> None:
 
 @pytest.mark.parametrize("freed", [True, False])
 def test_the_last_reader_of_what_is_freed_stands_early(freed: bool) -> None:
-    """The gradient that comes in is summed before the large products, not after them. Its last
-    other reader is the call right before the nests."""
+    """The incoming gradient is summed before the large products, not after them. Its last other
+    reader is the call right before the nests."""
     steps = (
         loop("y", "mask"),
         mm("first", "x"),
@@ -235,7 +235,7 @@ def test_a_forced_reuse_is_refused_where_the_addresses_differ() -> None:
 
 
 def softmax_like(middle: bool) -> Nest:
-    """A row's maximum, then what is written; `middle`: a second row loop uses x once more."""
+    """A row's maximum, then the write; `middle`: a second row loop uses x again."""
     at = Address((64, 1))
     x = Read("h", at, "float32")
     statements: list[Statement] = [

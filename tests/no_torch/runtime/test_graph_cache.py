@@ -1,4 +1,4 @@
-"""Compiled graphs by their key: hits, and what a miss says."""
+"""Compiled graphs by their key: hits, and the explanation of a miss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units are built once, whoever asks, and a damaged library is built again."""
+"""Units are built once, whichever process asks, and a damaged library is built again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that many processes share."""
+"""Files shared by many processes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_damaged_file_is_removed(store: Store, damage: str) -> None:
 
 
 def put(path: Path, what: str) -> None:
-    """Something that is no file of ours, under the name of an entry."""
+    """Something that is not our file, under the name of an entry."""
     path.unlink(missing_ok=True)
     if what == "fifo":
         os.mkfifo(path)
@@ -118,7 +118,7 @@ def test_a_lock_waits_for_no_pipe_and_follows_no_link(store: Store, what: str) -
 
 
 def test_a_seal_is_that_of_its_name_and_kind(store: Store) -> None:
-    """An entry that was put in another's place is no entry there."""
+    """An entry moved to another's place is not an entry there."""
     first = store.write_sealed("things", "a", b"first")
     for kind, name in (("things", "b"), ("others", "a")):
         store.write_sealed(kind, name, b"second")

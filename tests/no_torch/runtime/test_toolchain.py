@@ -1,4 +1,4 @@
-"""Which compiler there is, and what happens where there is none."""
+"""The C++ compiler that is found, and what happens without one."""
 
 from __future__ import annotations
 

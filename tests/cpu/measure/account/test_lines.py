@@ -1,4 +1,4 @@
-"""Accounts from readings of rounds: their lines, and what remains."""
+"""Accounts from readings of rounds: their lines and remainder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def test_lines_and_remainder_are_the_measured_call(parts: list[list[float]]) -> 
 
 
 def test_a_line_is_summed_up_round_by_round() -> None:
-    """Each of two steps is disturbed once, the call twice: its median is not that of the steps."""
+    """Each of two steps is disturbed once, the call twice: its median is not the sum of the steps'
+    medians."""
     steps = [[1.0, 1.0, 9.0], [1.0, 9.0, 1.0]]
     assert median(summed(steps, 3)) == 10.0
     assert sum(median(one) for one in steps) == 2.0

@@ -1,5 +1,5 @@
-"""Time that is planted in a call lands in the line of its account that it belongs to, and nowhere
-else; what only the plain call takes is the remainder."""
+"""Time planted in a call appears in its line of the account, and nowhere else; what only the plain
+call takes is the remainder."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from compiler.trace.records.profile import Account
 from tests.cpu.chances import by_chance
 
 PLANTED = 0.1
-"""Seconds: far more than a call takes, and than a busy machine disturbs it by."""
+"""Seconds: far more than a call takes, or than a busy machine can disturb it."""
 NEAR = PLANTED / 2
 
 
 def wait() -> None:
-    """Sleeps: who works all the time may have to wait for other programs."""
+    """Sleeps: a thread that computes might have to wait for other programs."""
     time.sleep(PLANTED)
 
 
@@ -39,7 +39,7 @@ def nothing() -> None:
 
 
 class Planted:
-    """One operation, in eager and compiled by Inductor, with places that can be made slow."""
+    """One operation, in eager and compiled by Inductor, with places that can be slowed down."""
 
     def __init__(self) -> None:
         self.in_operation = self.in_python = self.in_wrapper = nothing
@@ -144,7 +144,7 @@ def planted(model: Planted) -> Iterator[Planted]:
 
 
 def only(lines: dict[str, float], name: str) -> None:
-    """The planted time is in this line alone, within a half."""
+    """The planted time is in this line only, to within a half."""
     assert lines[name] == pytest.approx(PLANTED, abs=NEAR)
     assert all(abs(seconds) < NEAR for other, seconds in lines.items() if other != name), lines
 
@@ -182,7 +182,7 @@ def test_what_guards_take_is_none_of_dispatch(planted: Planted) -> None:
 
 
 def test_what_no_probed_call_takes_is_not_explained(planted: Planted) -> None:
-    """The account does not close by itself: its lines know nothing of the plain call."""
+    """The account does not close by construction: its lines are independent of the plain call."""
     graph = planted.graph
 
     def where_nothing_looks() -> None:

@@ -1,4 +1,4 @@
-"""Records of a profile from readings that are written down: a GPU's clock, disturbed runs."""
+"""Records of a profile from given readings: a GPU's clock, disturbed runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MS = 1_000_000
 
 
 class Probe:
-    """Of a graph with one kernel."""
+    """Readings of a graph with one kernel."""
 
     graph = "0/0/forward"
     steps = (GraphStep(0, "kernel", "triton_poi_fused_add_0"),)
@@ -50,7 +50,7 @@ def lap(seconds: float, *readings: Reading, busy: float = 0.0, preempted: int = 
 
 
 def on_a_gpu() -> Measured:
-    """Eager works 2 ms of 5 and compiled 1 ms of 4: the host takes the rest."""
+    """The GPU works 2 of 5 ms in eager, and 1 of 4 ms compiled: the host takes the rest."""
     operation = EagerOperation(id="e0", call=1, operation="aten.add.Tensor", launches=1)
     eager = [lap(0.006, reading(0, 2.0, 0.1), busy=0.002) for _ in range(3)]
     compiled = [
@@ -124,7 +124,8 @@ def test_where_all_are_disturbed_the_least_are_kept() -> None:
 
 
 def test_what_runs_where_there_is_no_graph_at_all() -> None:
-    """A frame that Dynamo leaves to Python, as one that calls an `nn.LSTM`: keys count from 0."""
+    """A frame that Dynamo leaves to Python, such as one that calls an `nn.LSTM`: keys count from
+    0."""
     run = EagerRun("aten.add", "model", "", start=0, ns=2 * MS, launches=1)
     one = lap(0.005)
     one.eager = [run]

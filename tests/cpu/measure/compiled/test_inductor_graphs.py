@@ -1,4 +1,4 @@
-"""What Inductor's generated modules say of their kernels, read from their text."""
+"""What the text of Inductor's generated modules says about their kernels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_text_of_a_kernel_is_what_a_recording_holds(tmp_path: Path) -> None:
 
 
 class Launched:
-    """A Triton kernel as its module has it: it doubles what it is given, on a stream."""
+    """A Triton kernel as in its module: it doubles its argument, on a stream."""
 
     device_type = "cuda"
 

@@ -1,4 +1,4 @@
-"""Live graphs are found by the texts that were recorded of their kernels."""
+"""Live graphs are found by the recorded texts of their kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.trace.writer import text_hash
 
 @dataclass(eq=False)
 class Live:
-    """A compiled graph that only knows its texts."""
+    """A compiled graph that only has its texts."""
 
     texts: dict[str, str] = field(default_factory=dict)
     arguments: list[Any] | None = None

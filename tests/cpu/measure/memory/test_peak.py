@@ -1,4 +1,4 @@
-"""The most memory of one call."""
+"""The peak memory of one call."""
 
 from __future__ import annotations
 

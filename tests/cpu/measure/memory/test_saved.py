@@ -1,4 +1,4 @@
-"""What a forward keeps for its backward, beside what torch's own hooks see."""
+"""What a forward keeps for its backward, compared with torch's own hooks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sample_models.gpt import GPT
 
 
 def told_by_hooks(model: nn.Module, *inputs: Any) -> int:
-    """Bytes of the storages that torch packs, but for parameters and inputs."""
+    """Bytes of the storages that torch packs, except parameters and inputs."""
     known = {one.untyped_storage().data_ptr() for one in (*model.parameters(), *inputs)}
     found: dict[int, int] = {}
     kept = []
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        kept.append(tensor.detach())  # an address is a storage's as long as it lives
+        kept.append(tensor.detach())  # an address identifies a storage while it lives
         if storage.data_ptr() not in known:
             found[storage.data_ptr()] = storage.nbytes()
         return tensor

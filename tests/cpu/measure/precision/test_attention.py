@@ -1,4 +1,4 @@
-"""A GPU's fused attentions, and their derivatives, carried out in float64."""
+"""A GPU's fused attentions and their derivatives in float64."""
 
 from __future__ import annotations
 

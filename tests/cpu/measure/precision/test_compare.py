@@ -1,4 +1,4 @@
-"""What is let pass and what is not, for one result."""
+"""Accepted and rejected errors of one result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compiler.measure.precision.verify import values_of
 
 
 def judged(function: Any, inputs: list[Any], ours: Any) -> list[tuple[bool | None, Any]]:
-    """Results `ours` against the nodes of a function, on these inputs."""
+    """Compare results `ours` with the nodes of a function, on these inputs."""
     module: fx.GraphModule = make_fx(function, tracing_mode="fake")(*inputs)
     evaluator = Evaluator(module)
     given = [node for node in module.graph.nodes if node.op == "placeholder"]

@@ -1,4 +1,4 @@
-"""Nodes computed from what is known: arguments written in place, random numbers, constants."""
+"""Nodes computed from known values: arguments written in place, random numbers, constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""No kernel is called wrong that is right: whatever rounds, jumps, is written in place or drawn."""
+"""No correct kernel is called wrong, even if it rounds, jumps, writes in place or draws random
+numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ENGINES = pytest.mark.parametrize("engine", ["inductor", "tcw"])
 
 
 class Small(torch.nn.Module):
-    """Convolution, statistics kept in place, pooling, a mask, attention, dropout, an index."""
+    """Convolution, statistics updated in place, pooling, a mask, attention, dropout, an index."""
 
     def __init__(self) -> None:
         super().__init__()

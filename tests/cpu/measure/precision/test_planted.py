@@ -1,4 +1,4 @@
-"""A constant that is changed in one kernel's code: that kernel is named, and no other."""
+"""With a constant changed in one kernel's code, that kernel is named, and no other."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_in_inductor(dtype: torch.dtype) -> None:
     }
     assert {graph for graph, _ in found.wrong} == {"0/0/forward", "0/0/backward"}
     first = next(one for one in found.all if one.within is False)
-    # the process that tries the file has a compiler without the error
+    # the process that runs the file has a compiler without the error
     assert first.reproduces is False, first.repro_note
     assert 'backend="inductor"' in found.text(first)
 

@@ -1,4 +1,4 @@
-"""A function or module, compiled and recorded in this process, its kernels compared."""
+"""Compiles and records a function or module in this process, and compares its kernels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workbench.worker.ourselves import measuring
 
 @dataclass
 class Verified:
-    """What came out."""
+    """The results."""
 
     recorded: Recorded
 
@@ -37,7 +37,7 @@ class Verified:
 
     @property
     def wrong(self) -> list[tuple[str, str]]:
-        """(graph, name of the function) of each kernel outside of its bound."""
+        """(graph, name of the function) of each kernel outside its bound."""
         names = self.kernels
         return [(one.graph, names[one.kernel].name) for one in self.all if one.within is False]
 
@@ -60,8 +60,8 @@ def verified(
     kernel: str = "",
     **options: Any,
 ) -> Verified:
-    """One call compiled and recorded, the next one verified. In training the sum of squares of
-    the first output, or a loss among the outputs, is differentiated."""
+    """Compile and record one call, and verify the next. In training, the sum of squares of the
+    first output, or a loss among the outputs, is differentiated."""
     given = keywords or {}
     with record(pipeline.HOOKS) as recorded:
         recorder = recorded.recorder

@@ -1,4 +1,4 @@
-"""One wrong constant in Inductor's C++, put there on its way to the compiler of this process."""
+"""Plants a wrong constant in Inductor's C++ on its way to the compiler, in this process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from compiler.control.hooks import patch
 
 @contextmanager
 def wrong_inductor(old: str, new: str) -> Iterator[list[str]]:
-    """Inside the block, the first match of a regular expression in each kernel becomes `new`: what
-    is recorded stays right. Answers the texts that were changed."""
+    """Inside the block, the first match of a regular expression in each kernel becomes `new`; what
+    is recorded stays correct. Returns the changed texts."""
     original = AsyncCompile.cpp_pybinding
     changed: list[str] = []
 

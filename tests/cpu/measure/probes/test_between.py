@@ -1,4 +1,4 @@
-"""What runs outside of all graphs, in a call that torch's profiler has seen."""
+"""What runs outside all graphs, in a call under torch's profiler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Broken(torch.nn.Module):
 
 
 class Profiled:
-    """A training call of a model with a break, its graphs under probes."""
+    """A training call of a model with a break, with its graphs under probes."""
 
     def __init__(self) -> None:
         model = Broken()
@@ -71,7 +71,7 @@ def profiled() -> Any:
 def test_the_code_of_a_break_is_there_and_what_graphs_run_is_not(profiled: Profiled) -> None:
     names = [run.name for run in profiled.runs[0] if run.part == "model"]
     forward = [name for name, phase in profiled.of("model") if phase == "forward"]
-    # `linear` and `reshape` are but other operations
+    # `linear` and `reshape` consist of other operations
     assert [name for name in forward if name not in ("aten.detach", "aten.t", "aten.view")] == [
         "aten.ones",
         "aten.mm",

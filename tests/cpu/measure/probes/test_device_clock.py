@@ -1,4 +1,4 @@
-"""The clock of a device, read on a machine that has none."""
+"""A device's clock, on a machine without a device."""
 
 from __future__ import annotations
 

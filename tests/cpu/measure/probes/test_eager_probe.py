@@ -180,7 +180,7 @@ def test_lines_modules_and_phases() -> None:
         ("backward", "model"),
         ("backward", "gradients"),
     }
-    assert parts["backward", "gradients"] == 6  # one for each parameter
+    assert parts["backward", "gradients"] == 6  # one per parameter
     assert [one.id for one in operations[:2]] == ["e0", "e1"]
 
 
@@ -347,7 +347,7 @@ def test_nodes_are_named_after_operations() -> None:
 
 
 def test_a_backward_in_another_thread_finds_the_forward() -> None:
-    """As on a GPU, whose thread counts its nodes for itself."""
+    """As on a GPU, whose thread numbers its nodes separately."""
     import threading
 
     from torch.utils._python_dispatch import _get_current_dispatch_mode

@@ -1,4 +1,4 @@
-"""Graphs of our own engine, looked into step by step in the user's call."""
+"""Graphs of our own engine, observed step by step in the user's call."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
 )
 Call = Callable[[Callable[..., Any]], Any]
-"""Calls a model; answers tensors."""
+"""Calls a model; returns tensors."""
 
 
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    """Errors of ours are raised; one cache for all tests of this file."""
+    """Our errors are raised; one cache for all tests of this file."""
     folder: Path = tmp_path_factory.getbasetemp() / "engine-cache"
     folder.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("TCW_STRICT", "1")
@@ -68,7 +68,8 @@ class Probed:
         return self.call(self.model)
 
     def timed(self) -> tuple[Any, dict[str, dict[int, Reading]]]:
-        """What a call under probes answers; each graph's readings by step, -1 the whole graph."""
+        """The results of a call under probes; each graph's readings by step, with -1 for the whole
+        graph."""
         clocks = [HostClock() for _ in self.probes]
         with ExitStack() as entered:
             for probe, clock in zip(self.probes, clocks, strict=True):
@@ -80,9 +81,9 @@ class Probed:
         }
 
     def check(self) -> None:
-        """Every step is read once, inside its graph, in order; the answers are those of before
-        and after, bit for bit; and each node that lies in a buffer has the value that ATen gives
-        it."""
+        """Every step has one reading, inside its graph, in order. The results are those of the
+        calls before and after, bit for bit, and each node that lies in a buffer has ATen's
+        value."""
         plain = self.run()
         timed, readings = self.timed()
         observed = self.compared()
@@ -100,7 +101,7 @@ class Probed:
             assert graph.call == graph.compiled.call
 
     def compared(self) -> Any:
-        """A call that is observed. What was seen of each graph: see `check`."""
+        """An observed call, with the observations of each graph: see `check`."""
         self.seen: dict[str, set[str]] = {}
         with ExitStack() as entered:
             for probe in self.probes:
@@ -141,7 +142,7 @@ BOTH = ("before", "after")
 
 
 def values_of(module: fx.GraphModule, arguments: list[Any]) -> dict[str, torch.Tensor]:
-    """Each node that is a tensor, by ATen."""
+    """ATen's value of each node that is a tensor."""
     found: dict[str, torch.Tensor] = {}
 
     class Kept(fx.Interpreter):
@@ -157,7 +158,7 @@ def values_of(module: fx.GraphModule, arguments: list[Any]) -> dict[str, torch.T
 
 
 class Mixed(nn.Module):
-    """Loops, products, and loops that write over what they read."""
+    """Loops, products, and loops that overwrite what they read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -325,7 +326,7 @@ def test_a_graph_that_was_left_to_aten() -> None:
         found.run()
     assert seen[0] == ("aten.mul.Tensor", ["arg0_1", "mul"])
     assert [name for name, _ in seen] == [step.name for step in probe.steps]
-    # a clock that is read by ranges, as a device's, has one of the graph and one of each step
+    # a clock that reads ranges, as a device's does, has one for the graph and one per step
     with device_clock(device=False) as clock, probe.timing(clock, 100):
         found.run()
     assert [one.key for one in clock.readings()] == [100, *(101 + one.index for one in probe.steps)]
@@ -374,7 +375,7 @@ def test_what_an_observer_raises_is_raised_when_the_graph_has_run() -> None:
 
 
 def test_memory_is_taken_and_given_back_as_always() -> None:
-    """The pool of the launcher is asked as often, and has the same to give."""
+    """The launcher's pool gets as many requests, and has the same memory free."""
 
     def large(x: torch.Tensor) -> torch.Tensor:
         return torch.relu((x * 2) @ x) + 1

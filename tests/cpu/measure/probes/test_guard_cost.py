@@ -1,4 +1,4 @@
-"""What a check of guards takes, as torch measures it."""
+"""The time of a check of guards, as torch measures it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that Inductor compiled, looked into while they run."""
+"""Graphs that Inductor compiled, observed while they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What library calls take by themselves, read from torch's profiler inside of compiled graphs."""
+"""The time of library calls by themselves, from torch's profiler inside compiled graphs."""
 
 from __future__ import annotations
 

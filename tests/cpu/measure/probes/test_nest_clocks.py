@@ -1,4 +1,4 @@
-"""Kernels of several loop nests, built again with a clock around each: they compute the same."""
+"""Kernels of several loop nests, rebuilt with a clock around each, give the same results."""
 
 from __future__ import annotations
 

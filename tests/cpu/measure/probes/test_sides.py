@@ -1,4 +1,4 @@
-"""Which of what torch's profiler saw is which operation of the described call."""
+"""Matches what torch's profiler saw with the operations of the described call."""
 
 from __future__ import annotations
 

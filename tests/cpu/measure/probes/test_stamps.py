@@ -1,4 +1,4 @@
-"""Times that graphs note, and the clock of one call after the other."""
+"""The times that graphs note, and the clock across several calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.measure.probes.stamps import stamped, told
 
 @pytest.fixture
 def costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a step shows too much, and what a pair of stamps takes."""
+    """The excess in a step's reading, and the cost of a pair of stamps."""
     monkeypatch.setattr(stamps, "cost_of_stamps", lambda: (10, 25))
 
 

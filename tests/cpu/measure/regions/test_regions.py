@@ -1,4 +1,4 @@
-"""Which steps and operations belong together, on graphs that are written down by hand."""
+"""Which steps and operations belong together, in hand-written graphs."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_a_copy_that_nobody_wrote_has_the_line_of_the_library_call_it_is_made_fo
 
 
 def test_what_is_computed_again_glues_no_layers_together() -> None:
-    """Each norm's kernel computes the residual sums of all layers before it once more."""
+    """Each norm's kernel computes the residual sums of all earlier layers again."""
     captured, lowered = [], []
     for layer in range(4):
         captured += [
@@ -305,8 +305,8 @@ def test_a_shared_constant_or_view_joins_nothing() -> None:
 
 
 def test_the_products_of_a_linear_backward_are_pairs() -> None:
-    """The bias's gradient goes into another kernel, and a sum of gradients that torch counts to
-    the wrong call joins nothing."""
+    """The bias's gradient is computed in another kernel, and a sum of gradients that torch
+    attributes to the wrong call joins nothing."""
     program = Program(
         [
             node("linear", "torch.nn.functional.linear", 8),
@@ -421,8 +421,8 @@ def sized(*sizes: int) -> TensorMeta:
 
 
 def test_equal_operations_are_paired_by_the_sizes_of_their_results() -> None:
-    """Under autocast a linear layer's backward converts the gradients of weight and bias; which of
-    them a scheduler runs first is its own choice."""
+    """Under autocast, a linear layer's backward converts the gradients of weight and bias; the
+    scheduler chooses which runs first."""
     bias, weight = (
         msgspec.structs.replace(
             node(name, "aten._to_copy.default", 3, "linear"), value=sized(*sizes)
@@ -460,7 +460,7 @@ def test_equal_operations_of_unknown_sizes_are_paired_in_the_order_of_the_graph(
 
 def test_the_backward_of_a_custom_function_is_that_of_its_forward() -> None:
     """Its lines are in no captured graph, and no operation of the forward runs on them."""
-    for origins in ((), ("linear",)):  # torch may say what was captured last
+    for origins in ((), ("linear",)):  # torch may name what was captured last
         program = Program(
             [
                 node("apply", "torch.ops.higher_order.autograd_function_apply", 9),

@@ -1,4 +1,4 @@
-"""Lines and modules of the eager call are those of captured graphs: that joins the two."""
+"""Lines and modules of the eager call match those of captured graphs."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_bert_and_gpt2() -> None:
     )
     for model in (bert, transformers.GPT2Model(config)):
         only_captured, only_eager = compared(model.eval(), (ids,))
-        # the mask, which eager leaves out where it hides nothing
+        # the mask, which eager drops if it hides nothing
         assert {file for _, file, _ in only_captured | only_eager} <= {"masking_utils.py"}
 
 
@@ -201,7 +201,7 @@ class Contains(nn.Module):
 
 
 class Breaks(nn.Module):
-    """The layer's frame is compiled by itself, for both instances."""
+    """The layer's frame is compiled separately, for both instances."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -269,7 +269,7 @@ def test_backward_operations_have_the_lines_of_the_backward_graph(name: str) -> 
     (backward,) = (
         one for one in recording.records if isinstance(one, Graph) and one.kind == "backward"
     )
-    # gradients that are added up have a line, and no module: torch notes none
+    # accumulated gradients have a line but no module: torch records none
     captured = {site for site in graph_sites(backward) if site[0]}
     eager = {site for site in eager_sites(probe, "backward") if site[0]}
     assert short(captured) == short(eager)

@@ -1,4 +1,5 @@
-"""CallRounds on processors that others use: it is told, and no waiting is in the time of a call."""
+"""CallRounds beside other programs: contention is reported, and no waiting counts as time of a
+call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe sees of a short call, which is made once untimed before: that call alone."""
+"""A probe of a short call, which is first made once untimed, sees only the timed call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch's profiler takes for each event, from calls whose times are written down."""
+"""The cost of torch's profiler per event, from calls with given times."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_events_add_is_the_difference_of_undisturbed_calls() -> None:
 
 
 def test_each_round_is_corrected_by_the_others() -> None:
-    """So the remainder of an account shows what is not the same in both."""
+    """So the remainder of an account shows what differs between the two."""
     laps = rounds((1e-4, 2e-4))
     take_off({"eager": laps})
     even, odd = laps["probed"][0], laps["probed"][3]
@@ -70,8 +70,8 @@ def test_a_profiler_gives_no_time_back() -> None:
 
 
 def test_what_others_add_is_none_of_the_events() -> None:
-    """On a busy machine a call of 20 ms took 200 with the profiler and 185 without: 75 µs an event,
-    and eager operations were left with half of their time."""
+    """On a busy machine a call of 20 ms took 200 with the profiler and 185 without: 75 µs per
+    event, so eager operations were left with half of their time."""
     plain, watched = [Lap({"": 0.185})], [Lap({"": 0.2}, events=200)]
     assert event_cost(plain, watched, 0) == MOST
 

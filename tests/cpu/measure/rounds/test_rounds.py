@@ -1,4 +1,4 @@
-"""The loop of every timing: its order, its end, and what it is told on the way."""
+"""The loop of every timing: its order, its end, and its callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of timing, on times that are given; no test here asserts a measured time."""
+"""The arithmetic of timing, on given times; no test here asserts a measured time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads of a parallel region: found, kept apart, and seen to wait."""
+"""The threads of a parallel region: found, pinned, and seen to wait."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_more_threads_than_processors_stay_where_they_are() -> None:
 def test_a_tenth_of_waiting_is_told_of_runs_that_last() -> None:
     with Team(1) as team:
         team.tell(0.01, 0.01)
-        assert not team.contended  # a single slice of the system's tells nothing yet
+        assert not team.contended  # a single time slice of the system proves nothing yet
         team.tell(0.9, 0.05)
         assert not team.contended
         team.tell(0.5, 0.2)
@@ -126,7 +126,7 @@ def test_a_thread_that_shares_its_processor_waits() -> None:
 def test_a_wait_while_the_count_is_read_is_not_part_of_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In microseconds: the clock, and how long the thread has waited until then."""
+    """In microseconds: the clock, and the thread's waiting time until then."""
     now = [0]
     waited = [0.0]
 

@@ -1,4 +1,4 @@
-"""A run timed by the GPU's own clock, on a GPU that is made up."""
+"""A run timed by the GPU's own clock, on a simulated GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compiler.measure.rounds.whole_runs import DeviceRun, timed
 
 
 class Stream:
-    """What happens on a GPU, in order. Events are reached once the host has launched so much."""
+    """The events on a GPU, in order. They are reached once the host has launched enough."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, ready: list[bool]) -> None:
         self.log: list[str] = []

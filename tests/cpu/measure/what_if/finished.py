@@ -1,4 +1,4 @@
-"""Runs of one model in this process, as the worker leaves them when they are over."""
+"""Finished runs of one model in this process, as the worker leaves them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _decode = msgspec.json.Decoder(AnyRecord).decode
 
 
 class Trace:
-    """All that was recorded, of all runs."""
+    """All records of all runs."""
 
     def __init__(self) -> None:
         self.records: list[AnyRecord] = []
@@ -41,7 +41,7 @@ class Trace:
 
 @contextmanager
 def _without_caches() -> Iterator[None]:
-    """Nothing is served that another run has made."""
+    """No cache serves what another run made."""
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch.dict(os.environ, {"TCW_CACHE_DIR": folder}),

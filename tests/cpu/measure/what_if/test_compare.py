@@ -1,4 +1,4 @@
-"""Two real runs of one model, timed against each other; and what the difference of both says."""
+"""Two real runs of one model, timed against each other, and the reported difference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Chain(torch.nn.Module):
 
 
 class InPlace(torch.nn.Module):
-    """Reads what it overwrites: run again on the same memory, it would answer something else."""
+    """Reads what it overwrites: run again on the same memory, it would return something else."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x.mul_(3).add_(1)
@@ -53,7 +53,7 @@ class Trained(torch.nn.Module):
 
 
 class Pair:
-    """A base and another run, and all that was recorded of both."""
+    """A base and another run, and all records of both."""
 
     def __init__(
         self, model: torch.nn.Module, inputs: list[Any], run: dict[str, Any], **both: Any
@@ -63,7 +63,7 @@ class Pair:
         self.run = finished(self.trace, 2, model, inputs, **{**both, **run})
 
     def timed(self, scope: what_if.Scope) -> list[WhatIf]:
-        """Measure; what came out."""
+        """Measure; returns the result."""
         before = len(self.trace.records)
         compare(measuring(self.trace.recorder), self.base, self.run, scope)
         return [one for one in self.trace.records[before:] if isinstance(one, WhatIf)]
@@ -128,7 +128,7 @@ def test_a_graph_and_a_call(softmax: Pair) -> None:
 
 
 def test_its_runs_stay_what_they_were(softmax: Pair) -> None:
-    """Compiled again for a whole call, run 2 is still the one with the veto."""
+    """Compiled again to time a whole call, run 2 still has the veto."""
     softmax.timed("call")
     for run in (softmax.base, softmax.run):
         texts = {one.name for one in run.all(Kernel) if one.language != "aten"}
@@ -136,7 +136,7 @@ def test_its_runs_stay_what_they_were(softmax: Pair) -> None:
 
 
 def test_twice_the_traffic_is_slower() -> None:
-    """A chain that is kept apart in the middle writes and reads its values once more."""
+    """A chain that is split in the middle writes its values and reads them again."""
     pair = vetoed("tcw", Chain(), torch.randn(2048, 2048), "tcw/0/0/inference/fuse/mul+relu")
 
     def slower(_: int) -> WhatIf:
@@ -183,7 +183,7 @@ def test_runs_that_are_alike() -> None:
 
 
 def test_an_operation_that_became_a_call() -> None:
-    """A library call has no kernel of its own: the reason is said, and the graph is timed."""
+    """A library call has no kernel of its own: the reason is reported, and the graph is timed."""
     pair = Pair(
         Softmax(),
         [(torch.randn(32, 128),)],

@@ -1,4 +1,4 @@
-"""Ceilings are measured once, kept for this machine alone, and never trusted when damaged."""
+"""Ceilings are measured once, cached for this machine only, and rejected if damaged."""
 
 from __future__ import annotations
 

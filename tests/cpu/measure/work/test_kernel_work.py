@@ -1,4 +1,4 @@
-"""Bytes and FLOPs of kernels against counts by hand, both engines."""
+"""Bytes and FLOPs of kernels, compared with counts by hand, both engines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 def works(engine: str, function: Callable[..., Any], *inputs: Any) -> list[tuple[Kernel, Work]]:
-    """Of each kernel and call, in order. Nothing is built."""
+    """The work of each kernel and call, in order. Nothing is built."""
     with recording() as recorded, torch.no_grad():
         torch.compile(function, backend=ENGINES[engine])(*inputs)
     (graph,) = [one for one in recorded.all(Graph) if one.kind == "lowered"]

@@ -36,7 +36,7 @@ image, weight = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)
 
 
 def called(function: Any, *args: Any, **kwargs: Any) -> Work:
-    """The work of a call that is made."""
+    """The work of an actual call."""
     described = Described()
     given, named = described(args), described(kwargs)
     result = function(*args, **kwargs)

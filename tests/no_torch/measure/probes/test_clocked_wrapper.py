@@ -1,4 +1,4 @@
-"""Code with something around each of its calls does what it did, in the order in which it did."""
+"""Code with statements around each of its calls does the same as before, in the same order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALLED = ("aten_mm", "aten_split", "aten_max", "aten_print")
 
 
 def run(text: str) -> tuple[list[str], Any]:
-    """What was called, in order, and the answer."""
+    """The calls, in order, and the result."""
     calls: list[str] = []
 
     def known(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Steps of a graph's code find their kernel records, and are left alone where that is not sure."""
+"""Steps of a graph's code find their kernel records, and stay unmatched if that is uncertain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of a device, as torch's profiler exports them, and whose they are."""
+"""A device's events, as torch's profiler exports them, and their owners."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_was_before_the_beginning_is_left_out() -> None:
 
 
 def test_each_call_has_what_was_asked_for_in_it() -> None:
-    """Two calls, and what prepares the second: work counts where it was launched."""
+    """Two calls, and the preparation of the second: work counts where it was launched."""
     marks = [
         event("cpu_op", name, ts, 0.5)
         for name, ts in (

@@ -75,7 +75,7 @@ KERNELS = ("cpp_add_0", "triton_mul_1")
 
 
 class World:
-    """What a generated module has as globals, saying what is called; and a clock's functions."""
+    """The globals of a generated module, which log their calls; and a clock's functions."""
 
     def __init__(self, true: bool = True) -> None:
         self.said: list[Any] = []
