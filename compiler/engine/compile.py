@@ -33,6 +33,7 @@ from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
 from compiler.lowering.registry import Unsupported
 from compiler.memory.planner import plan
+from compiler.runtime import vector_functions
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
 from compiler.runtime.cached import Outcome, compiled_graph
@@ -122,11 +123,14 @@ def _compiled(
         goes_on("codegen")
         with dynamo_timed("tcw.codegen"):
             isa = instruction_set(find_compiler())
+            vocabulary = Vocabulary(isa, sleef=not vector_functions.missing())
             lines = comments(module) if recorder is not None else {}
             ask = asking(gate, graph)
-            code = unit(planned, fusion.program, Vocabulary(isa), lines, ask)
+            code = unit(planned, fusion.program, vocabulary, lines, ask)
             buffers = graph_buffers(fusion.program, planned, code.kernels)
-            artifact = assemble(planned, fusion.program, code.kernels, code.code, isa, buffers)
+            artifact = assemble(
+                planned, fusion.program, code.kernels, code.code, isa, buffers, code.libraries
+            )
         records.generated(planned, code, artifact)
         goes_on("build")
         return artifact

@@ -35,7 +35,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """C++ text; "" if the graph consists of ATen calls only."""
     flags: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
-    """Without paths: `libgomp.so.1`, `-lm`."""
+    """What the unit needs beyond libm and OpenMP: `torch_cpu`."""
     library: str = ""
     """Digest of the unit's shared library."""
     segments: tuple[SegmentEntry, ...] = ()

@@ -23,11 +23,13 @@ def assemble(
     code: str,
     isa: Isa | None = None,
     extra: object = None,
+    libraries: tuple[str, ...] = (),
 ) -> Artifact:
     """The artifact of a graph, not yet built.
 
     `code` holds the kernels' functions with their dependencies, to precede the segments; `kernels`
-    maps each nest to its function. `extra` is JSON-able and available again on a warm start.
+    maps each nest to its function; `libraries` are what it needs (`cpp.Unit.libraries`). `extra` is
+    JSON-able and available again on a warm start.
     """
     forms = Forms(program, plan)
     segments = segment_functions(plan, forms, kernels)
@@ -38,6 +40,7 @@ def assemble(
         name=program.graph.name,
         unit="\n".join(parts) if segments else "",
         flags=unit_flags(isa or detect()),
+        libraries=libraries,
         segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),
         entry=segments[0].name if direct else "",
         wrapper=wrapper,

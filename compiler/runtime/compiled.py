@@ -81,7 +81,7 @@ def _path(
             return path, True, artifact
     if isinstance(compiler, NoCompiler):
         raise Unavailable(compiler.reason)
-    unit = Unit(artifact.unit, artifact.flags, unit_libraries())
+    unit = Unit(artifact.unit, artifact.flags, unit_libraries(artifact.libraries))
     made = library(unit, compiler, store)
     fields = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
     fields.update(library=made.digest, build_cpu_seconds=made.cpu_seconds)

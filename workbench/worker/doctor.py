@@ -83,12 +83,14 @@ def _engine() -> tuple[str, str]:
         runtime = importlib.import_module("compiler.runtime.toolchain")
         found = runtime.find_compiler()
         launcher = importlib.import_module("compiler.runtime.addresses").launcher_status()
+        functions = importlib.import_module("compiler.runtime.vector_functions")
+        vectors = functions.vector_functions_status()
     except Exception as error:
         return "", f"{type(error).__name__}: {error}"
     words = f"C++ for {isa.name}, {8 * isa.vector_bytes} bits"
     if isinstance(found, runtime.NoCompiler):
         return words, str(found.reason)
-    return words, str(launcher.reason)
+    return words, "; ".join(filter(None, (launcher.reason, vectors.reason)))
 
 
 def _gpu(torch: Any) -> str:

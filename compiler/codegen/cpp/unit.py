@@ -25,6 +25,8 @@ class Unit:
     """Name of each nest -> name of its function in `code`, and the function."""
     first_lines: dict[str, int]
     """Name of each function -> the line of `code`, counted from 1, at which its body starts."""
+    libraries: tuple[str, ...] = ()
+    """What the code needs beyond libm: `torch_cpu`."""
 
 
 def unit(
@@ -71,7 +73,7 @@ def assemble(functions: Iterable[tuple[Nest, Function]], vocabulary: Vocabulary)
         code += "\n"
         lines[name] = code.count("\n") + 1
         code += body
-    return Unit(code, kernels, lines)
+    return Unit(code, kernels, lines, tuple(sorted(vocabulary.libraries)))
 
 
 def buffer_dtypes(program: Program) -> dict[str, str]:

@@ -198,7 +198,9 @@ class EngineGraph(Redirected):
         if isinstance(compiler, NoCompiler):
             raise NotAlone(compiler.reason)
         unit = Unit(
-            _HEAD + KERNEL_CALL.sub(_observed, artifact.unit), artifact.flags, unit_libraries()
+            _HEAD + KERNEL_CALL.sub(_observed, artifact.unit),
+            artifact.flags,
+            unit_libraries(artifact.libraries),
         )
         try:
             made = library(unit, compiler, usable_store()[0])

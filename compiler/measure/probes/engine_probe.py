@@ -252,7 +252,7 @@ def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., A
         raise NotAlone(found.reason)
     store = usable_store()[0]
     try:
-        made = library(Unit(text, artifact.flags, unit_libraries()), found, store)
+        made = library(Unit(text, artifact.flags, unit_libraries(artifact.libraries)), found, store)
         calls = launcher(found, store)
         if isinstance(calls, Missing):
             segments = python_functions(made.path, artifact.segments, graph.compiled.call)

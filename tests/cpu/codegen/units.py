@@ -11,7 +11,12 @@ import torch
 
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, cpu_flags, runnable
 from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
-from compiler.runtime.toolchain import Compiler, find_compiler, instruction_set
+from compiler.runtime.toolchain import (
+    Compiler,
+    find_compiler,
+    instruction_set,
+    unit_libraries,
+)
 
 COMPILER = find_compiler()
 RUNNABLE = [instruction_set(COMPILER, isa) for isa in runnable(cpu_flags())]
@@ -35,7 +40,7 @@ class Unit:
 
     def __init__(self, isa: Isa, lanes: int) -> None:
         self.isa = isa
-        self.vocabulary = Vocabulary(isa)
+        self.vocabulary = Vocabulary(isa, sleef=True)
         self.lanes: Lanes = self.vocabulary.lanes(lanes)
         self.kernels: list[str] = []
         self._library: ctypes.CDLL | None = None
@@ -61,7 +66,8 @@ class Unit:
                 "-Wno-unused-function",
                 "-Wno-tautological-compare",
             ]
-            command += ["-fPIC", "-shared", str(source), "-o", str(library), "-lm"]
+            command += ["-fPIC", "-shared", str(source), "-o", str(library)]
+            command += [*unit_libraries(tuple(self.vocabulary.libraries))]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr[:4000]
             assert "warning" not in done.stderr, done.stderr[:4000]

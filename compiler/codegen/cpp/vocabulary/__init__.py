@@ -17,14 +17,15 @@ All vectors of a nest have the same number of lanes, and none is wider than the 
 mask of 32-bit lanes, 0 or -1 (a plain bool in scalar code).
 
 The text needs no header, but `isa.COMPILE_FLAGS` and the flags of the `Isa`. Functions without a
-polynomial here call libm, so the unit links with -lm.
+polynomial here call SLEEF's vector functions, which need torch's libtorch_cpu
+(`Vocabulary.libraries`), or libm lane by lane, so the unit links with -lm.
 
 An integer division by zero returns 0 and stores `DIVISION_BY_ZERO` in `*error`: a kernel that
 divides integers must have an `int*` of that name. No variable of a kernel may be in `NAMES`.
 
 Files: `types` names and literals · `values` constants, iota · `memory`, `strided` loads, stores ·
 `conversions`, `sixteen` (bf16 and half) · `operators` the text of each · `arithmetic`, `division` ·
-`functions` over `exponentials`, `logarithms`, `circular`, `powers`, `libm`,
+`functions` over `exponentials`, `logarithms`, `circular`, `powers`, `sleef`, `libm`,
 `special_functions` (their C++ is in `special/`) · `reductions`,
 `argmax`, `scans`, `transposes` across lanes · GCC's builtins in `hardware`, `masked`, `resizing`.
 """

@@ -22,7 +22,10 @@ _BINARY = {
     "min_quick": "return a < b ? a : b;",
 }
 FLOAT_FUNCTIONS = frozenset(
-    {*_BINARY, *hardware.ROUNDINGS, "abs", "sign", "copysign", "fma", "sqrt", "rsqrt", "ldexp"}
+    {
+        *(*_BINARY, *hardware.ROUNDINGS),
+        *("abs", "sign", "copysign", "fma", "sqrt", "rsqrt", "ldexp", "nextafter"),
+    }
 )
 
 
@@ -85,9 +88,11 @@ def of_floats(lanes: Lanes, op: str, held: str) -> str:
     if op in _BINARY:
         body = _BINARY[op].format(T=register)
         return function(lanes, op, f"{register} a, {register} b", register, body)
-    if scalar and op in ("abs", "copysign", "fma", "sqrt", *hardware.ROUNDINGS):
+    if scalar and op in ("copysign", "nextafter"):
+        return f"__builtin_{op}{end}({{0}}, {{1}})"
+    if scalar and op in ("abs", "fma", "sqrt", *hardware.ROUNDINGS):
         name = {"abs": "fabs", "round": "nearbyint"}.get(op, op)
-        operands = {"copysign": "{0}, {1}", "fma": "{0}, {1}, {2}"}.get(op, "{0}")
+        operands = {"fma": "{0}, {1}, {2}"}.get(op, "{0}")
         return f"__builtin_{name}{end}({operands})"
     if op == "sign":
         zero = f"0.0{end}" if scalar else f"{register}{{}}"
@@ -112,6 +117,15 @@ def _vector_function(lanes: Lanes, op: str, held: str, register: str, end: str) 
     if op == "copysign":
         body = f"return ({register})((({integer})a & {magnitude}) | (({integer})b & {sign}));"
         return function(lanes, op, f"{register} a, {register} b", register, body)
+    if op == "nextafter":
+        # the next number up or down has the next larger or smaller bits, by the sign of a
+        body = (
+            f"{integer} apart = (a < b) ^ (a > 0), tiny = (({integer})b & {sign}) | 1; "
+            f"{register} y = ({register})(({integer})a + 1 + apart + apart); "
+            f"y = a == 0 ? ({register})tiny : y; "
+            f"return a == b ? b : ((a != a) | (b != b) ? a + b : y);"
+        )
+        return function(lanes, op, f"{register} a, {register} b", register, body)
     if op == "fma":
         builtin = hardware.fma(lanes, held)
         each = f"__builtin_fma{end}(a[k], b[k], c[k])"
@@ -130,6 +144,17 @@ def _vector_function(lanes: Lanes, op: str, held: str, register: str, end: str) 
 def loop(lanes: Lanes, register: str, each: str) -> str:
     """A body that computes `each` for lane k; the compiler vectorises it if possible."""
     return f"{register} r; for (int k = 0; k < {lanes.count}; k++) r[k] = {each}; return r;"
+
+
+def if_any(lanes: Lanes, test: str, held: str, far: str) -> str:
+    """Statements that return `far` if the comparison `test` of `held` holds in a lane, which is
+    rare."""
+    count = lanes.count
+    each = f"({{ int any = 0; for (int k = 0; k < {count}; k++) any |= v[k]; any; }})"
+    return (
+        f"{lanes.type('bool')} v = {conversions.to_mask(lanes, test, held)}; "
+        f"if (__builtin_expect({hardware.any_lane(lanes) or each}, 0)) return {far};"
+    )
 
 
 _RENAMED = {"abs": "absolute", "round": "round_even"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import arithmetic
-from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, SCALARS
+from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INFINITY, SCALARS
 from compiler.loops.dtypes import BYTES
 
 if TYPE_CHECKING:
@@ -76,11 +76,7 @@ def of_floats(lanes: Lanes, op: str, held: str) -> str:
     if op == "trunc_divide":
         trunc = arithmetic.of_floats(lanes, "trunc", held).format("a / b")
         return arithmetic.function(lanes, op, two, register, f"return {trunc};")
-    if lanes.count == 1:
-        fmod = f"__builtin_fmod{end}({{0}}, {{1}})"
-    else:
-        each = arithmetic.loop(lanes, register, f"__builtin_fmod{end}(a[k], b[k])")
-        fmod = arithmetic.function(lanes, "fmod", two, register, each, "OUTLINE")
+    fmod = f"__builtin_fmod{end}({{0}}, {{1}})" if lanes.count == 1 else _fmod(lanes, held)
     if op == "fmod":
         return fmod
     zero = f"0.0{end}" if lanes.count == 1 else f"{register}{{}}"
@@ -97,3 +93,30 @@ def of_floats(lanes: Lanes, op: str, held: str) -> str:
         f"f = q != 0 ? f : {signed}; return b == 0 ? a / b : f;"
     )
     return arithmetic.function(lanes, op, two, register, body)
+
+
+def _fmod(lanes: Lanes, held: str) -> str:
+    """libm's fmod for each lane, which takes a step per bit of the quotient; or, if all quotients
+    are small, from the rounded quotient, which is off by one at most. The remainder is
+    representable, and so is that of a quotient that is off by one: a fused multiply-add is exact.
+    """
+    register, end = lanes.type(held), "f" if held == "float32" else ""
+    two = f"{register} a, {register} b"
+    each = arithmetic.loop(lanes, register, f"__builtin_fmod{end}(a[k], b[k])")
+    if not lanes.isa.fma:
+        return arithmetic.function(lanes, "fmod", two, register, each, "OUTLINE")
+    far = arithmetic.function(lanes, "fmod_far", two, register, each, "OUTLINE")
+    absolute = arithmetic.of_floats(lanes, "abs", held)
+    trunc = arithmetic.of_floats(lanes, "trunc", held).format("x / y")
+    fma = arithmetic.of_floats(lanes, "fma", held).format("-q", "y", "x")
+    signed = arithmetic.of_floats(lanes, "copysign", held).format("r", "a")
+    small = "4194304.0f" if held == "float32" else "2251799813685248.0"
+    near = f"(q < {register}{{}} + {small}) & (y < {register}{{}} + {INFINITY[held]})"
+    if_far = arithmetic.if_any(lanes, f"~({near})", held, far.format("a", "b"))
+    body = (
+        f"{register} x = {absolute.format('a')}, y = {absolute.format('b')}, q = {trunc};\n"
+        f"  {if_far}\n"
+        f"  {register} r = {fma}; r = r < 0 ? r + y : r; r = r >= y ? r - y : r;\n"
+        f"  return {signed};"
+    )
+    return arithmetic.function(lanes, "fmod", two, register, body)

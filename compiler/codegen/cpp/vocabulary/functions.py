@@ -1,4 +1,5 @@
-"""Elementary functions: a polynomial for float32 vectors if there is one, otherwise libm's.
+"""Elementary functions: a polynomial for float32 vectors if there is one, else SLEEF's, else
+libm's.
 
 The polynomials are within 2 ulp and match ATen's results at the edges.
 """
@@ -14,6 +15,7 @@ from compiler.codegen.cpp.vocabulary import (
     libm,
     logarithms,
     powers,
+    sleef,
     special_functions,
 )
 
@@ -40,6 +42,7 @@ def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None if there is no such function."""
     return (
         _polynomial(lanes, op, held)
+        or sleef.function(lanes, op, held)
         or libm.function(lanes, op, held)
         or special_functions.function(lanes, op, held)
     )

@@ -1,10 +1,10 @@
-"""Functions without a polynomial here: calls of libm, lane by lane."""
+"""Functions without a polynomial or a vector function: calls of libm, lane by lane."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
+from compiler.codegen.cpp.vocabulary import arithmetic, sleef
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -17,7 +17,7 @@ UNARY = frozenset(
         *("erf", "erfc", "lgamma"),
     )
 )
-BINARY = frozenset({"pow", "atan2", "hypot", "nextafter"})
+BINARY = frozenset({"pow", "atan2", "hypot"})
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
@@ -25,7 +25,7 @@ def function(lanes: Lanes, op: str, held: str) -> str | None:
     register, end = lanes.type(held), "f" if held == "float32" else ""
     op = "exp" if op == "exp_nonpositive" else op
     if op == "sigmoid":
-        exp = function(lanes, "exp", held)
+        exp = sleef.function(lanes, "exp", held) or function(lanes, "exp", held)
         assert exp is not None
         body = f"return 1.0{end} / (1.0{end} + {exp.format('-x')});"
         return arithmetic.function(lanes, op, f"{register} x", register, body)
