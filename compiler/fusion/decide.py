@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from compiler.control.decisions import APART, FUSE, Decision, Detail, Gate, decision_id
+from compiler.control.decisions import APART, FUSE, Gate
+from compiler.decision import Decision, Detail, decision_id
 from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings, twins, vertical
 from compiler.fusion.groups import Group
 from compiler.fusion.if_fused import if_fused, origins_of

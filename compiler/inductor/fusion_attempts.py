@@ -7,8 +7,9 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.control.decisions import FUSE, INDUCTOR, decision_id, split_id
+from compiler.control.decisions import FUSE, INDUCTOR, split_id
 from compiler.control.recorder import Recorder
+from compiler.decision import decision_id
 from compiler.inductor.fusion_names import pair_names
 from compiler.inductor.fusion_rules import FORCED, SILENT, VETO, rule_of
 from compiler.inductor.lowerings import Lowering

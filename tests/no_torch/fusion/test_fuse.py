@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
 from compiler.loops.expressions import Const, Gather, IndexTerm, ReadIndexed
