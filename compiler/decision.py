@@ -32,7 +32,8 @@ class Detail:
     """The loop nest of both sides fused: for Inductor in the notation of `SchedulerNode.loops`, for
     tcw as the nest printer writes it."""
     sketched: bool = False
-    """`if_fused` is assembled from both sides, because the engine creates the nest only later."""
+    """`if_fused` is assembled from both sides: the engine creates the nest only later, or a rule
+    forbids it."""
     means: str = ""
     """The meaning of keeping apart here: `two loop nests, which may share one C++ function`."""
 
