@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
-from compiler.control.decisions import Decided, Decision, Gate, engine_of
+from compiler.control.decisions import Decided, Gate, engine_of
 from compiler.control.hooks import Hook, Uninstall, install_all, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
+from compiler.decision import Decision
 from compiler.engine.recording import listening
 from compiler.engine.records.decisions import decided_record
 from compiler.inductor import HOOKS as INDUCTOR

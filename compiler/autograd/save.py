@@ -19,7 +19,8 @@ from compiler.autograd.again import again
 from compiler.autograd.failed_cut import why_failed, without_files
 from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
-from compiler.control.decisions import RECOMPUTE, SAVE, Decided, Decision, Detail, Gate
+from compiler.control.decisions import RECOMPUTE, SAVE, Decided, Gate
+from compiler.decision import Decision, Detail
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-ENGINE = "tcw"
+from compiler.decision import ENGINE, Decision
+
 INDUCTOR = "inductor"
 ENGINES = (ENGINE, INDUCTOR)
 
@@ -31,69 +32,9 @@ SAVE = "save"
 RECOMPUTE = "recompute"
 """The choices of a decision of kind `save`: keep a value for the backward, or recompute it."""
 
-Number = int | float
-
 
 class OverrideError(Exception):
     """The override file cannot be used; the message says why and where."""
-
-
-def decision_id(graph: str, kind: str, *names: str, engine: str = ENGINE) -> str:
-    """`tcw/0/0/forward/fuse/exp+sum_1`: `graph` is the graph's id, `names` are node names."""
-    return f"{engine}/{graph}/{kind}/{'+'.join(names)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """Details that a person needs to answer; computed only if a person is asked."""
-
-    first: tuple[str, ...] = ()
-    """Scheduler nodes of the first side, if the decision concerns a pair: `op9`, `op10`."""
-    second: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    """The nodes of the lowered (or joint) graph that the decision concerns."""
-    if_fused: str = ""
-    """The loop nest of both sides fused: for Inductor in the notation of `SchedulerNode.loops`, for
-    tcw as the nest printer writes it."""
-    sketched: bool = False
-    """`if_fused` is assembled from both sides, because the engine creates the nest only later."""
-    means: str = ""
-    """The meaning of keeping apart here: `two loop nests, which may share one C++ function`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One place where a stage has a choice."""
-
-    graph: str
-    """Id of the graph: `0/0/forward`."""
-    kind: str
-    """The stage's name for the kind of decision: `fuse`, `inline`, `reuse`, `save`, …"""
-    names: tuple[str, ...]
-    """The nodes or buffers that the decision concerns, which form its id."""
-    default: str
-    choices: tuple[str, ...]
-    """All choices that the stage can carry out, including the default."""
-    rule: str = ""
-    """Short stable name of the rule behind the default: `domain`, `cycle`, `saves-bytes`."""
-    reason: str = ""
-    """One sentence, with the numbers of this case."""
-    numbers: Mapping[str, Number] = field(default_factory=dict)
-    """The quantities weighed: `{"saved_bytes": 2097152, "working_set": 8192}`."""
-    forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Illegal choice -> (rule, reason). Never taken, whoever asks."""
-    detail: Callable[[], Detail] | None = field(default=None, compare=False)
-    """Set only for a gate that `asks`, and valid only until the gate has answered."""
-    engine: str = ENGINE
-    """The engine that decides: `tcw` or `inductor`."""
-
-    @property
-    def id(self) -> str:
-        return decision_id(self.graph, self.kind, *self.names, engine=self.engine)
-
-    def legal(self) -> tuple[str, ...]:
-        """The choices that no rule forbids."""
-        return tuple(choice for choice in self.choices if choice not in self.forbidden)
 
 
 @dataclass(frozen=True, slots=True)

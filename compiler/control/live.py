@@ -27,11 +27,11 @@ from compiler.control.commands import (
     SetBreakpoints,
     Stop,
 )
-from compiler.control.decisions import Decision, Detail
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.control.stops import Stop as Found
 from compiler.control.stops import Stops
+from compiler.decision import Decision, Detail
 from compiler.trace.records import (
     Asked,
     Forbidden,

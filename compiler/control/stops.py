@@ -8,16 +8,17 @@ the same places. Nothing here waits, and nothing needs torch.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.decisions import APART, FUSE, split_id
+from compiler.control.decisions import APART, FUSE, INDUCTOR, engine_of, split_id
 from compiler.control.matching import DECISIONS, Matcher, at_place
 from compiler.control.matters import Question, matters
 from compiler.control.places import Compiles, Place, Standing
 from compiler.control.weighed import Weighed
+from compiler.decision import Decision
 from compiler.trace.records import (
     Asked,
     CacheLookup,
@@ -64,27 +65,8 @@ ALREADY_FUSED = "already-fused"
 VETO, FORCED = "veto", "forced"
 """Rules of a pair whose outcome an override changed."""
 
-_INDUCTORS = "inductor/"
-"""Prefix of the ids of Inductor's decisions."""
-
 _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompile, Decided)
 """Records after which a paused compile stops."""
-
-
-class _Pair:
-    """A pair that Inductor weighed, viewed as a decision."""
-
-    kind = FUSE
-
-    def __init__(self, pair: FusionPair) -> None:
-        self.id = pair.id
-        self.graph = pair.graph.removesuffix("/lowered")
-        own = pair.rule == VETO if pair.rule in (VETO, FORCED) else pair.fused
-        self.default = FUSE if own else APART
-        self.choices = (FUSE, APART) if own or pair.fused else (APART,)
-        self.rule = pair.rule or (pair.kind if pair.fused else "")
-        shared = pair.shared_bytes
-        self.numbers: Mapping[str, float] = {} if shared is None else {"shared_bytes": shared}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +134,11 @@ class Stops:
                 self._announced.remove(record.id)
                 return None
             stop = self._at_decision(record)
-        elif isinstance(record, FusionPair) and record.id.startswith(_INDUCTORS):
+        elif isinstance(record, FusionPair) and engine_of(record.id) == INDUCTOR:
             # tcw has a `Decided` for each; Inductor only for those that a person was shown
             if record.within or record.rule == ALREADY_FUSED:
                 return None
-            pair = _Pair(record)
+            pair = _decision(record)
             if pair.id in self._asked:  # if overruled, the pair has the outcome
                 self._asked.discard(pair.id)
                 for who in (None, *self._armed):
@@ -343,6 +325,24 @@ class Stops:
             for wanted in (*((self._until,) if self._until else ()), *self.breakpoints)
             if wanted.enabled and wanted not in self._spent
         )
+
+
+def _decision(pair: FusionPair) -> Decision:
+    """A pair that Inductor weighed, as the decision that it is."""
+    graph, kind, names = split_id(pair.id)
+    own = pair.rule == VETO if pair.rule in (VETO, FORCED) else pair.fused
+    shared = pair.shared_bytes
+    return Decision(
+        graph,
+        kind,
+        names,
+        FUSE if own else APART,
+        (FUSE, APART) if own or pair.fused else (APART,),
+        pair.rule or (pair.kind if pair.fused else ""),
+        pair.reason,
+        {} if shared is None else {"shared_bytes": shared},
+        engine=INDUCTOR,
+    )
 
 
 def _joined(why: str, news: str) -> str:

@@ -17,7 +17,8 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 
 aten = torch.ops.aten
 

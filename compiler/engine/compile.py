@@ -125,8 +125,7 @@ def _compiled(
             isa = instruction_set(find_compiler())
             vocabulary = Vocabulary(isa, sleef=not vector_functions.missing())
             lines = comments(module) if recorder is not None else {}
-            ask = asking(gate, graph)
-            code = unit(planned, fusion.program, vocabulary, lines, ask)
+            code = unit(planned, fusion.program, vocabulary, lines, asking(gate))
             buffers = graph_buffers(fusion.program, planned, code.kernels)
             artifact = assemble(
                 planned, fusion.program, code.kernels, code.code, isa, buffers, code.libraries

@@ -11,7 +11,8 @@ from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from compiler.autograd.save import Halves, decide_saved
-from compiler.control.decisions import ENGINE, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import ENGINE
 from compiler.engine.common_subexpressions import merge_common_subexpressions
 from compiler.engine.recording import current
 from compiler.engine.wide_statistics import keep_statistics_wide

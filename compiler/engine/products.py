@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 
 aten = torch.ops.aten
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 from compiler.fusion.counts import common, elements
 from compiler.fusion.duplicates import carried
 from compiler.fusion.through import is_compute, map_leaves

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from compiler.control.decisions import APART, FUSE, Decision, Detail, Gate, decision_id
+from compiler.control.decisions import APART, FUSE, Gate
+from compiler.decision import Decision, Detail, decision_id
 from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings, twins, vertical
 from compiler.fusion.groups import Group
-from compiler.fusion.if_fused import if_fused, origins_of
+from compiler.fusion.if_fused import if_fused, if_it_were_legal, origins_of
 from compiler.fusion.merge import Grouping, Merge
 from compiler.fusion.pairs import Listener, Pair, Round, Step
 from compiler.fusion.rows import kept_size
@@ -29,8 +30,6 @@ class Decisions:
     listener: Listener | None = None
     pairs: dict[str, Pair] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
-    _asked: dict[str, Decision] = field(default_factory=dict)
-    """The latest decision per id."""
     _merged: list[Pair] = field(default_factory=list)
     """The pairs fused in the current pass."""
     _seen: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
@@ -53,15 +52,16 @@ class Decisions:
     def _joined(self) -> None:
         """Record pairs that were refused by themselves, but share a nest through other pairs."""
         place, home = self.grouping.order.place, self.grouping.home
-        for id, pair in self.pairs.items():
+        for pair in list(self.pairs.values()):
             if not pair.fused and home[place[pair.first]] == home[place[pair.second]]:
-                reason = f"in one nest through others; by itself {pair.rule}: {pair.reason}"
-                asked = replace(
-                    self._asked[id], default=FUSE, rule="joined", reason=reason, forbidden={}
+                alone = f"by itself {pair.rule}: {pair.decision.reason}"
+                reason = f"in one nest through others; {alone}"
+                joined = replace(
+                    pair.decision, default=FUSE, rule="joined", reason=reason, forbidden={}
                 )
-                self.gate.joined(asked)
+                self.gate.joined(joined)
                 number = len(self.rounds) + 1
-                self._keep(replace(pair, fused=True, rule="joined", reason=reason, round=number))
+                self._keep(replace(pair, decision=joined, fused=True, round=number))
         if self._merged:
             self._end("joined", len(self._merged))
 
@@ -133,12 +133,9 @@ class Decisions:
         id = decision_id(self.grouping.graph.name, FUSE, first, second)
         before = self.pairs.get(id)
         if against is not None:
-            if before is not None and (before.rule, before.reason) == (
-                against.rule,
-                against.reason,
-            ):
-                return False
             rule, reason = against.rule, against.reason
+            if before is not None and (before.rule, before.decision.reason) == (rule, reason):
+                return False
         else:
             rule, reason = self._for(candidate, kind)
         forbidden = {FUSE: (rule, reason)} if isinstance(found, Refusal) else {}
@@ -166,28 +163,15 @@ class Decisions:
             forbidden,
             self._detail(one, two, found) if self.gate.asks else None,
         )
-        self._asked[id] = decision
         fused = self.gate.fuse(decision, one.names, two.names)
         if not fused and against is None:
             rule, reason = "veto", f"{self.gate.veto(decision.graph, one.names, two.names) or id}"
-        self._keep(
-            Pair(
-                id,
-                first,
-                second,
-                tuple(node.name for node in one.members),
-                tuple(node.name for node in two.members),
-                candidate.kind,
-                fused,
-                rule,
-                reason,
-                candidate.score,
-                candidate.shared,
-                held,
-                rows,
-                len(self.rounds) + 1,
-            )
+        ended = replace(decision, rule=rule, reason=reason, detail=None)
+        first_group, second_group = (
+            tuple(node.name for node in group.members) for group in (one, two)
         )
+        number = len(self.rounds) + 1
+        self._keep(Pair(ended, first_group, second_group, candidate.kind, fused, number))
         return fused
 
     def _detail(self, one: Group, two: Group, found: Merge | Refusal) -> Callable[[], Detail]:
@@ -195,12 +179,18 @@ class Decisions:
 
         def detail() -> Detail:
             known = self.listener.known_as if self.listener is not None else tuple
-            merged = "" if isinstance(found, Refusal) else if_fused(self.grouping, one, two, found)
+            sketched = isinstance(found, Refusal)
+            merged = (
+                if_it_were_legal(self.grouping, one, two, found)
+                if isinstance(found, Refusal)
+                else if_fused(self.grouping, one, two, found)
+            )
             return Detail(
                 first=known([member.name for member in one.members]),
                 second=known([member.name for member in two.members]),
                 origins=origins_of((*one.members, *two.members)),
                 if_fused=merged,
+                sketched=sketched,
                 means=MEANS,
             )
 

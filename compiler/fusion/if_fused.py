@@ -2,24 +2,104 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from itertools import takewhile
 
-from compiler.fusion.groups import Group, final_space
+from compiler.fusion.dependencies import Unit
+from compiler.fusion.groups import Group, Space, final_space
 from compiler.fusion.merge import Grouping, Merge
 from compiler.fusion.nests import nest
+from compiler.fusion.rules import Refusal
+from compiler.fusion.rules.access import readable
+from compiler.fusion.rules.domain import common_space
 from compiler.fusion.weights import L1
 from compiler.loops.graph import Call, Compute, Store
 from compiler.loops.printer import nest_text
+from compiler.loops.printer.words import escaped
+
+NAME = "if_fused"
+"""What the nest is called in the printed text."""
 
 
 def if_fused(grouping: Grouping, one: Group, two: Group, merge: Merge) -> str:
     """The loop nest of both groups as printed text."""
     places = sorted((*one.places, *two.places))
     members = [u for p in places if not isinstance(u := grouping.order.units[p], Call)]
-    both = Group(one.id, places, members, merge.space, [*one.names, *two.names])
-    both.space = final_space(both, L1, grouping.weights.accumulators(both.space.riders))
-    stored = frozenset(_stored(grouping, both))
-    return nest_text(nest(both, "if_fused", stored))
+    return _text(grouping, Group(one.id, places, members, merge.space, [*one.names, *two.names]))
+
+
+def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusal) -> str:
+    """Both groups in the outer loops that they have in common, one after the other. `✗ RULE` marks
+    each read that the rule is about. Assembled as text, since there is no such nest."""
+    first, second = (
+        _text(grouping, Group(group.id, group.places, group.members, group.space)).splitlines()
+        for group in (one, two)
+    )
+    label = " + ".join(filter(None, (lines[0].partition(": ")[2] for lines in (first, second))))
+    heads = list(takewhile(_is_loop, second[1:]))
+    shared = 0
+    for inside, head in zip(_open_loops(first), heads, strict=False):
+        if inside != head:
+            break
+        shared += 1
+    values = [escaped(value) for value in _forbidden_reads(grouping, one, two, refusal)]
+    body = [*first[1:], *second[1 + shared :]]
+    lines = [f"{NAME}: {label}", *(_marked(line, values, refusal.rule) for line in body)]
+    return "\n".join(lines) + "\n"
+
+
+def _text(grouping: Grouping, group: Group) -> str:
+    group.space = final_space(group, L1, grouping.weights.accumulators(group.space.riders))
+    return nest_text(nest(group, NAME, frozenset(_stored(grouping, group))))
+
+
+def _is_loop(line: str) -> bool:
+    return line.lstrip().startswith("for ")
+
+
+def _open_loops(lines: list[str]) -> list[str]:
+    """The loops around the last of the lines, outermost first."""
+    opened: list[str] = []
+    for line in lines[1:]:
+        while opened and _depth(opened[-1]) >= _depth(line):
+            opened.pop()
+        if _is_loop(line):
+            opened.append(line)
+    return opened
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _forbidden_reads(grouping: Grouping, one: Group, two: Group, refusal: Refusal) -> Iterable[str]:
+    """The values that one of the two reads where the nest would not have them."""
+    if refusal.rule == "cycle":
+        between = grouping.reach.between(one.id, two.id)
+        units = (u for place, u in enumerate(grouping.order.units) if between >> place & 1)
+        return [name for unit in units for name in _made(unit)]
+    edges = grouping.between(one, two)
+    space = common_space(one, two, edges, grouping.weights, grouping.edges)
+    if isinstance(space, Space):
+        edges = [edge for edge in edges if readable(edge, space) is not None]
+    return [edge.producer.name for edge in edges]
+
+
+def _made(unit: Unit) -> list[str]:
+    """The values that a unit computes."""
+    if isinstance(unit, Call):
+        return [result.name for result in unit.results if result is not None]
+    return [unit.name]
+
+
+def _marked(line: str, values: list[str], rule: str) -> str:
+    """The line, with `✗ rule` in its comment if it reads one of the values."""
+    code, sign, _ = line.partition("  # ")
+    read = code.partition("= ")[2]
+    if not any(re.search(rf"(?<!\w){re.escape(value)}\[", read) for value in values):
+        return line
+    return f"{line}   ✗ {rule}" if sign else f"{line}  # ✗ {rule}"
 
 
 def _stored(grouping: Grouping, group: Group) -> Iterable[str]:

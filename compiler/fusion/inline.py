@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
 from compiler.fusion.through import is_compute, map_leaves, through

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from compiler.decision import Decision
 from compiler.fusion.candidates import Kind
 
 Step = Literal["vertical", "horizontal", "pieces", "twins", "joined"]
@@ -14,29 +15,37 @@ Step = Literal["vertical", "horizontal", "pieces", "twins", "joined"]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The latest decision about a pair."""
+    """The latest decision about a pair, and how it ended."""
 
-    id: str
-    first: str
-    second: str
-    """The other of the two nodes."""
+    decision: Decision
+    """Its rule and reason are those of the outcome, also if an override or other pairs led to it.
+    Its numbers: `saved_bytes` (written and read again, or read twice); `shared_bytes` of inputs
+    that both read, if the candidate was scored by them; and, if a common loop is possible, its
+    `working_set` (bytes of accumulators) and `parallelism` (rows or elements)."""
     first_group: tuple[str, ...]
     second_group: tuple[str, ...]
-    """The nodes that shared a nest with `first` and with `second` at that time."""
+    """The nodes that shared a nest with the first and with the second at that time."""
     kind: Kind
     fused: bool
-    rule: str
-    reason: str
-    score: int
-    """Bytes that fusing saves: written and read again, or read twice."""
-    shared_bytes: int | None
-    """Bytes of inputs that both read; None for candidates not scored by them."""
-    working_set: int | None
-    """Bytes of accumulators that the common loop holds; None if no common loop is possible."""
-    parallelism: int | None
-    """Rows (or elements) that can run in parallel; None if no common loop is possible."""
     round: int = 0
     """The pass that made the decision, from 1."""
+
+    @property
+    def id(self) -> str:
+        return self.decision.id
+
+    @property
+    def first(self) -> str:
+        return self.decision.names[0]
+
+    @property
+    def second(self) -> str:
+        """The other of the two nodes."""
+        return self.decision.names[1]
+
+    @property
+    def rule(self) -> str:
+        return self.decision.rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
 from compiler.fusion.duplicates import carried

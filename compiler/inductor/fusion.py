@@ -15,7 +15,9 @@ from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
-from compiler.inductor.fusion_attempts import Attempt, Fusion, fusions, running
+from compiler.inductor.fusion_attempts import MOST_BETWEEN, Attempt, Fusion, fusions, running
+from compiler.inductor.fusion_names import names_between
+from compiler.inductor.fusion_rules import rule_of
 from compiler.inductor.lowerings import lowering_of
 from compiler.inductor.overrule import Overruling
 from compiler.inductor.overrule_force import LoopStates, judgement_off
@@ -89,7 +91,7 @@ def _can_fuse(
             finally:
                 running.stack.remove(attempt)
             if not attempt.fused:
-                safely(_unsaid, self, node1, node2, attempt)
+                safely(_unsaid, fusion, self, node1, node2, attempt)
 
         def retest() -> Attempt:
             """Repeat the test from the same loops with Inductor's heuristics switched off."""
@@ -129,8 +131,13 @@ def _begin(recorder: Recorder, scheduler: Any, node1: Any, node2: Any) -> Attemp
     return Attempt(id, node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
 
 
-def _unsaid(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> None:
-    if attempt.said is None and attempt.silent is None and not attempt.cycle:
+def _unsaid(fusion: Fusion, scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> None:
+    """Complete the reason of a rejection that Inductor left out, or gave without names."""
+    if attempt.said is not None:
+        if rule_of(attempt.said[0]) == "between":
+            most = MOST_BETWEEN + 1
+            attempt.between = names_between(scheduler, node1, node2, fusion.lowering, most)
+    elif attempt.silent is None and not attempt.cycle:
         attempt.silent = _silent(scheduler, node1, node2, attempt)
 
 

@@ -7,8 +7,9 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.control.decisions import FUSE, INDUCTOR, decision_id
+from compiler.control.decisions import FUSE, INDUCTOR, split_id
 from compiler.control.recorder import Recorder
+from compiler.decision import decision_id
 from compiler.inductor.fusion_names import pair_names
 from compiler.inductor.fusion_rules import FORCED, SILENT, VETO, rule_of
 from compiler.inductor.lowerings import Lowering
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
     from compiler.inductor.overrule import Overruling
 
 
+MOST_BETWEEN = 4
+"""Nodes between a pair that its reason names."""
+
+
 class Attempt:
     """One call of `Scheduler.can_fuse`, from its start until its record is written."""
 
     __slots__ = (
+        "between",
         "cycle",
         "first",
         "forced",
@@ -52,6 +58,8 @@ class Attempt:
         """Inductor's last reason: format string and arguments."""
         self.silent: tuple[str, str] | None = None
         """(rule, function) of a check that rejected without a reason, after `said`."""
+        self.between: tuple[str, ...] = ()
+        """If nodes between the two rejected the pair: their names, in schedule order."""
         self.rejected_member = ""
         self.shared: int | None = None
         self.mixed = False
@@ -166,7 +174,7 @@ def explain(attempt: Attempt) -> tuple[str, str, str]:
             words = form % arguments if arguments else form
         except (TypeError, ValueError):
             words = form
-        return rule_of(form), words, ""
+        return rule_of(form), _naming(words, attempt), ""
     if attempt.cycle:
         return "cycle", "", ""
     if attempt.rejected_member:
@@ -174,6 +182,17 @@ def explain(attempt: Attempt) -> tuple[str, str, str]:
     if attempt.fused:
         return "", "", ""
     return "unstated", "", SILENT["unstated"]
+
+
+def _naming(words: str, attempt: Attempt) -> str:
+    """Inductor's words with the nodes that it means: `intermediate nodes between amax and
+    var_mean: exp, div`."""
+    if not attempt.between:
+        return words
+    sides = " and ".join(split_id(attempt.id)[2])
+    named = ", ".join(attempt.between[:MOST_BETWEEN])
+    more = ", …" if len(attempt.between) > MOST_BETWEEN else ""
+    return f"{words.replace('node1 & node2', sides)}: {named}{more}"
 
 
 def score_parts(score: object) -> tuple[tuple[float, ...], str]:

@@ -46,6 +46,38 @@ def pair_names(first: Any, second: Any, lowering: Lowering) -> tuple[str, str]:
     return left, right
 
 
+def names_between(
+    scheduler: Any, first: Any, second: Any, lowering: Lowering, most: int
+) -> tuple[str, ...]:
+    """The nodes that compute what `second` reads and need what `first` writes, in schedule order.
+
+    The search starts at `second`; it ends with the first `most` that it finds.
+    """
+    inside = {*first.get_operation_names(), *second.get_operation_names()}
+    sources = first.get_operation_names()
+    found: dict[str, None] = {}
+    waiting = [second]
+    for node in waiting:
+        for dependency in node.unmet_dependencies:
+            buffer = scheduler.name_to_buf.get(dependency.name)
+            operation = buffer.defining_op_name() if buffer is not None else ""
+            supplier = scheduler.name_to_fused_node.get(operation)
+            if supplier is None or operation in found or operation in inside:
+                continue
+            if not any(name in supplier.ancestors for name in sources):
+                continue
+            found[operation] = None
+            if len(found) == most:
+                return _named(found, lowering)
+            waiting.append(supplier)
+    return _named(found, lowering)
+
+
+def _named(operations: Iterable[str], lowering: Lowering) -> tuple[str, ...]:
+    ordered = sorted(operations, key=lambda name: _place(name, lowering))
+    return tuple(lowering.names.get(operation, operation) for operation in ordered)
+
+
 def _place(operation: str, lowering: Lowering) -> int:
     places = lowering.places
     if len(places) != len(lowering.names):

@@ -20,12 +20,12 @@ from compiler.control.decisions import (
     FUSE,
     INDUCTOR,
     Decided,
-    Decision,
     Gate,
     engine_of,
     refusal,
     split_id,
 )
+from compiler.decision import Decision
 from compiler.inductor.fusion_attempts import Attempt, explain
 from compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
 from compiler.inductor.lowerings import Lowering

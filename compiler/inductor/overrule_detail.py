@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
-from compiler.control.decisions import Detail
+from compiler.decision import Detail
 from compiler.inductor.loops import loop_text
 from compiler.inductor.lowerings import Lowering
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 from compiler.loops.dtypes import BYTES
 from compiler.loops.sizes import product
 from compiler.lowering.calls import Operation

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program

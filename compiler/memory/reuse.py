@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Map, Reduce, Scan, Store
 from compiler.loops.nest import Nest

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from compiler.control.decisions import (
-    APART,
-    FUSE,
-    INDUCTOR,
-    RECOMPUTE,
-    SAVE,
-    decision_id,
-    engine_of,
-    split_id,
-)
+from compiler.control.decisions import APART, FUSE, INDUCTOR, RECOMPUTE, SAVE, engine_of, split_id
+from compiler.decision import decision_id
 from compiler.trace.records import Asked, Decided, FusionPair, Partition
 from viewers.panes.rows import Row
 from viewers.panes.targets import ToDecision, ToOverride, ToPair

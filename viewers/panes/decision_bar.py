@@ -186,12 +186,13 @@ def buttons(asked: Asked, width: int = NARROW) -> Line:
     spans: list[Span] = [(" a accept ", "turn")]
     spans.append(text(f"  {owner}{asked.default}{_gap(narrow)}", "dim"))
     if asked.kind == FUSE:
-        vetoed = asked.default == APART
+        rejected = asked.default == APART
         rules = {one.choice: plain(one.rule) for one in asked.forbidden}
         does = "keep apart" if narrow else "keep apart, by any road"
         against = f"rule {rules.get(APART)}" + ("" if narrow else " forbids it")
-        spans += _button("v veto", APART not in rules, does, against, narrow)
-        able = vetoed and FUSE not in rules
+        against = "apart already" if rejected else against
+        spans += _button("v veto", not rejected and APART not in rules, does, against, narrow)
+        able = rejected and FUSE not in rules
         why = "only for a rejected pair"
         if FUSE in rules:
             why = f"rule {rules[FUSE]}" + ("" if narrow else " forbids it")

@@ -92,7 +92,7 @@ def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str])
     rows: list[Row] = []
     if read is None:
         for number, words in enumerate(plain_lines(body.rstrip("\n"))):
-            rows.append(_statement(view, marked(words, shared), words, writers, number))
+            rows.append(_statement(view, _printed(words, shared), words, writers, number))
         return rows
     for number, one in enumerate(read):
         blank: Span = (indent(one.depth), "text")
@@ -107,6 +107,12 @@ def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str])
         )  # fmt: skip
         rows.append(Row(gutter=(("      ", "faint"),), body=head))
     return rows
+
+
+def _printed(words: str, shared: set[str]) -> Line:
+    """A line as the engine printed it; `✗ RULE` at its end marks a read that the rule forbids."""
+    code, mark, rule = words.partition("✗ ")
+    return (*marked(code, shared), text(mark + rule, "bad")) if mark else marked(code, shared)
 
 
 def _statement(

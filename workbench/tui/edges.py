@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from compiler.control.decisions import APART, FUSE
 from viewers.panes import autograd, chrome, decision_bar, fusion, memory, timeline, waterfall
 from viewers.panes.arrangement import PROFILES
 from viewers.panes.rows import Row, Span, width_of
@@ -96,17 +97,24 @@ def _possible(view: View, hints: tuple[Hint, ...]) -> tuple[Hint, ...]:
     return tuple(hint for hint in hints if hint[0] not in missing)
 
 
+def _answers(view: View) -> tuple[Hint, ...]:
+    """The keys of an open decision; no veto where the engine keeps the pair apart anyway."""
+    asked = view.asked
+    apart = asked is not None and asked.kind == FUSE and asked.default == APART
+    return tuple(hint for hint in DECIDE if not (apart and hint[0] == "veto"))
+
+
 def hints(view: View, arrangement: str) -> tuple[Hint, ...]:
     """The keys that matter now, most useful first."""
     if view.playhead:
-        return DECIDE if view.asked is not None else PAST
+        return _answers(view) if view.asked is not None else PAST
     if not view.driven or arrangement in ("breakpoints", "overrides"):
         return _possible(view, HINTS[arrangement])
     waiting = view.waiting
     if waiting is None:
         return RUNNING
     if waiting.decision:
-        return DECIDE if "/fuse/" in waiting.decision else CHOOSE
+        return _answers(view) if "/fuse/" in waiting.decision else CHOOSE
     if waiting.kind == "end":
         profile = arrangement in PROFILES and view.facts.profile is not None
         return HINTS[arrangement] if profile else _possible(view, OVER)

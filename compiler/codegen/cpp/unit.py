@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function
-from compiler.codegen.question import Ask, Chooser
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.memory.plan import InArena, Plan, TakesOver
@@ -40,7 +40,7 @@ def unit(
 
     `ask` decides each choice of the code generator; without it all are the default.
     """
-    chooser = None if ask is None else Chooser(ask)
+    chooser = None if ask is None else Chooser(ask, program.graph.name)
     dtypes = buffer_dtypes(program)
     functions: list[tuple[Nest, Function]] = []
     for step in program.steps:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+from compiler.decision import Decision
 from compiler.engine.records.compiled import Compiled
 from compiler.fusion.fuse import Fusion
 from compiler.fusion.pairs import Pair, Round
@@ -78,6 +79,8 @@ def _fused(compiled: Compiled, pair: Pair) -> tuple[str, str, str]:
 
 def _pair(compiled: Compiled, pair: Pair) -> FusionPair:
     first, second = _names(compiled, pair)
+    decision = pair.decision
+    shared = decision.numbers.get("shared_bytes")
     return FusionPair(
         id=pair.id,
         graph=compiled.id,
@@ -86,20 +89,22 @@ def _pair(compiled: Compiled, pair: Pair) -> FusionPair:
         first=first,
         second=second,
         fused=pair.fused,
-        rule=pair.rule.replace(" ", "-"),
-        reason=pair.reason,
+        rule=decision.rule.replace(" ", "-"),
+        reason=decision.reason,
         kind=_kind(pair),
-        score=(float(pair.score),),
-        score_text=_score_text(pair),
-        shared_bytes=pair.shared_bytes,
+        score=(float(decision.numbers["saved_bytes"]),),
+        score_text=_score_text(decision),
+        shared_bytes=None if shared is None else int(shared),
     )
 
 
-def _score_text(pair: Pair) -> str:
-    words = f"saves {pair.score:,} bytes"
-    if pair.working_set is None or pair.parallelism is None:
+def _score_text(decision: Decision) -> str:
+    numbers = decision.numbers
+    words = f"saves {numbers['saved_bytes']:,} bytes"
+    if "working_set" not in numbers or "parallelism" not in numbers:
         return words
-    return f"{words}, holds {pair.working_set:,}, {pair.parallelism:,} rows at once"
+    held, rows = numbers["working_set"], numbers["parallelism"]
+    return f"{words}, holds {held:,}, {rows:,} rows at once"
 
 
 def _group(compiled: Compiled, step: Nest | Call) -> FusionGroup:

@@ -11,7 +11,8 @@ from torch import fx
 
 from compiler.autograd.failed_cut import why_failed
 from compiler.autograd.save import forbidden
-from compiler.control.decisions import RECOMPUTE, SAVE, Decision
+from compiler.control.decisions import RECOMPUTE, SAVE
+from compiler.decision import Decision
 from compiler.trace.records import Decided, Partition, Warned
 from tests.cpu.inductor.recorded import Recorded, record
 

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from functorch.compile import aot_function
 
+from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.unit import Unit, assemble, buffer_dtypes
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from compiler.codegen.function import Function
-from compiler.codegen.question import Ask, Chooser
 from compiler.engine.decompositions import decompositions
 from compiler.fusion.fuse import fuse
 from compiler.loops.graph import Call
@@ -147,7 +147,7 @@ def compile_programs(
         dtypes = buffer_dtypes(program)
         for step in program.steps:
             if isinstance(step, Nest):
-                chooser = None if ask is None else Chooser(ask)
+                chooser = None if ask is None else Chooser(ask, program.graph.name)
                 function = emit(step, dtypes, vocabulary, chooser=chooser)
                 functions.append((replace(step, name=f"{number}.{step.name}"), function))
     made = assemble(functions, vocabulary)

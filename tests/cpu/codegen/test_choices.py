@@ -11,11 +11,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.cpp.isa import AVX512
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.unit import buffer_dtypes
 from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.question import Ask, Chooser, Question
+from compiler.decision import Decision
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs
@@ -24,17 +25,13 @@ from tests.cpu.codegen.test_nests import check
 SEEDS = int(os.environ.get("TCW_CHOICES", "2"))
 
 
-def legal(question: Question) -> list[str]:
-    return [choice for choice in question.choices if choice not in question.forbidden]
-
-
 def by_chance(seed: int, taken: Counter[str]) -> Ask:
     chance = random.Random(seed)
 
-    def ask(question: Question) -> str:
-        assert question.default in legal(question), question
-        choice = chance.choice(legal(question))
-        taken[question.kind] += choice != question.default
+    def ask(decision: Decision) -> str:
+        assert decision.default in decision.legal(), decision
+        choice = chance.choice(decision.legal())
+        taken[decision.kind] += choice != decision.default
         return choice
 
     return ask
@@ -56,7 +53,7 @@ def test_whatever_is_chosen_computes_the_same(seed: int) -> None:
 
 def emitted(ask: Ask | None, fn: Callable[..., object], *inputs: torch.Tensor) -> list[str]:
     (program,) = programs(fn, *inputs)
-    chooser = None if ask is None else Chooser(ask)
+    chooser = None if ask is None else Chooser(ask, program.graph.name)
     return [
         emit(step, buffer_dtypes(program), Vocabulary(AVX512), chooser=chooser).body
         for step in program.steps
@@ -65,21 +62,21 @@ def emitted(ask: Ask | None, fn: Callable[..., object], *inputs: torch.Tensor) -
 
 
 def overruled(kind: str, choice: str) -> Ask:
-    return lambda question: choice if question.kind == kind else question.default
+    return lambda decision: choice if decision.kind == kind else decision.default
 
 
 def test_the_defaults_change_nothing() -> None:
     for fn, inputs in floats(torch.float32).values():
         plain = emitted(None, fn, *inputs)
-        assert emitted(lambda question: question.default, fn, *inputs) == plain
+        assert emitted(lambda decision: decision.default, fn, *inputs) == plain
 
 
 def test_every_name_is_asked_about_once() -> None:
     seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
 
-    def ask(question: Question) -> str:
-        seen[question.kind, question.names] += 1
-        return question.default
+    def ask(decision: Decision) -> str:
+        seen[decision.kind, decision.names] += 1
+        return decision.default
 
     emitted(ask, lambda x, w: F.layer_norm(x, (64,), w, w).softmax(-1).sum(0), *norm_inputs())
     assert {kind for kind, _ in seen} >= {"lanes", "vector", "units", "threads", "unroll"}
@@ -110,11 +107,11 @@ def test_a_choice_is_carried_out(kind: str, choice: str, gone: str) -> None:
 def test_what_is_illegal_is_said_with_its_rule() -> None:
     rules: dict[str, set[str]] = {}
 
-    def ask(question: Question) -> str:
-        for rule, reason in question.forbidden.values():
+    def ask(decision: Decision) -> str:
+        for rule, reason in decision.forbidden.values():
             assert reason
-            rules.setdefault(question.kind, set()).add(rule)
-        return question.default
+            rules.setdefault(decision.kind, set()).add(rule)
+        return decision.default
 
     torch.manual_seed(0)
     for fn, inputs in (*floats(torch.float64).values(), *mixed().values()):

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
+from compiler.codegen.choices import Ask
 from compiler.codegen.cpp.isa import Isa, cpu_flags, detect, runnable
-from compiler.codegen.question import Ask
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
 

@@ -10,7 +10,8 @@ from functools import cache
 
 import pytest
 
-from compiler.control.decisions import APART, Decided, Decision, Gate, decision_id
+from compiler.control.decisions import APART, Decided, Gate
+from compiler.decision import Decision, decision_id
 from tests.cpu.engine.overruled import PROGRAMS, run
 
 COMBINATIONS = int(os.environ.get("TCW_OVERRULED", "20"))

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import torch
 
-from compiler.control.decisions import Decision, Gate
+from compiler.control.decisions import Gate
 from compiler.control.hooks import Hook, install_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
+from compiler.decision import Decision
 from compiler.engine.recording import listening
 from compiler.engine.records.decisions import decided_record
 from compiler.pipeline import HOOKS

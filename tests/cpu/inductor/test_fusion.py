@@ -150,3 +150,27 @@ def test_scores_of_any_shape() -> None:
     assert score_parts(None) == ((), "")
     assert score_parts((1, True, 2.5)) == ((1.0, 1.0, 2.5), "")
     assert score_parts("high") == ((), "high")
+
+
+def test_a_reason_names_the_nodes_between() -> None:
+    attempt = Attempt("inductor/0/0/forward/fuse/amax+var_mean", "op0", "op4", False, None)
+    attempt.said = ("intermediate nodes between node1 & node2", ())
+    attempt.between = ("exp", "div")
+    words = "intermediate nodes between amax and var_mean: exp, div"
+    assert explain(attempt) == ("between", words, "")
+    attempt.between = ("exp", "sum_1", "div", "mul", "add")
+    assert explain(attempt)[1].endswith(": exp, sum_1, div, mul, …")
+
+
+def test_nodes_between_need_the_first_and_lead_to_the_second(watched: Watched) -> None:
+    nodes = watched.recorded.all(SchedulerNode)
+    named = {(node.graph, name) for node in nodes for name in node.origins}
+    found = [pair for pair in watched.recorded.all(FusionPair) if pair.rule == "between"]
+    assert found
+    for pair in found:
+        between = pair.reason.partition(": ")[2].removesuffix(", …").split(", ")
+        first, second = split_id(pair.id)[2]
+        assert f"between {first} and {second}: " in pair.reason
+        for name in between:
+            assert (pair.graph, name.split(".")[0]) in named, pair
+            assert name not in (first, second)

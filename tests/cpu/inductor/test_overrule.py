@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch._inductor.utils import run_and_get_code
 
-from compiler.control.decisions import APART, FUSE, Decision
+from compiler.control.decisions import APART, FUSE
+from compiler.decision import Decision
 from compiler.inductor.cached import kernels_in
 from compiler.trace.records import (
     Decided,

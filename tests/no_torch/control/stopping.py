@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import structs
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.decisions import Decision
 from compiler.control.stops import Stop, Stops
+from compiler.decision import Decision
 from compiler.trace.records import (
     Decided,
     FrameEnd,

@@ -14,14 +14,13 @@ from compiler.control.decisions import (
     FUSE,
     INDUCTOR,
     Decided,
-    Decision,
     Gate,
     OverrideError,
-    decision_id,
     engine_of,
     read_overrides,
     split_id,
 )
+from compiler.decision import Decision, decision_id
 
 GRAPH = "0/0/forward"
 EXP_SUM = "tcw/0/0/forward/fuse/exp+sum_1"

@@ -22,9 +22,10 @@ from compiler.control.commands import (
     SetBreakpoints,
     Stop,
 )
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import Gate
 from compiler.control.live import Live
 from compiler.control.recorder import Recorder
+from compiler.decision import Decision, Detail
 from compiler.trace.records import (
     AnyRecord,
     Asked,

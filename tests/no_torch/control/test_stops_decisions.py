@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.decisions import Decision
 from compiler.control.stops import Stop, Stops, in_words
+from compiler.decision import Decision
 from compiler.trace.records import (
     Asked,
     Forbidden,

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from compiler.control.decisions import Decision, Detail, Gate
+from compiler.control.decisions import FUSE, Gate
+from compiler.decision import Decision, Detail
 from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
 from compiler.loops.expressions import Const, Gather, IndexTerm, ReadIndexed
@@ -320,6 +321,56 @@ def test_who_is_asked_sees_both_sides_and_the_nest_that_they_would_become() -> N
     assert detail.second == tuple(name.upper() for name in last.second_group)
     assert detail.if_fused.partition("\n")[2] == text.partition("\n")[2]
     assert "two loop nests" in detail.means
+
+
+def sketches(builder: Builder) -> dict[str, Detail]:
+    """Id -> the detail of each pair that a rule forbids to fuse, as a person would see it first."""
+    details: dict[str, Detail] = {}
+
+    def ask(decision: Decision) -> str:
+        if FUSE in decision.forbidden and decision.detail is not None:
+            details.setdefault(decision.id, decision.detail())
+        return ""
+
+    fuse(builder.graph, Gate(ask=ask))
+    return details
+
+
+def test_a_rejected_pair_shows_the_nest_it_would_be_with_the_read_that_forbids_it() -> None:
+    detail = sketches(normalisation())["tcw/0/0/forward/fuse/add+mul"]
+    assert detail.sketched
+    name, *loops = (line.partition("  # ")[0].rstrip() for line in detail.if_fused.splitlines())
+    assert name == "if_fused: add + squares + mul"
+    assert loops == [
+        "    for i < 64:",
+        "        for j < 256:",
+        "            add = x[256*i + j] + y[256*i + j]",
+        "            add[256*i + j] = add",
+        "            squares += add * add",
+        "        squares[i] = squares",
+        "        for j < 256:",
+        "            mul = add[256*i + j] * rsqrt[i]",
+        "            mul[256*i + j] = mul",
+    ]
+    (read,) = (line for line in detail.if_fused.splitlines() if "✗" in line)
+    assert "rsqrt[i]" in read
+    assert read.endswith("# mul   ✗ cycle")
+
+
+def test_a_sum_read_in_the_loop_that_makes_it_is_marked() -> None:
+    b = Builder()
+    b.input("x", 64, 256)
+    b.map("exp", (64, 256), op("exp", load("x")))
+    b.reduce("columns", (64, 256), "rk", load("exp"))
+    b.reduce("sum", (64, 256), "kr", load("exp"))
+    b.map("mul", (64, 256), op("mul", load("exp"), load("sum", rows(64, 256))))
+    b.map("root", (256,), op("sqrt", load("columns")))
+    b.output("mul", 64, 256)
+    b.output("root", 256)
+    lines = sketches(b)["tcw/0/0/forward/fuse/columns+root"].if_fused.splitlines()
+    (read,) = (line for line in lines if "✗" in line)
+    assert "columns[i]" in read
+    assert read.endswith("✗ finish")
 
 
 def twice() -> Builder:

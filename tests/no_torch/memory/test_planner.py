@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.control.decisions import Gate, decision_id
+from compiler.control.decisions import Gate
+from compiler.decision import decision_id
 from compiler.loops.expressions import Address, Local, Op, Read
 from compiler.loops.graph import Call, Graph, Result
 from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write

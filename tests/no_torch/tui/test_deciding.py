@@ -174,7 +174,10 @@ async def test_more_than_two_choices_are_listed(drive: Drive) -> None:
 
 async def test_a_veto_on_what_is_apart_already_answers_nothing(drive: Drive) -> None:
     async with drive(asked={"default": "apart", "rule": "domain"}) as driver:
-        await driver.press("d", "v")
+        await driver.press("d")
+        assert "v veto   apart already" in driver.text()
+        assert "v veto" not in driver.lines()[-1]
+        await driver.press("v")
         assert not any(isinstance(command, Answer) for command in driver.sent)
         assert "a accepts it" in driver.lines()[-1]
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from compiler.codegen.choices import Chooser
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
@@ -20,7 +21,6 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function
-from compiler.codegen.question import Chooser
 from compiler.loops.expressions import ReadIndexed, SizeOf
 from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, c_expression, product, symbols_of

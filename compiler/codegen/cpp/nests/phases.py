@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from math import gcd
 
+from compiler.codegen.choices import Chooser, NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.facts import Facts
@@ -25,7 +26,6 @@ from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify
 from compiler.codegen.cpp.nests.units import BLOCKS, Units
 from compiler.codegen.cpp.nests.values import Base
-from compiler.codegen.question import Chooser, NestChooser
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Expression, Local, Read, convert, rewrite
 from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write

@@ -1,4 +1,4 @@
-"""The choices of a nest as questions: the alternatives, and what forbids them.
+"""The choices of a nest as decisions: the alternatives, and what forbids them.
 
 Nothing here decides. Each function receives what the schedule, the phases or the passes have
 decided, and returns that decision or an override. All choices give the same results, except for the
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from compiler.codegen.choices import Chooser, NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests.facts import Facts
-from compiler.codegen.question import Chooser, NestChooser
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name

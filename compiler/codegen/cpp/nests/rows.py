@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
 from compiler.codegen.cpp.nests.code import Code, Scope
@@ -22,7 +23,6 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
 from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.question import NestChooser
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Reduction, ScanAlong, Write
 from compiler.loops.sizes import Size, c_expression

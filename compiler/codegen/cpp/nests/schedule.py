@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
+from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
-from compiler.codegen.question import NestChooser
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions

@@ -1,39 +1,23 @@
-"""The code generator's own choices, as questions that may be answered with an override."""
+"""The code generator's own choices, each a `Decision` about a nest or one of its values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from compiler.decision import Decision, Detail
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One choice, with the reasons for its default."""
-
-    kind: str
-    """`vector`, `lanes`, `tile`, …: each is asked in one file of `cpp/nests/`."""
-    names: tuple[str, ...]
-    """Names of the value that identifies the nest, or of the value in question."""
-    default: str
-    choices: tuple[str, ...]
-    """All possible answers, including those that a rule forbids."""
-    rule: str
-    reason: str
-    numbers: Mapping[str, int | float] = field(default_factory=dict)
-    forbidden: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """choice -> (rule, reason) that makes it illegal."""
-    means: str = ""
-    origins: tuple[str, ...] = ()
-
-
-Ask = Callable[[Question], str]
+Ask = Callable[[Decision], str]
+"""Returns one of the decision's choices."""
 
 
 class Chooser:
-    """Asks questions about the nests of one unit."""
+    """Asks about the nests of one unit."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, graph: str) -> None:
+        """`graph` is the id of the graph, which begins the decisions' ids."""
         self.ask = ask
+        self.graph = graph
         self._taken: set[tuple[str, ...]] = set()
 
     def nest(self, candidates: Sequence[str], origins: tuple[str, ...]) -> NestChooser:
@@ -55,7 +39,7 @@ class Chooser:
 
 @dataclass(frozen=True, slots=True)
 class NestChooser:
-    """Asks questions about one nest."""
+    """Asks about one nest."""
 
     _chooser: Chooser
     names: tuple[str, ...]
@@ -75,11 +59,12 @@ class NestChooser:
         about: str = "",
     ) -> str:
         """The chosen answer, or the default without asking if there is no alternative. `about`
-        names the value in question, if a nest has several questions of this kind."""
+        names the value in question, if a nest has several decisions of this kind."""
         if all(choice == default for choice in choices):
             return default
         names = self._chooser.name(kind, about) if about else self.names
-        question = Question(
+        decision = Decision(
+            self._chooser.graph,
             kind,
             names,
             default,
@@ -88,7 +73,6 @@ class NestChooser:
             reason,
             numbers or {},
             forbidden or {},
-            means,
-            self.origins,
+            lambda: Detail(origins=self.origins, means=means),
         )
-        return self._chooser.ask(question)
+        return self._chooser.ask(decision)
