@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.control.decisions import FUSE
 from compiler.trace import refs
-from compiler.trace.records import Asked, Decided, SchedulerNode
+from compiler.trace.records import Asked, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.panes.names import operations_text
 from viewers.panes.nests import computes
@@ -26,14 +26,7 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Pair, rule_words
-from viewers.summary.fusion import (
-    is_over,
-    pair_asked,
-    pair_of_asked,
-    pair_of_decided,
-    saved_bytes,
-    standing,
-)
+from viewers.summary.fusion import pair_asked, pairs_so_far, saved_bytes
 from viewers.words import bytes_text, number, plural
 
 WITH_NODES = 70
@@ -77,29 +70,12 @@ def _lowered(view: View, graph: str) -> str:
     return lowered if known else graph
 
 
-def _decided(view: View, graph: str) -> dict[str, Decided]:
-    """Id -> the last answer, of the decisions on pairs of a graph."""
-    short = graph.removesuffix("/lowered")
-    found = (one for one in view.recording.all(Decided) if one.kind == FUSE)
-    return {one.id: one for one in found if one.graph in (short, graph)}
-
-
 def pairs_of(view: View) -> list[Pair]:
     """The pairs of the graph in the order of the list: fused, asked, queued, rejected by rule; in
     each the ones that move most bytes first, or in the order in which they were decided."""
     graph = graph_of(view)
-    recording = view.recording
-    over = is_over(recording, graph)
-    decided = _decided(view, graph)
-    known = {pair.id: pair for pair in view.facts.pairs.get(graph, ())}
-    found = {id: standing(pair, recording, over) for id, pair in known.items()}
-    for id, one in decided.items():
-        pair = found.get(id)
-        if pair is None or pair.verdict in ("queued", "passed"):
-            found[id] = pair_of_decided(one, graph, pair)
-    asked = waiting_decision(view)
-    if asked is not None:
-        found[asked.id] = pair_of_asked(asked, graph, found.get(asked.id))
+    known = view.facts.pairs.get(graph, ())
+    found = pairs_so_far(view.recording, graph, known, waiting_decision(view))
     question = view.question
     if question is not None and question.id not in found:
         found[question.id] = pair_asked(question.id, graph, question.first, question.second)
@@ -175,28 +151,27 @@ def decisions(view: View, width: int) -> Content:
         return Content("fusion", subject, rows=_nothing(view, graph, width))
     rows: list[Row] = []
     column = min(34, max(12, width - (40 if width >= WITH_NODES else 24)))
-    decided = _decided(view, graph)
     groups: dict[str, list[Pair]] = {}
-    for pair in _told_once(view, pairs, decided):
+    for pair in _told_once(view, pairs):
         if pair.verdict in ("rejected", "passed"):
             groups.setdefault(pair.rule, []).append(pair)
         else:
-            rows.append(_row(view, pair, decided, column, width))
+            rows.append(_row(view, pair, column, width))
     for rule, members in groups.items():
-        rows.extend(_rule(view, graph, rule, members, decided, column, width))
+        rows.extend(_rule(view, graph, rule, members, column, width))
     chosen = chosen_pair(view)
     start = str(ToPair(chosen.id)) if chosen else ""
     return Content("fusion", subject, _counts(view, pairs), rows, start, tracks=True)
 
 
-def _told_once(view: View, pairs: list[Pair], decided: dict[str, Decided]) -> list[Pair]:
+def _told_once(view: View, pairs: list[Pair]) -> list[Pair]:
     """A row for two groups, though several of their nodes made a pair: the one that is looked at,
     else the one that was overruled, else the first."""
     found: dict[tuple[str, ...], Pair] = {}
 
     def weight(pair: Pair) -> int:
-        answer = decided.get(pair.id)
-        return 2 * (pair.id == view.pair) + (answer is not None and answer.overridden)
+        overruled = pair.override is not None and pair.override.overridden
+        return 2 * (pair.id == view.pair) + overruled
 
     for pair in pairs:
         key = (pair.verdict, pair.rule, pair.first, pair.second)
@@ -228,17 +203,14 @@ def _nothing(view: View, graph: str, width: int) -> list[Row]:
     return empty(width, why, view.not_reached("fusion"))
 
 
-def _row(
-    view: View, pair: Pair, decided: dict[str, Decided], column: int, width: int, indent: int = 0
-) -> Row:
+def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Row:
     glyph, role = GLYPHS[pair.verdict]
     quiet: Role = {"fused": "text", "asked": "strong"}.get(pair.verdict, "dim")  # type: ignore[assignment]
     first = label_of(view, pair.graph, pair.first).replace(", ", ",")
     second = label_of(view, pair.graph, pair.second).replace(", ", ",")
     lead: Span = (f" {glyph} ", role) if not indent else (" " * indent, "text")
-    answer = decided.get(pair.id)
-    changed = answer is not None and (answer.overridden or bool(answer.refused))
-    if changed:
+    override = pair.override
+    if override is not None:
         lead = (f"*{glyph} " if not indent else "*".rjust(indent - 1) + " ", "warn")
     room = column - (indent - 3 if indent else 0)
     left, right = operations_text(pair.first), operations_text(pair.second)
@@ -251,10 +223,10 @@ def _row(
     if width >= WITH_NODES:
         spans.append(text(pad(cut(f"{left} {right}" if left != first else "", 15), 16), "dim"))
     spans.append((pad_left(bytes_text(size) if size is not None else "", 8), "dim"))
-    if not changed or width >= WITH_NODES:
+    if override is None or width >= WITH_NODES:
         spans.append((f"  {kind}", "dim"))
-    if answer is not None and changed:
-        note = f"  {answer.wanted} refused" if answer.refused else "  your choice"
+    if override is not None:
+        note = f"  {override.wanted} refused" if override.refused else "  your choice"
         spans.append(text(note, "warn"))
     elif width >= 84 and pair.tests:
         tests = f"{pair.tests} tests" if pair.tests > 1 else "1 test"
@@ -274,7 +246,6 @@ def _rule(
     graph: str,
     rule: str,
     members: list[Pair],
-    decided: dict[str, Decided],
     column: int,
     width: int,
 ) -> list[Row]:
@@ -298,7 +269,7 @@ def _rule(
     shown = members if opened else members[:FEW]
     if not opened:
         shown += [pair for pair in members[FEW:] if pair.id == view.pair]
-    rows = [BLANK, head, *(_row(view, pair, decided, column, width, 5) for pair in shown)]
+    rows = [BLANK, head, *(_row(view, pair, column, width, 5) for pair in shown)]
     if not opened and len(members) > len(shown):
         rest = f"     · {number(len(members) - len(shown))} more"
         rows.append(Row(body=((rest, "faint"),), key=f"more:{key}", opens=Fold(key)))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from compiler.control.decisions import FUSE
 from compiler.trace.records import (
     Asked,
     Decided,
@@ -63,6 +65,8 @@ class Pair:
     score_text: str
     records: tuple[FusionPair, ...]
     """None for a pair known only from its decision."""
+    override: Decided | None = None
+    """The answer, if an override asked for another choice, carried out or refused."""
 
     @property
     def kind(self) -> str:
@@ -146,14 +150,33 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     )
 
 
-def is_over(recording: Recording, graph: str) -> int:
+def pairs_so_far(
+    recording: Recording, graph: str, tested: Iterable[Pair], asked: Asked | None
+) -> dict[str, Pair]:
+    """Id -> pair, as they stand where the recording ends: `tested` ones, those of which only the
+    decision is recorded, and the one that waits for the user's choice."""
+    over = _rounds_over(recording, graph)
+    found = {pair.id: _standing(pair, over) for pair in tested}
+    graphs = (graph, graph.removesuffix("/lowered"))
+    decided = (one for one in recording.all(Decided) if one.kind == FUSE and one.graph in graphs)
+    for one in {one.id: one for one in decided}.values():
+        pair = found.get(one.id)
+        if pair is None or pair.verdict in ("queued", "passed"):
+            pair = _decided(one, graph, pair)
+        found[one.id] = replace(pair, override=one) if one.overridden or one.refused else pair
+    if asked is not None:
+        found[asked.id] = _asked(asked, graph, found.get(asked.id))
+    return found
+
+
+def _rounds_over(recording: Recording, graph: str) -> int:
     """The last finished round of fusion in a graph; a large number if all have finished."""
     if any(record.graph == graph for record in recording.all(FusionGroups)):
         return 1 << 30
     return max((one.round for one in recording.all(FusionRound) if one.graph == graph), default=0)
 
 
-def standing(pair: Pair, recording: Recording, over: int) -> Pair:
+def _standing(pair: Pair, over: int) -> Pair:
     """A pair during fusion. That it can fuse is no verdict until its round is over, unless it was
     the last thing tried before the two were fused."""
     if pair.verdict != "passed" or pair.round <= over:
@@ -171,16 +194,16 @@ def saved_bytes(pair: Pair) -> int | None:
     return pair.shared_bytes
 
 
-def pair_of_decided(decided: Decided, graph: str, known: Pair | None) -> Pair:
+def _decided(decided: Decided, graph: str, known: Pair | None) -> Pair:
     """A pair with a recorded decision but no, or unfinished, tests."""
-    verdict = "fused" if decided.choice == "fuse" else "rejected"
+    verdict = "fused" if decided.choice == FUSE else "rejected"
     bare = _bare(decided.id, graph, verdict, decided)
     if known is None:
         return bare
     return replace(known, verdict=verdict, rule=bare.rule, reason=bare.reason)
 
 
-def pair_of_asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
+def _asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
     """The pair that waits for the user's choice."""
     pair = replace(known, verdict="asked") if known else _bare(asked.id, graph, "asked", asked)
     first, second = "_".join(asked.first), "_".join(asked.second)
