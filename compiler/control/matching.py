@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compiler.control.commands import Breakpoint
-from compiler.control.decisions import APART, FUSE, split_id
+from compiler.control.decisions import APART, FUSE
 from compiler.trace.records import (
     Graph,
     Kernel,
@@ -23,7 +23,7 @@ from compiler.trace.records import (
 )
 
 if TYPE_CHECKING:
-    from compiler.control.matters import Question
+    from compiler.decision import Decision
 
 _LATER: tuple[type[Record], ...] = (Graph, Lowered, SchedulerNode, Kernel)
 """Records of things derived from graph nodes."""
@@ -68,8 +68,8 @@ class Matcher:
             found = self._about(wanted, record)
         return found and self._first(wanted, where, stage)
 
-    def line_of_decision(self, wanted: Breakpoint, question: Question, stage: Stage) -> bool:
-        return self._decides(wanted, question) and self._first(wanted, question.graph, stage)
+    def line_of_decision(self, wanted: Breakpoint, decision: Decision, stage: Stage) -> bool:
+        return self._decides(wanted, decision) and self._first(wanted, decision.graph, stage)
 
     def operation(self, wanted: Breakpoint, record: Record, stage: Stage) -> bool:
         """Whether a record creates, or concerns, a node with this name or target."""
@@ -80,21 +80,21 @@ class Matcher:
         where = record.id if isinstance(record, Graph) else str(getattr(record, "graph", ""))
         return self._about(wanted, record) and self._first(wanted, where, stage)
 
-    def decision(self, wanted: Breakpoint, question: Question) -> bool:
+    def decision(self, wanted: Breakpoint, decision: Decision) -> bool:
         """Whether a decision meets all conditions of a decision breakpoint."""
-        if wanted.id and wanted.id != question.id:
+        if wanted.id and wanted.id != decision.id:
             return False
         if wanted.kind == "rejection":
-            if question.default != APART or (wanted.decision or FUSE) != question.kind:
+            if decision.default != APART or (wanted.decision or FUSE) != decision.kind:
                 return False
-        elif wanted.decision and wanted.decision != question.kind:
+        elif wanted.decision and wanted.decision != decision.kind:
             return False
-        if wanted.rule and wanted.rule != question.rule:
+        if wanted.rule and wanted.rule != decision.rule:
             return False
-        if not _within(wanted, question):
+        if not _within(wanted, decision):
             return False
         if wanted.op or wanted.line:
-            return self._decides(wanted, question)
+            return self._decides(wanted, decision)
         return True
 
     def _first(self, wanted: Breakpoint, where: str, stage: str) -> bool:
@@ -113,28 +113,27 @@ class Matcher:
             return self._any(wanted, record.graph, record.origins)
         return False
 
-    def _decides(self, wanted: Breakpoint, question: Question) -> bool:
-        names = self._nodes_of(question)
+    def _decides(self, wanted: Breakpoint, decision: Decision) -> bool:
+        names = self._nodes_of(decision)
         if wanted.op and not wanted.line and any(wanted.op in name for name in names):
             return True
-        return self._any(wanted, question.graph, names)
+        return self._any(wanted, decision.graph, names)
 
-    def location(self, question: Question) -> Location | None:
+    def location(self, decision: Decision) -> Location | None:
         """The user's line of the first of a decision's nodes that has one."""
-        found = self._graph(question.graph)
-        names = set(self._nodes_of(question))
+        found = self._graph(decision.graph)
+        names = set(self._nodes_of(decision))
         for node in found.nodes if found is not None else ():
             if node.name in names and node.location is not None:
                 return node.location
         return None
 
-    def _nodes_of(self, question: Question) -> list[str]:
+    def _nodes_of(self, decision: Decision) -> list[str]:
         """The nodes that a decision concerns: the names in its id, and the nodes they were made
         from."""
-        names = split_id(question.id)[2]
-        found = [*names]
-        for name in names:
-            found += self._origins.get((question.graph, name), ())
+        found = [*decision.names]
+        for name in decision.names:
+            found += self._origins.get((decision.graph, name), ())
         return found
 
     def _graph(self, id: str) -> Graph | None:
@@ -175,14 +174,14 @@ def at_place(wanted: Breakpoint, location: Location | None) -> bool:
     return not wanted.line or _is_at(wanted, location)
 
 
-def _within(wanted: Breakpoint, question: Question) -> bool:
+def _within(wanted: Breakpoint, decision: Decision) -> bool:
     """Whether the named number exists and is within its bounds; without a name, whether any is."""
     if not wanted.number_name and wanted.at_least is None and wanted.at_most is None:
         return True
     return any(
         (wanted.at_least is None or value >= wanted.at_least)
         and (wanted.at_most is None or value <= wanted.at_most)
-        for value in _values(wanted.number_name, question.numbers)
+        for value in _values(wanted.number_name, decision.numbers)
     )
 
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.decisions import APART, FUSE, INDUCTOR, engine_of, split_id
+from compiler.control.decisions import FUSE, INDUCTOR, engine_of, split_id
 from compiler.control.matching import DECISIONS, Matcher, at_place
-from compiler.control.matters import Question, matters
+from compiler.control.matters import matters
 from compiler.control.places import Compiles, Place, Standing
+from compiler.control.recorded import decision_of
 from compiler.control.weighed import Weighed
 from compiler.decision import Decision
 from compiler.trace.records import (
@@ -61,9 +62,6 @@ WORDS: dict[Mode, str] = {
 
 ALREADY_FUSED = "already-fused"
 """Rule of a pair whose sides already belong to one group: nothing is decided."""
-
-VETO, FORCED = "veto", "forced"
-"""Rules of a pair whose outcome an override changed."""
 
 _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompile, Decided)
 """Records after which a paused compile stops."""
@@ -127,18 +125,18 @@ class Stops:
             self._start_over()
             return None
         if isinstance(record, Asked):
-            return self.decision(record)
+            return self.decision(decision_of(record))
         entered, ended = self._follow(record)
         if isinstance(record, Decided):
             if record.id in self._announced:
                 self._announced.remove(record.id)
                 return None
-            stop = self._at_decision(record)
+            stop = self._at_decision(decision_of(record))
         elif isinstance(record, FusionPair) and engine_of(record.id) == INDUCTOR:
             # tcw has a `Decided` for each; Inductor only for those that a person was shown
             if record.within or record.rule == ALREADY_FUSED:
                 return None
-            pair = _decision(record)
+            pair = decision_of(record)
             if pair.id in self._asked:  # if overruled, the pair has the outcome
                 self._asked.discard(pair.id)
                 for who in (None, *self._armed):
@@ -151,23 +149,23 @@ class Stops:
             stop = Stop(_kind_of(record), "paused")
         return self._stopped(stop)
 
-    def decision(self, question: Question) -> Stop | None:
+    def decision(self, decision: Decision) -> Stop | None:
         """The reason to stop at this decision before it is answered; its `Decided` does not stop
         again.
 
         The place is that of the decision's graph from here on.
         """
-        self._announced.add(question.id)
-        self._asked.add(question.id)
-        self.place.graph, self.place.location = question.graph, None
-        stop = self._at_decision(question)
+        self._announced.add(decision.id)
+        self._asked.add(decision.id)
+        self.place.graph, self.place.location = decision.graph, None
+        stop = self._at_decision(decision)
         if stop is None and self._paused:
             stop = Stop("decision", "paused")
         return self._stopped(stop)
 
-    def location(self, question: Question) -> Location | None:
+    def location(self, decision: Decision) -> Location | None:
         """The user's line that a decision concerns, as far as it is recorded."""
-        return self._matcher.location(question)
+        return self._matcher.location(decision)
 
     def _start_over(self) -> None:
         """Another run or engine starts: ids restart at 0, and nothing has been met."""
@@ -242,32 +240,32 @@ class Stops:
             return words if here.line != left.line else ""
         return words if mode == "over" else ""
 
-    def _at_decision(self, question: Question) -> Stop | None:
-        news = self._weighed.tell(question, None)
+    def _at_decision(self, decision: Decision) -> Stop | None:
+        news = self._weighed.tell(decision, None)
         for wanted in self._armed:
-            if self._decision_meets(wanted, question):
-                its = self._weighed.tell(question, wanted)
+            if self._decision_meets(wanted, decision):
+                its = self._weighed.tell(decision, wanted)
                 if its is not None:
                     return self._hit(wanted, "decision", its)
         if news is None:
             return None
         stops = (
             self.mode == "any-decision"
-            or (self.mode == "decision" and matters(question))
-            or (self.mode == "fusion" and question.kind == FUSE)
+            or (self.mode == "decision" and matters(decision))
+            or (self.mode == "fusion" and decision.kind == FUSE)
         )
-        why = f"{WORDS[self.mode]}: {question.kind}"
+        why = f"{WORDS[self.mode]}: {decision.kind}"
         return Stop("decision", _joined(why, news)) if stops else None
 
-    def _decision_meets(self, wanted: Breakpoint, question: Question) -> bool:
+    def _decision_meets(self, wanted: Breakpoint, decision: Decision) -> bool:
         if wanted.stage and wanted.stage != self.place.stage:
             return False
         if wanted.kind in DECISIONS:
-            return self._matcher.decision(wanted, question)
+            return self._matcher.decision(wanted, decision)
         if wanted.kind == "op":
-            return self._matcher.decision(wanted, question)
+            return self._matcher.decision(wanted, decision)
         if wanted.kind == "line":
-            return self._matcher.line_of_decision(wanted, question, self.place.stage)
+            return self._matcher.line_of_decision(wanted, decision, self.place.stage)
         return False
 
     def _at_breakpoint(self, record: Record, entered: bool) -> Stop | None:
@@ -325,24 +323,6 @@ class Stops:
             for wanted in (*((self._until,) if self._until else ()), *self.breakpoints)
             if wanted.enabled and wanted not in self._spent
         )
-
-
-def _decision(pair: FusionPair) -> Decision:
-    """A pair that Inductor weighed, as the decision that it is."""
-    graph, kind, names = split_id(pair.id)
-    own = pair.rule == VETO if pair.rule in (VETO, FORCED) else pair.fused
-    shared = pair.shared_bytes
-    return Decision(
-        graph,
-        kind,
-        names,
-        FUSE if own else APART,
-        (FUSE, APART) if own or pair.fused else (APART,),
-        pair.rule or (pair.kind if pair.fused else ""),
-        pair.reason,
-        {} if shared is None else {"shared_bytes": shared},
-        engine=INDUCTOR,
-    )
 
 
 def _joined(why: str, news: str) -> str:

@@ -7,12 +7,11 @@ round and what is new.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 from compiler.control.decisions import APART
-from compiler.control.matters import Question
+from compiler.decision import Decision
 from compiler.trace.records import FusionRound, Record
 
 
@@ -38,35 +37,29 @@ class Weighed:
         if isinstance(record, FusionRound):
             self._rounds[_graph(record.graph)] = record.round
 
-    def tell(self, question: Question, who: Hashable) -> str | None:
+    def tell(self, decision: Decision, who: Hashable) -> str | None:
         """Tell `who`, a breakpoint or any other listener, about a decision. Returns None if they
         already know it, "" the first time, else what is new."""
-        key = who, question.id
+        key = who, decision.id
         told = self._told.get(key)
         known = told is not None
-        told = told or _Told(question.default)
-        opened = [choice for choice in _open(question) if choice not in told.open]
-        answers_anew = question.default not in told.answers
+        told = told or _Told(decision.default)
+        opened = [choice for choice in decision.legal() if choice not in told.open]
+        answers_anew = decision.default not in told.answers
         before = told.last
-        told.last = question.default
-        told.answers.add(question.default)
+        told.last = decision.default
+        told.answers.add(decision.default)
         told.open.update(opened)
         self._told[key] = told
         if not known:
             return ""
         if not opened and not answers_anew:
             return None
-        again = f"weighed again in round {self._rounds.get(_graph(question.graph), 0) + 1}"
-        if question.default != before:
-            rule = f", rule {question.rule}" if question.default == APART and question.rule else ""
-            return f"{again}: the engine now says {question.default}{rule}"
+        again = f"weighed again in round {self._rounds.get(_graph(decision.graph), 0) + 1}"
+        if decision.default != before:
+            rule = f", rule {decision.rule}" if decision.default == APART and decision.rule else ""
+            return f"{again}: the engine now says {decision.default}{rule}"
         return f"{again}: {' and '.join(opened)} can now be chosen"
-
-
-def _open(question: Any) -> Sequence[str]:
-    """The choices that no rule forbids, as far as the question lists them."""
-    forbidden = {getattr(one, "choice", one) for one in getattr(question, "forbidden", ())}
-    return [one for one in getattr(question, "choices", ()) if one not in forbidden]
 
 
 def _graph(id: str) -> str:
