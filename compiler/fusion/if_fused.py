@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from compiler.fusion.dependencies import Unit
@@ -30,8 +30,11 @@ def if_fused(grouping: Grouping, one: Group, two: Group, merge: Merge) -> str:
 
 
 def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusal) -> str:
-    """Both groups in the outer loops that they have in common, one after the other. `✗ RULE` marks
-    each read that the rule is about. Assembled as text, since there is no such nest."""
+    """Both groups in the outer loops that they have in common, one after the other.
+
+    `✗ RULE: reads VALUE` follows each read that the rule is about. Assembled as text, since there
+    is no such nest.
+    """
     first, second = (
         _text(grouping, Group(group.id, group.places, group.members, group.space)).splitlines()
         for group in (one, two)
@@ -45,7 +48,7 @@ def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusa
         shared += 1
     values = [escaped(value) for value in _forbidden_reads(grouping, one, two, refusal)]
     body = [*first[1:], *second[1 + shared :]]
-    lines = [f"{NAME}: {label}", *(_marked(line, values, refusal.rule) for line in body)]
+    lines = [f"{NAME}: {label}", *_marked(body, values, refusal.rule)]
     return "\n".join(lines) + "\n"
 
 
@@ -93,13 +96,14 @@ def _made(unit: Unit) -> list[str]:
     return [unit.name]
 
 
-def _marked(line: str, values: list[str], rule: str) -> str:
-    """The line, with `✗ rule` in its comment if it reads one of the values."""
-    code, sign, _ = line.partition("  # ")
-    read = code.partition("= ")[2]
-    if not any(re.search(rf"(?<!\w){re.escape(value)}\[", read) for value in values):
-        return line
-    return f"{line}   ✗ {rule}" if sign else f"{line}  # ✗ {rule}"
+def _marked(lines: Iterable[str], values: list[str], rule: str) -> Iterator[str]:
+    """The lines, and `✗ RULE: reads VALUE` below each that reads one of the values."""
+    for line in lines:
+        yield line
+        read = line.partition("  # ")[0].partition("= ")[2]
+        found = [one for one in values if re.search(rf"(?<!\w){re.escape(one)}\[", read)]
+        if found:
+            yield f"{' ' * _depth(line)}✗ {rule}: reads {', '.join(dict.fromkeys(found))}"
 
 
 def _stored(grouping: Grouping, group: Group) -> Iterable[str]:

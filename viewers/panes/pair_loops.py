@@ -110,7 +110,7 @@ def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str])
 
 
 def _printed(words: str, shared: set[str]) -> Line:
-    """A line as the engine printed it; `✗ RULE` at its end marks a read that the rule forbids."""
+    """A line as the engine printed it; `✗ RULE: reads VALUE` is about the one above."""
     code, mark, rule = words.partition("✗ ")
     return (*marked(code, shared), text(mark + rule, "bad")) if mark else marked(code, shared)
 

@@ -79,7 +79,7 @@ class Asked(Record):
     `SchedulerNode.loops`, for tcw as printed by the nest printer."""
     sketched: bool = False
     """We composed `if_fused` from both sides: the engine makes the nest only later, or a rule
-    forbids it; `✗ RULE` then marks the reads that it is about."""
+    forbids it; then `✗ RULE: reads VALUE` follows each read that it is about."""
     means: str = ""
     """What keeping them apart means here: `two loop nests, which may share one C++ function`."""
     location: Location | None = None

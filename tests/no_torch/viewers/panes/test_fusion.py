@@ -106,13 +106,12 @@ def test_a_nest_in_other_words_is_shown_as_it_was_printed() -> None:
 
 
 def test_the_read_that_a_rule_forbids_stands_out() -> None:
-    body = (
-        "if_fused: add + mul\n    for i < 64:\n        mul = add[i] * rsqrt[i]  # mul   ✗ cycle\n"
-    )
+    loop = "    for i < 64:\n        mul = add[i] * rsqrt[i]  # mul\n        ✗ cycle: reads rsqrt\n"
+    body = f"if_fused: add + mul\n{loop}"
     records = [*stopped(if_fused="nest", default="apart"), Text(hash="nest", body=body)]
     content = pair_loops.if_fused(view_of(records), 80)
     (row,) = (row for row in content.rows if "✗" in row.text)
-    assert row.body[-1] == ("✗ cycle", "bad")
+    assert row.body[-1] == ("✗ cycle: reads rsqrt", "bad")
 
 
 def test_an_answer_closes_the_decision() -> None:
