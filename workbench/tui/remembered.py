@@ -55,7 +55,6 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
     """As JSON; what a newer version writes and this one does not know is left out."""
 
     theme: str = ""
-    arrangement: str = ""
     turned: bool = False
     own: dict[str, Placed] = {}
     """Arrangement -> as the reader put it."""
@@ -110,6 +109,4 @@ def _checked(found: Remembered) -> Remembered:
         for name, shares in found.shares.items()
         if all(0.01 < share < 10_000 for share in shares)
     }
-    if found.arrangement not in ARRANGEMENTS:
-        found.arrangement = ""
     return found

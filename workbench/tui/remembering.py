@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from compiler.control.commands import Breakpoint
 from viewers.panes import breakpoints
-from viewers.panes.arrangement import PROFILES
 from viewers.panes.breakpoints import same
 from viewers.plain import plain
 from workbench.tui.breaking import Breaking
@@ -61,11 +60,8 @@ class Remembering:
             self.breaking.set_breakpoints((*have, *numbered))
         profiled = start is not None and start.settings.profile
         if profiled and not view.driven:
-            at = found.arrangement
-            navigator.arrangement = at if at in PROFILES else "profile"
+            navigator.arrangement = "profile"
             navigator.grown()
-        elif found.arrangement not in ("", *PROFILES) and not view.driven:
-            navigator.arrangement = found.arrangement
         if found.theme in THEMES and not self.theme_chosen:
             await self.desk.use_theme(found.theme)
 
@@ -84,7 +80,6 @@ class Remembering:
         before, _ = recall(self._model)
         state = Remembered(
             theme=before.theme if self.theme_chosen else self.desk.look.name,
-            arrangement=before.arrangement if driven else self.desk.navigator.arrangement,
             turned=self.layouts.turned,
             own={name: Placed.of(one) for name, one in self.layouts.own.items()},
             shares=self.desk.stage.shares,

@@ -76,7 +76,8 @@ async def test_it_is_remembered_by_model(open_trace: Open, block_file: Path) -> 
         widths = [pane.size.width for pane in reader.bench.stage.panes]
         await reader.press("q")
     async with open_trace(block_file) as reader:
-        assert reader.bench.navigator.arrangement == "source"
+        assert reader.bench.navigator.arrangement == "overview"
+        await reader.go("source")
         assert [pane.pane for pane in reader.bench.stage.panes][-1] == "memory"
         assert [pane.size.width for pane in reader.bench.stage.panes] == widths
         assert reader.bench.look.name == "light"
