@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from compiler.trace import refs
-from compiler.trace.records import Location, Progress, Step
+from compiler.trace.records import Location, Step
 from viewers.labels import kernel_label
 from viewers.panes import decision_bar
 from viewers.panes.rows import BLANK, Line, Role, Row, Span, text, width_of
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
+from viewers.summary.doing import doing
 from viewers.words import number, plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "waiting", "finished", "incomplete", "failed", "replay"]
@@ -46,10 +47,10 @@ def header(
         settings = [("  ", "dim"), text(" · ".join(word for word in words if word), "dim")]
     ending: list[Span] = [STATES[state]]
     if state == "running":
-        progress = recording.last(Progress)
-        if progress is not None:
+        now = doing(recording)
+        if now is not None:
             seconds = seconds if seconds is not None else recording.records[-1].at
-            activity = f" {progress.stage} {seconds_text(seconds)}"
+            activity = f" {now.stage} {seconds_text(seconds)}"
             ending.append(text(activity, "dim"))
     where = standing_at(view)
     counts = _counts(view) if recording.records and not where else []

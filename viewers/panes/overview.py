@@ -6,7 +6,7 @@ import re
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Progress, Waiting
+from compiler.trace.records import Waiting
 from viewers.drawing.bars import cells_of
 from viewers.losses import losses_sentences
 from viewers.panes import engines
@@ -17,6 +17,7 @@ from viewers.panes.view import View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Call, Cut, Piece, Place, Summary
+from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
@@ -123,12 +124,12 @@ def _fitted(line: Line, width: int) -> list[Row]:
 def _verdict(view: View) -> Line:
     """The answer; while the recording is being made, what it is about."""
     verdict = view.summary.verdict
-    progress = view.recording.last(Progress)
+    now = doing(view.recording)
     if view.live and not view.recording.records:
         return (("Reading", "accent"), ("   no record yet", "dim"))
     if view.live and view.summary.speed is None and verdict.tone == "neutral":
-        doing = f"{progress.stage}: {progress.activity}" if progress else "starting"
-        return (("Recording", "accent"), text(f"   {doing}", "dim"))
+        words = now.text if now is not None else "starting"
+        return (("Recording", "accent"), text(f"   {words}", "dim"))
     if view.recording.end is None and not view.live and view.summary.speed is None:
         waiting = view.recording.last(Waiting)
         if waiting is not None and waiting.kind == "end":
@@ -149,14 +150,14 @@ def _unfinished(view: View) -> Line:
     """What a recording that was cut off was doing."""
     if not view.recording.records:
         return (("Nothing was recorded", "strong"), ("   the file has no record", "dim"))
-    progress = view.recording.last(Progress)
+    now = doing(view.recording)
     seconds = seconds_text(view.recording.records[-1].at)
-    doing = f" in {progress.stage}" if progress else ""
+    stage = f" in {now.stage}" if now is not None else ""
     if view.playhead:
-        words = f"The recording as it was{doing} after {seconds}"
+        words = f"The recording as it was{stage} after {seconds}"
         return (text(words, "strong"), ("   end goes back to now", "dim"))
     note = "   what follows is what was written until then"
-    return (text(f"Cut off{doing} after {seconds}", "strong"), (note, "dim"))
+    return (text(f"Cut off{stage} after {seconds}", "strong"), (note, "dim"))
 
 
 def _detail(words: str) -> str:

@@ -14,7 +14,6 @@ from compiler.trace.records import (
     Failure,
     FrameSkipped,
     Numerics,
-    Progress,
     Settings,
     Speed,
     Warned,
@@ -24,6 +23,7 @@ from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, Crossings, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
 from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
+from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
 from viewers.summary.fusion import FusionSummary, GraphFusion, Pair, fusion_summary, rule_words
 from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
@@ -123,13 +123,8 @@ def summarise(recording: Recording) -> Summary:
         failure=recording.failure,
         warnings=tuple(recording.all(Warned)),
         end=end,
-        doing=_doing(recording),
+        doing=now.text if (now := doing(recording)) is not None else "",
     )
-
-
-def _doing(recording: Recording) -> str:
-    progress = recording.last(Progress)
-    return f"{progress.stage}: {progress.activity}" if progress else ""
 
 
 __all__ = [

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TextIO
 
-from compiler.trace.records import AnyRecord, Progress
+from compiler.trace.records import AnyRecord, Progress, StageStart
 from viewers.places import cut
 from viewers.plain import fit_encoding, plain
 
@@ -43,9 +43,11 @@ class ProgressLine:
             self._write("\r\x1b[K")
 
     def see(self, record: AnyRecord) -> None:
-        """Take note of a record; only `Progress` matters."""
+        """Take note of what is being done: `build  0/0/forward`."""
         if isinstance(record, Progress):
             self._what = f"{record.stage}  {record.activity}"
+        elif isinstance(record, StageStart):
+            self._what = f"{record.stage}  {record.graph or record.compile_id}".strip()
 
     def _tick(self) -> None:
         while not self._done.wait(TICK):

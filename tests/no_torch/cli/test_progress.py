@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from compiler.trace.records import Progress
+from compiler.trace.records import Progress, StageStart
 from workbench.cli import progress
 from workbench.cli.progress import ProgressLine
 
@@ -57,3 +57,13 @@ def test_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         line.see(DOING)
         time.sleep(2 * progress.TICK)
     assert stream.getvalue() == ""
+
+
+def test_a_graph_that_enters_a_stage_is_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    stream = io.StringIO()
+    with ProgressLine(stream, quiet=False) as line:
+        line.see(Progress(stage="capture", activity="call 1 of 4"))
+        line.see(StageStart(stage="build", compile_id="0/0", graph="0/0/forward"))
+        while "build  0/0/forward" not in stream.getvalue():
+            time.sleep(progress.TICK)
