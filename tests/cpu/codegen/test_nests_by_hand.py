@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from compiler.codegen.cpp.nests.facts import Facts
 from compiler.loops.expressions import (
     Address,
     Const,
@@ -164,6 +165,26 @@ def test_riders_of_every_kind() -> None:
         r=torch.zeros(1),
         p=torch.zeros(1, dtype=torch.int64),
     )
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_positions_that_32_bits_do_not_count_take_eight_bytes(op: str) -> None:
+    def sizes(rows: int, columns: int) -> tuple[int, ...]:
+        over = Reduction("place", "int64", op, read("x", Address((columns, 1))), (0, 1), ())
+        write = Write("p", "int64", Address((0, 0)), Local("place", "int64"), ())
+        nest = Nest("nest", (Axis(rows, True), Axis(columns, True)), (over, write))
+        return Facts(nest).itemsizes(1)
+
+    assert sizes(1 << 15, 1 << 16) == (4,)
+    assert sizes(1 << 15, (1 << 16) + 1) == (4, 8)
+
+
+@pytest.mark.long
+def test_argmax_of_more_than_two_to_the_31_elements() -> None:
+    """3 GB."""
+    x = torch.zeros((1 << 31) + 64, dtype=torch.int8)
+    x[-5] = 1
+    assert torch.compile(torch.argmax, backend="tcw")(x) == x.numel() - 5
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -17,11 +17,14 @@ from compiler.loops.expressions import (
 )
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.operators import OPERATORS
+from compiler.loops.sizes import Size, multiply
 
 LOAD_WEIGHT = 1
 SIXTEEN_WEIGHT = 3
 """Of widening a 16-bit float."""
 GATHER_WEIGHT = 12
+MOST_POSITIONS = 1 << 31
+"""Elements whose positions a 32-bit integer counts."""
 
 
 class Facts:
@@ -169,4 +172,15 @@ class Facts:
                 sizes.add(BYTES[compute_dtype(statement.expression.dtype)])
                 if lane in statement.axes:
                     sizes.add(BYTES[compute_dtype(statement.dtype)])
+                if isinstance(statement, Reduction) and self._counts_far(statement):
+                    sizes.add(8)
         return tuple(sorted(sizes))
+
+    def _counts_far(self, statement: Reduction) -> bool:
+        """Whether positions of an argmax may not fit in the 32 bits of a lane."""
+        if statement.op not in ("argmax", "argmin"):
+            return False
+        elements: Size = 1
+        for axis in statement.over:
+            elements = multiply(elements, self.nest.axes[axis].size)
+        return not isinstance(elements, int) or elements > MOST_POSITIONS
