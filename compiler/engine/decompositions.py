@@ -148,6 +148,14 @@ def _weight_norm_backward(grad: Any, v: Any, g: Any, norms: Any, dim: int) -> An
     return to_v.to(v.dtype).contiguous(), (along / norms).to(g.dtype)
 
 
+def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
+    """Kept whole if all sizes are known: it is lowered to two copies. torch's table computes an
+    index for each element."""
+    if all(isinstance(size, int) for size in (*tensor.shape, *shifts)):
+        return NotImplemented
+    return _core_aten_decompositions_post_autograd()[aten.roll.default](tensor, shifts, dims)
+
+
 @functools.cache
 def decompositions(training: bool = True) -> Table:
     """Operation -> the function that expresses it in other operations."""
@@ -157,6 +165,7 @@ def decompositions(training: bool = True) -> Table:
             table.pop(getattr(operation, overload), None)
     table.update(get_decompositions(list(APART)))
     table.update(foreach_decompositions())
+    table[aten.roll.default] = _roll
     table[aten._softmax_backward_data.default] = _softmax_backward_data
     table[aten._weight_norm_interface_backward.default] = _weight_norm_backward
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):

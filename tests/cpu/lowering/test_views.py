@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.loops.printer import program_text
+from tests.cpu.codegen.nests import programs
 from tests.cpu.lowering.harness import lowered
 
 View = Callable[[Any], Any]
@@ -78,3 +80,8 @@ def test_view(name: str, dynamic: bool) -> None:
         cases = {kind: cases[kind] for kind in ("contiguous", "transposed") if kind in cases}
     for tensor in cases.values():
         lowered(view, tensor, dynamic=dynamic, calls=allowed)
+
+
+def test_a_roll_of_known_sizes_computes_no_index() -> None:
+    (program,) = programs(lambda x: x.roll((3, 1), (1, 0)), torch.randn(4, 9))
+    assert "fmod" not in program_text(program)
