@@ -68,13 +68,16 @@ class Stage(Vertical):
     async def show(
         self, name: str, arrangement: Arrangement, width: int, turned: bool, zoomed: str, first: int
     ) -> None:
-        """Put the panes of an arrangement up; `first` is the number of the first of them."""
+        """Put the panes of an arrangement up; `first` is the number of the first of them. On a
+        screen that goes, as the app may end at any of the waits here, nothing is put up."""
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
         self._arrangement = name
         presenting = self._view().presenting
         spine = spine_width(arrangement, width, bool(zoomed) or presenting) > 0
         for widget in self._build(arrangement, width, turned, zoomed, spine):
+            if not self.is_attached:
+                return
             await self.mount(widget)
         shares = self.shares.get(name, [])
         if shares and len(shares) == len(self._holders()):

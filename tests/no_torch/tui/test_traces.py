@@ -29,8 +29,10 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 from tests.no_torch.tui.conftest import Open, encoded
+from viewers.panes.arrangement import ARRANGEMENTS
 from workbench.tui.app import run
 from workbench.tui.hints import GOES
+from workbench.tui.stage import Stage
 
 ESCAPES = "\x1b[2J\x1b]0;pwned\x07[/nope][@click=app.quit]x[/]\u202etxt\u200b\x9b31m"
 LONG = "n" * 10_000
@@ -197,3 +199,12 @@ async def test_what_was_recorded_for_a_gpu_opens_in_triton(
         await reader.until(lambda: reader.pane("kernel").content.name == "c++")
         reader.bench.navigator.grown()
         assert reader.bench.view.language == "cpp"
+
+
+async def test_a_screen_that_goes_takes_no_panes(open_trace: Open, block_file: Path) -> None:
+    """The app may end between a record and the panes that it brings."""
+    async with open_trace(block_file) as reader:
+        bench = reader.bench
+        stage = Stage(lambda: bench.view, lambda: bench.look)
+        await stage.show("source", ARRANGEMENTS["source"], 120, False, "", 2)
+        assert not stage.children
