@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import Any, cast
+from weakref import WeakSet
 
 from aiohttp import web
 
@@ -26,10 +27,25 @@ _silent = logging.Logger("tcw serve", logging.CRITICAL)
 """Malformed requests get a 400. Logging them would let strangers fill the terminal."""
 
 
+class Loop(asyncio.SelectorEventLoop):
+    """A loop without `sendfile`, so that aiohttp writes files piece by piece.
+
+    asyncio (3.11 to 3.13) prints tracebacks where a connection is aborted during a `sendfile`.
+    """
+
+    async def sendfile(self, *_: Any, **__: Any) -> int:
+        raise NotImplementedError
+
+
 class Connection(web.RequestHandler):
     """A connection that is cut after a time limit, unless a page uses it."""
 
-    __slots__ = ("_deadline",)
+    __slots__ = ("__weakref__", "_deadline", "_open")
+
+    def __init__(self, server: web.Server, open_: WeakSet[Connection], **settings: Any) -> None:
+        super().__init__(server, **settings)
+        self._open = open_
+        open_.add(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -38,6 +54,7 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._deadline.cancel()
+        self._open.discard(self)
         super().connection_lost(exc)
 
     def stay(self) -> None:
@@ -50,14 +67,16 @@ class Connections:
 
     def __init__(self, server: web.Server) -> None:
         self._server = server
+        self._open: WeakSet[Connection] = WeakSet()
+        """From `accept` on: several are accepted before the first is connected."""
         self._refusals: set[_Refusal] = set()
 
     def accept(self) -> asyncio.Protocol:
         """The protocol for a new connection."""
-        if len(self._server.connections) < CONNECTIONS:
+        if len(self._open) < CONNECTIONS:
             settings: dict[str, Any] = {"access_log": None, "logger": _silent}
             loop = asyncio.get_running_loop()
-            return Connection(self._server, loop=loop, lingering_time=1.0, **settings)
+            return Connection(self._server, self._open, loop=loop, lingering_time=1.0, **settings)
         return _Refusal(self._refusals)
 
 

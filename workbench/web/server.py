@@ -21,7 +21,7 @@ import textual_serve
 from aiohttp import web
 
 from workbench.cli.faults import report_fault
-from workbench.web.connections import Connection, Connections
+from workbench.web.connections import Connection, Connections, Loop
 from workbench.web.messages import MESSAGE_BYTES, fitting
 from workbench.web.session import PATIENCE, Session
 from workbench.web.visitors import Visitors
@@ -68,7 +68,8 @@ class Pages:
 
     def run(self) -> None:
         """Serve until ctrl-c. On return, every process that a page started is gone."""
-        asyncio.run(self._serve())
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         runner = web.AppRunner(self._app(), shutdown_timeout=PATIENCE)
