@@ -53,8 +53,8 @@ def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Bord
         low, high = pads[2 * i], pads[2 * i + 1]
         if not isinstance(low, int) or not isinstance(high, int) or low < 0 or high < 0:
             raise NoLowering("a pad that is negative or unknown")
-        end = subtract(builder.meta.shape[dim], high)
-        every = ((low, tensor.shape[dim], None), (0, low, False), (end, high, True))
+        last = subtract(builder.meta.shape[dim], high)
+        every = ((low, tensor.shape[dim], None), (0, low, False), (last, high, True))
         parts.append([part for part in every if part[1] != 0])
     whole = builder.buffer()
     if 0 in builder.meta.shape:
