@@ -60,8 +60,8 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     import torch
 
+    from benchmarks import timing
     from benchmarks.backend import backend
-    from benchmarks.engine_speed import interleaved
 
     torch.set_num_threads(1)
     print(f"{'microseconds a call':32} {'inductor':>9} {'tcw':>9} {'ratio':>7}  middle half")
@@ -76,10 +76,12 @@ def main() -> None:
             gradient = torch.ones_like(compiled(*inputs)) if train else None
             sides[engine] = partial(once, compiled, inputs, gradient)
             sides[engine]()
-        times, ratios = interleaved(sides, arguments.seconds, time.perf_counter)
+        times = timing.interleaved(sides, arguments.seconds, time.perf_counter)
+        ratios = timing.ratios(times, "inductor")
         quarters = statistics.quantiles(ratios, n=4)
         print(
-            f"{name:32} {times['inductor'] * 1e6:9.2f} {times['tcw'] * 1e6:9.2f} "
+            f"{name:32} {timing.undisturbed(times['inductor']) * 1e6:9.2f} "
+            f"{timing.undisturbed(times['tcw']) * 1e6:9.2f} "
             f"{statistics.median(ratios):6.2f}x  {quarters[0]:.2f}-{quarters[2]:.2f}",
             flush=True,
         )

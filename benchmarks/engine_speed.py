@@ -22,26 +22,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SAME_ALLOCATOR = {
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-    "MALLOC_TOP_PAD_": str(64 << 20),
-    "TCW_POOL_BYTES": "0",
-}
-
 COUNTS = "--counts"
 """The option that starts the counting process."""
 
@@ -88,6 +79,7 @@ def both_sides(row: Row) -> dict[str, Callable[[], Any]]:
 def peaks_of_a_process_of_its_own() -> Iterator[tuple[str, dict[str, int]]]:
     """Each row with the peak bytes of each engine, as they are counted."""
     from benchmarks import allocations
+    from benchmarks.timing import SAME_ALLOCATOR
 
     kept = {key: value for key, value in os.environ.items() if key not in SAME_ALLOCATOR}
     with tempfile.TemporaryDirectory() as folder:
@@ -122,31 +114,6 @@ def print_memory(threads: int) -> None:
     print(f"{len(above)} of {count} rows above inductor{words}")
 
 
-def interleaved(
-    sides: dict[str, Callable[[], Any]], seconds: float, clock: Callable[[], float]
-) -> tuple[dict[str, float], list[float]]:
-    """Seconds of each side in its faster rounds, and the ratio first/second of each round."""
-    first, second = sides
-    for call in sides.values():
-        call()
-        call()
-    begun = time.perf_counter()
-    sides[first]()
-    inner = max(1, int(2e-3 / (time.perf_counter() - begun)))
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    begun = time.perf_counter()
-    while time.perf_counter() - begun < seconds or len(times[first]) < 7:
-        order = list(sides) if len(times[first]) % 2 == 0 else list(reversed(sides))
-        for name in order:
-            call = sides[name]
-            start = clock()
-            for _ in range(inner):
-                call()
-            times[name].append((clock() - start) / inner)
-    ratios = [a / b for a, b in zip(times[first], times[second], strict=True)]
-    return {name: statistics.quantiles(values, n=4)[0] for name, values in times.items()}, ratios
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
@@ -160,11 +127,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="for each row")
     arguments = parser.parse_args()
     sys.path.insert(0, str(ROOT))
+    from benchmarks import timing
+
     if arguments.memory and not arguments.counts:
         print_memory(arguments.threads)
         return
     if not (arguments.pooled or arguments.counts) and os.environ.get("MALLOC_MMAP_MAX_") != "0":
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **SAME_ALLOCATOR})
+        os.execve(
+            sys.executable, [sys.executable, *sys.argv], {**os.environ, **timing.SAME_ALLOCATOR}
+        )
     import torch
 
     torch.set_num_threads(arguments.threads)
@@ -178,7 +149,7 @@ def main() -> None:
         print_peaks(every)
         return
     peaks = {} if arguments.times else dict(peaks_of_a_process_of_its_own())
-    clock = time.thread_time if arguments.threads == 1 else time.perf_counter
+    clock = timing.clock(arguments.threads)
     print(f"{arguments.threads} thread(s); milliseconds, lower quartiles of {clock.__name__}")
     print(
         f"{'':36} {'inductor':>9} {'tcw':>9} {'ratio':>7}  middle half"
@@ -187,20 +158,22 @@ def main() -> None:
     found: dict[str, list[float]] = {"kernel": [], "model": []}
     for row in chosen:
         kind, name, _, _ = row
-        times, ratios = interleaved(both_sides(row), arguments.seconds, clock)
+        times = timing.interleaved(both_sides(row), arguments.seconds, clock)
+        ratios = timing.ratios(times, "inductor")
+        inductor, ours = (timing.undisturbed(times[side]) * 1e3 for side in ("inductor", "tcw"))
         ratio = statistics.median(ratios)
         quarters = statistics.quantiles(ratios, n=4)
         found[kind].append(ratio)
         peak = peaks.get(name)
         memory = f"{peak['inductor']:17,} {peak['tcw']:13,}" if peak else ""
         print(
-            f"{name:36} {times['inductor'] * 1e3:9.4f} {times['tcw'] * 1e3:9.4f} {ratio:6.2f}x"
+            f"{name:36} {inductor:9.4f} {ours:9.4f} {ratio:6.2f}x"
             f"  {quarters[0]:.2f}-{quarters[2]:.2f}   {memory}",
             flush=True,
         )
     for kind, ratios in found.items():
         if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            mean = timing.geomean(ratios)
             print(f"{kind}s: geomean {mean:.2f}x, worst {min(ratios):.2f}x of {len(ratios)}")
 
 

@@ -1,24 +1,29 @@
 """Elementary functions of our engine against Inductor's and eager's, the slowest first.
 
-    python benchmarks/functions.py [--only NAME] [--dtype float32] [--size 1048576] [--rounds 15]
+    python benchmarks/functions.py [--only NAME] [--dtype float32] [--size 1048576] [--seconds 0.5]
 
-One thread. Each call goes through Dynamo, as a user's does; the three are called in turn in each
-round, and each figure is the median over the rounds. Inputs lie in (0.05, 0.95) and (0.1, 3.1).
+One thread, its CPU time. Each call goes through Dynamo, as a user's does; the three are called in
+turn in each round, and each figure is the lower quartile of the rounds. Inputs lie in
+(0.05, 0.95) and (0.1, 3.1).
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
+import sys
 from collections.abc import Callable
 from functools import partial
-from math import exp, log
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import timing
+from benchmarks.backend import backend
 
 Call = Callable[[Tensor, Tensor], Any]
 UNARY = (
@@ -46,20 +51,17 @@ def cases() -> dict[str, Call]:
     return found
 
 
-def medians(call: Call, a: Tensor, b: Tensor, rounds: int) -> list[float]:
+def measured(call: Call, a: Tensor, b: Tensor, seconds: float) -> list[float]:
     """Seconds of eager, Inductor and ours."""
     torch._dynamo.reset()
-    sides = [call, torch.compile(call), torch.compile(call, backend="tcw")]
-    for side in sides:
-        side(a, b)
-        side(a, b)
-    times: list[list[float]] = [[], [], []]
-    for _ in range(rounds):
-        for side, found in zip(sides, times, strict=True):
-            began = time.perf_counter()
-            side(a, b)
-            found.append(time.perf_counter() - began)
-    return [statistics.median(found) for found in times]
+    every = {
+        "eager": call,
+        "inductor": torch.compile(call),
+        "tcw": torch.compile(call, backend=backend("tcw")),
+    }
+    sides = {name: partial(side, a, b) for name, side in every.items()}
+    times = timing.interleaved(sides, seconds, timing.clock(1))
+    return [timing.undisturbed(found) for found in times.values()]
 
 
 def main() -> None:
@@ -67,7 +69,7 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--dtype", choices=("float32", "float64"))
     parser.add_argument("--size", type=int, default=1 << 20)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each row")
     given = parser.parse_args()
     torch.set_num_threads(1)
     chance = torch.Generator().manual_seed(0)
@@ -78,7 +80,7 @@ def main() -> None:
         b = torch.rand(given.size, generator=chance, dtype=kind) * 3 + 0.1
         for name, call in cases().items():
             if given.only in (None, name):
-                rows.append((name, dtype, *medians(call, a, b, given.rounds)))
+                rows.append((name, dtype, *measured(call, a, b, given.seconds)))
     rows.sort(key=lambda row: row[3] / row[4])
     print(f"{'function':14} {'dtype':8} {'eager µs':>10} {'Inductor':>10} {'tcw':>10}"
           f" {'Inductor/tcw':>13} {'eager/tcw':>10}")  # fmt: skip
@@ -86,7 +88,7 @@ def main() -> None:
         print(f"{name:14} {dtype:8} {eager * 1e6:10.1f} {inductor * 1e6:10.1f} {ours * 1e6:10.1f}"
               f" {inductor / ours:13.2f} {eager / ours:10.2f}")  # fmt: skip
     for place, name in ((3, "Inductor"), (2, "eager")):
-        mean = exp(sum(log(row[place] / row[4]) for row in rows) / len(rows))
+        mean = timing.geomean([row[place] / row[4] for row in rows])
         print(f"geometric mean of {name}'s time over ours: {mean:.2f}")
 
 

@@ -1,6 +1,6 @@
 """Loop nests of our C++ emitter against Inductor's kernels on the same inputs.
 
-    python benchmarks/kernels.py [--threads 1] [--only NAME] [--rounds 40]
+    python benchmarks/kernels.py [--threads 1] [--only NAME] [--seconds 1]
 
 Times only the code inside the compiled graphs, without guards and Dynamo, interleaved call by call;
 each figure is the minimum over the rounds. Both sides allocate fresh outputs from torch's
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from torch.utils import _pytree as pytree
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import timing  # noqa: E402
 from benchmarks.kernel_cases import KERNELS, KernelCase  # noqa: E402
 from compiler.loops.nest import Nest  # noqa: E402
 from compiler.loops.sizes import evaluate  # noqa: E402
@@ -105,28 +105,11 @@ def moved(case: KernelCase, inputs: tuple[Any, ...]) -> int:
     return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
 
 
-def best(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The least seconds of each side, alternating call by call."""
-    for call in sides.values():
-        call(), call()
-    start = time.perf_counter()
-    next(iter(sides.values()))()
-    repeat = max(1, int(2e-3 / (time.perf_counter() - start)))
-    least = dict.fromkeys(sides, math.inf)
-    for _ in range(rounds):
-        for name, call in sides.items():
-            start = time.perf_counter()
-            for _ in range(repeat):
-                call()
-            least[name] = min(least[name], (time.perf_counter() - start) / repeat)
-    return least
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each case")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     ratios = []
@@ -140,9 +123,9 @@ def main() -> None:
         inputs = case.inputs()
         with torch.no_grad():
             call, again = ours(case, inputs)
-            least = best(
-                {"inductor": inductor(case, inputs), "ours": call, "kept": again}, options.rounds
-            )
+            sides = {"inductor": inductor(case, inputs), "ours": call, "kept": again}
+            times = timing.interleaved(sides, options.seconds, time.perf_counter)
+            least = {side: min(found) for side, found in times.items()}
             rate = moved(case, inputs) / least["kept"] / 1e9
         ratios.append(least["inductor"] / least["ours"])
         kept = least["inductor"] / least["kept"]
@@ -151,7 +134,7 @@ def main() -> None:
             f" {ratios[-1]:6.2f} {kept:6.2f} {rate:5.0f}",
             flush=True,
         )
-    print(f"geomean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
+    print(f"geomean {timing.geomean(ratios):.2f}")
 
 
 if __name__ == "__main__":

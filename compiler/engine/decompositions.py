@@ -156,6 +156,25 @@ def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     return _core_aten_decompositions_post_autograd()[aten.roll.default](tensor, shifts, dims)
 
 
+PADS = tuple(
+    getattr(aten, f"{kind}_pad{rank}d").default
+    for kind in ("reflection", "replication")
+    for rank in (1, 2, 3)
+)
+
+
+def _pad(operation: Any) -> Callable[..., Any]:
+    """Kept whole if no pad is negative or symbolic: each border is a copy. torch's table computes
+    an index for each element."""
+
+    def pad(tensor: Any, pads: Any) -> Any:
+        if all(isinstance(count, int) and count >= 0 for count in pads):
+            return NotImplemented
+        return _core_aten_decompositions_post_autograd()[operation](tensor, pads)
+
+    return pad
+
+
 @functools.cache
 def decompositions(training: bool = True) -> Table:
     """Operation -> the function that expresses it in other operations."""
@@ -166,6 +185,7 @@ def decompositions(training: bool = True) -> Table:
     table.update(get_decompositions(list(APART)))
     table.update(foreach_decompositions())
     table[aten.roll.default] = _roll
+    table.update({operation: _pad(operation) for operation in PADS})
     table[aten._softmax_backward_data.default] = _softmax_backward_data
     table[aten._weight_norm_interface_backward.default] = _weight_norm_backward
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):

@@ -1,0 +1,71 @@
+"""Padding with the tensor's own elements: one store per border, and one for the tensor.
+
+A border is a flipped slice or a repeated element, so nothing computes an index per element. The
+corners are borders of two or three dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+from compiler.loops.layouts import expand, flip
+from compiler.loops.sizes import Size, subtract
+from compiler.lowering.builder import Builder
+from compiler.lowering.dimensions import with_size
+from compiler.lowering.joins import place
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+from compiler.lowering.views import piece
+
+Border = Callable[[Builder, Tensor, int, int, bool], Tensor]
+"""`(builder, tensor, dim, count, end)` -> what lies beyond one end of a dimension."""
+
+
+@lowers("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
+def reflection_pad(builder: Builder, tensor: Tensor, pads: Sequence[Size]) -> Tensor:
+    return _padded(builder, tensor, pads, _mirrored)
+
+
+@lowers("replication_pad1d", "replication_pad2d", "replication_pad3d")
+def replication_pad(builder: Builder, tensor: Tensor, pads: Sequence[Size]) -> Tensor:
+    return _padded(builder, tensor, pads, _repeated)
+
+
+def _mirrored(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool) -> Tensor:
+    start = subtract(tensor.shape[dim], 1 + count) if end else 1
+    slab = piece(builder, tensor, dim, start, count)
+    return builder.view(slab, flip(slab.shape, (dim,)), slab.shape)
+
+
+def _repeated(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool) -> Tensor:
+    start = subtract(tensor.shape[dim], 1) if end else 0
+    slab = piece(builder, tensor, dim, start, 1)
+    shape = with_size(slab.shape, dim, count)
+    return builder.view(slab, expand(slab.shape, shape), shape)
+
+
+def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Border) -> Tensor:
+    rank = len(tensor.shape)
+    parts: list[list[tuple[Size, Size, bool | None]]] = []
+    for i in range(len(pads) // 2):
+        dim = rank - 1 - i
+        low, high = pads[2 * i], pads[2 * i + 1]
+        if not isinstance(low, int) or not isinstance(high, int) or low < 0 or high < 0:
+            raise NoLowering("a pad that is negative or unknown")
+        last = subtract(builder.meta.shape[dim], high)
+        every = ((low, tensor.shape[dim], None), (0, low, False), (last, high, True))
+        parts.append([part for part in every if part[1] != 0])
+    whole = builder.buffer()
+    if 0 in builder.meta.shape:
+        return whole
+    for chosen in product(*parts):
+        target, source = whole, tensor
+        for i, (start, count, end) in enumerate(chosen):
+            dim = rank - 1 - i
+            target = piece(builder, target, dim, start, count)
+            if end is not None:
+                assert isinstance(count, int)
+                source = border(builder, source, dim, count, end)
+        place(builder, target, source)
+    return whole

@@ -1,0 +1,62 @@
+"""Padding with the tensor's own elements: borders are copies of slices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.cpu.lowering.harness import lowered
+from tests.cpu.lowering.samples import FLOATS, Dtype, grid
+
+PADS = {
+    "all sides": (2, 1, 3, 2),
+    "one side": (0, 2, 0, 0),
+    "as wide as can be": (5, 5, 4, 4),
+    "none": (0, 0, 0, 0),
+}
+
+
+def image(dtype: Dtype = torch.float32) -> torch.Tensor:
+    return grid(dtype, 2, 3, 5, 6)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("pads", PADS.values(), ids=PADS)
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_images_in_any_memory_order(mode: str, pads: tuple[int, ...], dtype: Dtype) -> None:
+    x = image(dtype)
+    for argument in (x, x.mT.contiguous().mT, x.to(memory_format=torch.channels_last)):
+        lowered(lambda x: functional.pad(x * 2, pads, mode=mode), argument)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_nothing_is_computed_for_an_index(mode: str) -> None:
+    result = lowered(lambda x: functional.pad(x, (1, 2, 2, 1), mode=mode), image())
+    assert result.kinds() == ["Buffer", *["Store"] * 9]
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_one_and_three_dimensions(mode: str) -> None:
+    lowered(lambda x: functional.pad(x, (2, 1), mode=mode), grid(torch.float32, 2, 3, 5))
+    volume = grid(torch.float32, 1, 2, 3, 4, 5)
+    lowered(lambda x: functional.pad(x, (1, 2, 2, 1, 0, 2), mode=mode), volume)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_sizes_that_change_and_gradients(mode: str) -> None:
+    def padded(x: torch.Tensor) -> torch.Tensor:
+        return functional.pad(x, (1, 2, 2, 1), mode=mode).sin()
+
+    lowered(padded, image(), dynamic=True)
+    lowered(padded, image().requires_grad_(), calls=None)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_a_pad_that_crops(mode: str) -> None:
+    lowered(lambda x: functional.pad(x, (-1, 2, 1, -1), mode=mode), image(), calls=None)
+
+
+def test_integers_are_copied_too() -> None:
+    x = torch.arange(2 * 3 * 7).view(2, 3, 7)
+    lowered(lambda x: functional.pad(x, (2, 3), mode="replicate"), x, calls=None)
