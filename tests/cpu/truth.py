@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +28,7 @@ from compiler.trace.records import (
     Warned,
 )
 from compiler.trace.writer import TraceWriter
+from tests.cpu.structured_trace import StructuredTrace, structured_trace
 
 Site = tuple[str, str, int]
 """(GB code, file, line)."""
@@ -62,37 +61,14 @@ class Story:
         )
 
 
-class TraceHandler(logging.Handler):
-    """torch's structured trace, kept in memory, with the call during which each event came."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.call = 0
-        self.events: list[tuple[int, dict[str, Any], Any]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.events.append((self.call, record.metadata, record.payload))  # type: ignore[attr-defined]
-
-
-@contextmanager
-def structured_trace() -> Iterator[TraceHandler]:
-    handler = TraceHandler()
-    log = torch._logging._internal.trace_log
-    log.addHandler(handler)
-    try:
-        yield handler
-    finally:
-        log.removeHandler(handler)
-
-
 def compile_id(metadata: dict[str, Any]) -> str:
     return f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
 
 
-def told_by_torch(handler: TraceHandler) -> Story:
+def told_by_torch(trace: StructuredTrace) -> Story:
     story = Story()
     output_graphs: list[str] = []
-    for call, metadata, payload in handler.events:
+    for call, (metadata, payload) in zip(trace.calls, trace.events, strict=True):
         name = compile_id(metadata)
         artifact = metadata.get("artifact", {}).get("name")
         if "dynamo_output_graph" in metadata:
@@ -177,9 +153,9 @@ def run_recorded(name: str, calls: list[Callable[[], object]]) -> Told:
     statuses, uninstall = install_all(HOOKS, recorder)
     assert all(status.available for status in statuses), statuses
     try:
-        with structured_trace() as handler:
+        with structured_trace() as trace:
             for number, call in enumerate(calls, 1):
-                recorder.call = handler.call = number
+                recorder.call = trace.call = number
                 call()
     finally:
         uninstall()
@@ -187,7 +163,7 @@ def run_recorded(name: str, calls: list[Callable[[], object]]) -> Told:
     records = [decode(line) for line in lines]
     return Told(
         name=name,
-        torch=told_by_torch(handler),
+        torch=told_by_torch(trace),
         ours=told_by_us(records),
         records=records,
         counters={name: Counter(counts) for name, counts in counters.items()},
@@ -197,8 +173,8 @@ def run_recorded(name: str, calls: list[Callable[[], object]]) -> Told:
 def run_alone(calls: list[Callable[[], object]]) -> Story:
     """The same without any hook of ours: torch's story of a run that nobody watches."""
     torch._dynamo.reset()
-    with structured_trace() as handler:
+    with structured_trace() as trace:
         for number, call in enumerate(calls, 1):
-            handler.call = number
+            trace.call = number
             call()
-    return told_by_torch(handler)
+    return told_by_torch(trace)
