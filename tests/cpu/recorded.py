@@ -24,16 +24,17 @@ class Recorded(Recording):
 
 
 @contextmanager
-def record(hooks: Sequence[Hook], *, caches: bool = False) -> Iterator[Recorded]:
+def record(hooks: Sequence[Hook], *, caches: bool = False, **settings: Any) -> Iterator[Recorded]:
     """Compiles inside the block are recorded. Every hook must be available.
 
     `caches=False` turns torch's compile caches off; else the block starts with empty ones.
+    `settings` are those of the recording.
     """
     torch._dynamo.reset()
     decode = msgspec.json.Decoder(AnyRecord).decode
     recorded = Recorded()
     writer = TraceWriter(lambda line: recorded.feed([decode(line)]))
-    recorded.recorder = Recorder(writer=writer, settings=Settings(file=__file__))
+    recorded.recorder = Recorder(writer=writer, settings=Settings(**{"file": __file__, **settings}))
     with ExitStack() as stack:
         if caches:
             stack.enter_context(fresh_cache())

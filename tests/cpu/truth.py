@@ -9,13 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import torch
 from torch._dynamo.utils import counters
 
 from compiler.capture import HOOKS
-from compiler.control.hooks import install_all
-from compiler.control.recorder import Recorder
 from compiler.graphs.lines import outside_torch, parse_stack_trace
 from compiler.trace.records import (
     AnyRecord,
@@ -24,10 +21,9 @@ from compiler.trace.records import (
     GraphBreak,
     Guards,
     Recompile,
-    Settings,
     Warned,
 )
-from compiler.trace.writer import TraceWriter
+from tests.cpu import recorded
 from tests.cpu.structured_trace import StructuredTrace, structured_trace
 
 Site = tuple[str, str, int]
@@ -146,27 +142,18 @@ class Told:
 
 def run_recorded(name: str, calls: list[Callable[[], object]]) -> Told:
     """Make the calls with every capture hook and torch's own trace listening."""
-    torch._dynamo.reset()
     counters.clear()
-    lines: list[bytes] = []
-    recorder = Recorder(TraceWriter(lines.append), Settings(file=""))
-    statuses, uninstall = install_all(HOOKS, recorder)
-    assert all(status.available for status in statuses), statuses
-    try:
-        with structured_trace() as trace:
-            for number, call in enumerate(calls, 1):
-                recorder.call = trace.call = number
-                call()
-    finally:
-        uninstall()
-    decode = msgspec.json.Decoder(AnyRecord).decode
-    records = [decode(line) for line in lines]
+    with recorded.record(HOOKS, file="") as recording, structured_trace() as trace:
+        for number, call in enumerate(calls, 1):
+            recording.recorder.call = trace.call = number
+            call()
+        counted = {name: Counter(counts) for name, counts in counters.items()}
     return Told(
         name=name,
         torch=told_by_torch(trace),
-        ours=told_by_us(records),
-        records=records,
-        counters={name: Counter(counts) for name, counts in counters.items()},
+        ours=told_by_us(recording.records),
+        records=recording.records,
+        counters=counted,
     )
 
 

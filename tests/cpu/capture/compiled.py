@@ -6,23 +6,20 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
-import msgspec
 import torch
 from torch._dynamo.utils import counters
 
 from compiler.capture import fallbacks, frames, graph_breaks, graphs, skips, steps
-from compiler.control.hooks import install_all
-from compiler.control.recorder import Recorder
-from compiler.trace.records import AnyRecord, Settings, Warned
-from compiler.trace.writer import TraceWriter
+from compiler.trace.records import Warned
+from tests.cpu import recorded
 from tests.cpu.structured_trace import Event, structured_trace
 from viewers.recording import Recording
 
 HOOKS = [module.HOOK for module in (frames, graphs, graph_breaks, skips, fallbacks, steps)]
 _PLACE = re.compile(r"Graph break in user code at (?P<file>.+):(?P<line>\d+)\n")
 _CODE = re.compile(r"gb(?P<code>\d{4})\.html")
-_decode = msgspec.json.Decoder(AnyRecord).decode
 
 
 @dataclass
@@ -79,33 +76,26 @@ def compiled(
     """
     from torch._dynamo.resume_execution import ContinueExecutionCache
 
-    recording = Recording()
-    run = Compiled(recording)
-    writer = TraceWriter(lambda line: recording.feed([_decode(line)]))
-    recorder = Recorder(writer=writer, settings=Settings(file=__file__, record=record))
-    torch._dynamo.reset()
     counters.clear()
     lookup = ContinueExecutionCache.lookup
+    with recorded.record(HOOKS, file=__file__, record=record) as recording:
+        run = Compiled(recording)
 
-    def looking_up(code: Any, lineno: int, *key: Any) -> Any:
-        run.resumes.append((key[3], key[4]))
-        return lookup(code, lineno, *key)
+        def looking_up(code: Any, lineno: int, *key: Any) -> Any:
+            run.resumes.append((key[3], key[4]))
+            return lookup(code, lineno, *key)
 
-    statuses, uninstall = install_all(HOOKS, recorder)
-    assert [status.reason for status in statuses if not status.available] == []
-    ContinueExecutionCache.lookup = looking_up
-    try:
-        ready = torch.compile(function, **{"backend": "eager", **options}) if compile else function
-        with structured_trace() as trace:
+        replaced = mock.patch.object(ContinueExecutionCache, "lookup", looking_up)
+        with replaced, structured_trace() as trace:
             run.events = trace.events
-            for number, arguments in enumerate(calls, 1):
-                recorder.call = number
-                run.result = ready(*arguments)
-    except Exception as error:
-        run.error = error
-    finally:
-        ContinueExecutionCache.lookup = lookup
-        uninstall()
+            ready = function
+            try:
+                if compile:
+                    ready = torch.compile(function, **{"backend": "eager", **options})
+                for number, arguments in enumerate(calls, 1):
+                    recording.recorder.call = number
+                    run.result = ready(*arguments)
+            except Exception as error:
+                run.error = error
         run.counted_breaks = sum(counters["graph_break"].values())
-        torch._dynamo.reset()
     return run
