@@ -24,16 +24,17 @@ class Recorded(Recording):
 
 
 @contextmanager
-def record(hooks: Sequence[Hook], *, caches: bool = False) -> Iterator[Recorded]:
+def record(hooks: Sequence[Hook], *, caches: bool = False, **settings: Any) -> Iterator[Recorded]:
     """Compiles inside the block are recorded. Every hook must be available.
 
     `caches=False` turns torch's compile caches off; else the block starts with empty ones.
+    `settings` are those of the recording.
     """
     torch._dynamo.reset()
     decode = msgspec.json.Decoder(AnyRecord).decode
     recorded = Recorded()
     writer = TraceWriter(lambda line: recorded.feed([decode(line)]))
-    recorded.recorder = Recorder(writer=writer, settings=Settings(file=__file__))
+    recorded.recorder = Recorder(writer=writer, settings=Settings(**{"file": __file__, **settings}))
     with ExitStack() as stack:
         if caches:
             stack.enter_context(fresh_cache())
@@ -62,30 +63,3 @@ def without_codegen(
         return make_boxed_func(gm.forward)
 
     return compile_fx(module, inputs, inner_compile=inner_compile)
-
-
-@contextmanager
-def structured_trace() -> Iterator[list[tuple[dict[str, Any], str]]]:
-    """torch's own structured trace of the block: (metadata, payload) of each event."""
-    import logging
-
-    events: list[tuple[dict[str, Any], str]] = []
-
-    class Collect(logging.Handler):
-        def emit(self, event: logging.LogRecord) -> None:
-            metadata = getattr(event, "metadata", None)
-            if metadata:
-                payload = getattr(event, "payload", None) or ""
-                events.append((metadata, payload if isinstance(payload, str) else ""))
-
-    trace_log = torch._logging._internal.trace_log
-    handler, level, propagate = Collect(), trace_log.level, trace_log.propagate
-    trace_log.addHandler(handler)
-    trace_log.setLevel(logging.DEBUG)
-    trace_log.propagate = False
-    try:
-        yield events
-    finally:
-        trace_log.removeHandler(handler)
-        trace_log.setLevel(level)
-        trace_log.propagate = propagate

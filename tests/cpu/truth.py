@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import torch
 from torch._dynamo.utils import counters
 
 from compiler.capture import HOOKS
-from compiler.control.hooks import install_all
-from compiler.control.recorder import Recorder
 from compiler.graphs.lines import outside_torch, parse_stack_trace
 from compiler.trace.records import (
     AnyRecord,
@@ -26,10 +21,10 @@ from compiler.trace.records import (
     GraphBreak,
     Guards,
     Recompile,
-    Settings,
     Warned,
 )
-from compiler.trace.writer import TraceWriter
+from tests.cpu import recorded
+from tests.cpu.structured_trace import StructuredTrace, structured_trace
 
 Site = tuple[str, str, int]
 """(GB code, file, line)."""
@@ -62,37 +57,14 @@ class Story:
         )
 
 
-class TraceHandler(logging.Handler):
-    """torch's structured trace, kept in memory, with the call during which each event came."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.call = 0
-        self.events: list[tuple[int, dict[str, Any], Any]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.events.append((self.call, record.metadata, record.payload))  # type: ignore[attr-defined]
-
-
-@contextmanager
-def structured_trace() -> Iterator[TraceHandler]:
-    handler = TraceHandler()
-    log = torch._logging._internal.trace_log
-    log.addHandler(handler)
-    try:
-        yield handler
-    finally:
-        log.removeHandler(handler)
-
-
 def compile_id(metadata: dict[str, Any]) -> str:
     return f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
 
 
-def told_by_torch(handler: TraceHandler) -> Story:
+def told_by_torch(trace: StructuredTrace) -> Story:
     story = Story()
     output_graphs: list[str] = []
-    for call, metadata, payload in handler.events:
+    for call, (metadata, payload) in zip(trace.calls, trace.events, strict=True):
         name = compile_id(metadata)
         artifact = metadata.get("artifact", {}).get("name")
         if "dynamo_output_graph" in metadata:
@@ -170,35 +142,26 @@ class Told:
 
 def run_recorded(name: str, calls: list[Callable[[], object]]) -> Told:
     """Make the calls with every capture hook and torch's own trace listening."""
-    torch._dynamo.reset()
     counters.clear()
-    lines: list[bytes] = []
-    recorder = Recorder(TraceWriter(lines.append), Settings(file=""))
-    statuses, uninstall = install_all(HOOKS, recorder)
-    assert all(status.available for status in statuses), statuses
-    try:
-        with structured_trace() as handler:
-            for number, call in enumerate(calls, 1):
-                recorder.call = handler.call = number
-                call()
-    finally:
-        uninstall()
-    decode = msgspec.json.Decoder(AnyRecord).decode
-    records = [decode(line) for line in lines]
+    with recorded.record(HOOKS, file="") as recording, structured_trace() as trace:
+        for number, call in enumerate(calls, 1):
+            recording.recorder.call = trace.call = number
+            call()
+        counted = {name: Counter(counts) for name, counts in counters.items()}
     return Told(
         name=name,
-        torch=told_by_torch(handler),
-        ours=told_by_us(records),
-        records=records,
-        counters={name: Counter(counts) for name, counts in counters.items()},
+        torch=told_by_torch(trace),
+        ours=told_by_us(recording.records),
+        records=recording.records,
+        counters=counted,
     )
 
 
 def run_alone(calls: list[Callable[[], object]]) -> Story:
     """The same without any hook of ours: torch's story of a run that nobody watches."""
     torch._dynamo.reset()
-    with structured_trace() as handler:
+    with structured_trace() as trace:
         for number, call in enumerate(calls, 1):
-            handler.call = number
+            trace.call = number
             call()
-    return told_by_torch(handler)
+    return told_by_torch(trace)

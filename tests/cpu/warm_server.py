@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import gc
 import importlib.util
 import json
 import os
@@ -35,7 +36,8 @@ Request = dict[str, Any]
 
 
 def import_all() -> None:
-    """Import what a worker has imported when it begins to load the user's file."""
+    """Import what a worker has imported when it begins to load the user's file: a worker that
+    records every stage, with either engine."""
     spec = importlib.util.spec_from_file_location("door_of_the_fork_server", DOOR)
     assert spec is not None
     assert spec.loader is not None
@@ -44,7 +46,11 @@ def import_all() -> None:
     sys.meta_path.insert(0, door.Ours)
     for name in ("process", "recording", "session", "driven"):
         importlib.import_module(f"workbench.worker.{name}")
+    importlib.import_module("compiler.engine.backend")
+    importlib.import_module("compiler.pipeline").statuses()  # what the hooks of all stages need
     sys.meta_path.remove(door.Ours)
+    gc.collect()
+    gc.freeze()  # collections of a worker neither visit nor copy what it shares with this process
 
 
 def check(connection: socket.socket) -> None:

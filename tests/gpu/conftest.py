@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.cpu.command_line import tcw_process
 from viewers.recording import Recording
-
-ROOT = Path(__file__).parents[2]
 
 Explain = Callable[..., Recording]
 
@@ -31,17 +27,9 @@ def explain(tmp_path: Path) -> Explain:
     def recorded(text: str, *options: str, hidden: bool = False) -> Recording:
         file, trace = tmp_path / "model.py", tmp_path / "trace.tcw"
         file.write_text(text, encoding="utf-8")
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""} if hidden else dict(os.environ)
-        command = [sys.executable, str(ROOT / "tcw.py"), "explain", str(file), "--quiet"]
-        done = subprocess.run(
-            [*command, "--trace", str(trace), *options],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        command = ["explain", str(file), "--quiet", "--trace", str(trace), *options]
+        done = tcw_process(tmp_path, *command, **({"CUDA_VISIBLE_DEVICES": ""} if hidden else {}))
+        assert done.code == 0, done.out + done.err
         return Recording.open(trace)
 
     return recorded

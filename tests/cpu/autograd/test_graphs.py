@@ -13,7 +13,8 @@ from compiler.graphs.current import lowering_graph_id
 from compiler.inductor import caches, passes
 from compiler.trace.records import CacheLookup, Graph, Partition, PassChange, Warned
 from tests.cpu.models import Broken, Mlp, line
-from tests.cpu.recorded import Recorded, record, structured_trace, without_codegen
+from tests.cpu.recorded import Recorded, record, without_codegen
+from tests.cpu.structured_trace import structured_trace
 
 _DEFINITION = re.compile(r"^\s+(\w+)(?:: \"[^\"]*\")? = (?!None)", re.MULTILINE)
 
@@ -28,9 +29,9 @@ def training():
         captured.update(node.name for node in module.graph.nodes)
         return without_codegen(module, inputs)
 
-    with structured_trace() as events, record((*HOOKS, passes.HOOK)) as recorded:
+    with structured_trace() as trace, record((*HOOKS, passes.HOOK)) as recorded:
         torch.compile(model, backend=backend)(torch.randn(8, 32)).sum().backward()
-    return recorded, events, captured
+    return recorded, trace.events, captured
 
 
 def by_id(recorded: Recorded) -> dict[str, Graph]:
@@ -127,12 +128,12 @@ def test_parameters_come_from_the_captured_placeholders(training):
 
 
 def test_inference_is_one_graph():
-    with structured_trace() as events, record(HOOKS) as recorded, torch.no_grad():
+    with structured_trace() as trace, record(HOOKS) as recorded, torch.no_grad():
         torch.compile(Mlp(), backend=without_codegen)(torch.randn(8, 32))
     (graph,) = recorded.all(Graph)
     assert (graph.id, graph.kind, graph.parent) == ("0/0/inference", "inference", "0/0")
     ours = [n.name for n in graph.nodes if n.op == "call_function"]
-    assert ours == defined(payload(events, "aot_inference_graph"))
+    assert ours == defined(payload(trace.events, "aot_inference_graph"))
     assert recorded.all(Partition) == []
 
 

@@ -12,7 +12,8 @@ import transformers
 from compiler.autograd import HOOKS
 from compiler.inductor import passes
 from compiler.trace.records import Graph, Partition, Warned
-from tests.cpu.recorded import Recorded, record, structured_trace, without_codegen
+from tests.cpu.recorded import Recorded, record, without_codegen
+from tests.cpu.structured_trace import structured_trace
 
 SMALL = {"vocab_size": 64, "bos_token_id": 1, "eos_token_id": 2}
 _DEFINITION = re.compile(r"^\s+(\w+)(?:: \"[^\"]*\")? = (?!None)", re.MULTILINE)
@@ -45,11 +46,11 @@ def step(request):
     torch.manual_seed(0)
     model = request.param().train()
     tokens = torch.arange(24).reshape(2, 12) + 3
-    with structured_trace() as events, record((*HOOKS, passes.HOOK)) as recorded:
+    with structured_trace() as trace, record((*HOOKS, passes.HOOK)) as recorded:
         compiled = torch.compile(model, backend=without_codegen)
         compiled(input_ids=tokens, labels=tokens).loss.backward()
     said = {}
-    for metadata, text in events:
+    for metadata, text in trace.events:
         for kind in ("forward", "backward", "inference"):
             if f"aot_{kind}_graph" in metadata:
                 id = f"{metadata['frame_id']}/{metadata['frame_compile_id']}/{kind}"

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
-import msgspec
 import torch
 from torch._dynamo.utils import counters
 
 from compiler.capture import fallbacks, frames, graph_breaks, graphs, skips, steps
-from compiler.control.hooks import install_all
-from compiler.control.recorder import Recorder
-from compiler.trace.records import AnyRecord, Settings, Warned
-from compiler.trace.writer import TraceWriter
+from compiler.trace.records import Warned
+from tests.cpu import recorded
+from tests.cpu.structured_trace import Event, structured_trace
 from viewers.recording import Recording
 
 HOOKS = [module.HOOK for module in (frames, graphs, graph_breaks, skips, fallbacks, steps)]
 _PLACE = re.compile(r"Graph break in user code at (?P<file>.+):(?P<line>\d+)\n")
 _CODE = re.compile(r"gb(?P<code>\d{4})\.html")
-_decode = msgspec.json.Decoder(AnyRecord).decode
 
 
 @dataclass
@@ -30,7 +27,7 @@ class Compiled:
     """What our hooks recorded, and torch's structured trace and counters of the same run."""
 
     recording: Recording
-    events: list[tuple[dict[str, Any], Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     counted_breaks: int = 0
     resumes: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     """(stack entries, names of locals) that each resume function takes."""
@@ -49,7 +46,7 @@ class Compiled:
             event["compilation_metrics"] for event, _ in self.events_with("compilation_metrics")
         ]
 
-    def events_with(self, name: str) -> list[tuple[dict[str, Any], Any]]:
+    def events_with(self, name: str) -> list[Event]:
         return [(metadata, payload) for metadata, payload in self.events if name in metadata]
 
     def break_sites(self) -> list[tuple[str, str, int]]:
@@ -66,17 +63,6 @@ def _site(payload: str) -> tuple[str, str, int]:
     return f"GB{code['code']}" if code else "", place["file"], int(place["line"])
 
 
-class _Collect(logging.Handler):
-    def __init__(self, events: list[tuple[dict[str, Any], Any]]) -> None:
-        super().__init__()
-        self.events = events
-
-    def emit(self, record: logging.LogRecord) -> None:
-        metadata = getattr(record, "metadata", None)
-        if metadata:
-            self.events.append((metadata, getattr(record, "payload", None)))
-
-
 def compiled(
     function: Callable[..., Any],
     *calls: Sequence[Any],
@@ -90,37 +76,26 @@ def compiled(
     """
     from torch._dynamo.resume_execution import ContinueExecutionCache
 
-    recording = Recording()
-    run = Compiled(recording)
-    writer = TraceWriter(lambda line: recording.feed([_decode(line)]))
-    recorder = Recorder(writer=writer, settings=Settings(file=__file__, record=record))
-    torch._dynamo.reset()
     counters.clear()
-    log = torch._logging._internal.trace_log
-    handler, level = _Collect(run.events), log.level
     lookup = ContinueExecutionCache.lookup
+    with recorded.record(HOOKS, file=__file__, record=record) as recording:
+        run = Compiled(recording)
 
-    def looking_up(code: Any, lineno: int, *key: Any) -> Any:
-        run.resumes.append((key[3], key[4]))
-        return lookup(code, lineno, *key)
+        def looking_up(code: Any, lineno: int, *key: Any) -> Any:
+            run.resumes.append((key[3], key[4]))
+            return lookup(code, lineno, *key)
 
-    statuses, uninstall = install_all(HOOKS, recorder)
-    assert [status.reason for status in statuses if not status.available] == []
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
-    ContinueExecutionCache.lookup = looking_up
-    try:
-        ready = torch.compile(function, **{"backend": "eager", **options}) if compile else function
-        for number, arguments in enumerate(calls, 1):
-            recorder.call = number
-            run.result = ready(*arguments)
-    except Exception as error:
-        run.error = error
-    finally:
-        ContinueExecutionCache.lookup = lookup
-        log.removeHandler(handler)
-        log.setLevel(level)
-        uninstall()
+        replaced = mock.patch.object(ContinueExecutionCache, "lookup", looking_up)
+        with replaced, structured_trace() as trace:
+            run.events = trace.events
+            ready = function
+            try:
+                if compile:
+                    ready = torch.compile(function, **{"backend": "eager", **options})
+                for number, arguments in enumerate(calls, 1):
+                    recording.recorder.call = number
+                    run.result = ready(*arguments)
+            except Exception as error:
+                run.error = error
         run.counted_breaks = sum(counters["graph_break"].values())
-        torch._dynamo.reset()
     return run

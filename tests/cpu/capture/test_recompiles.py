@@ -17,7 +17,7 @@ from torch._dynamo import config
 from compiler.capture import recompiles as recompiles_hook
 from compiler.trace.records import FrameEnd, Guards, Recompile, Warned
 from tests.cpu.capture.conftest import Capture
-from tests.cpu.recorded import structured_trace
+from tests.cpu.structured_trace import structured_trace
 
 x = torch.ones(4, 8)
 
@@ -344,7 +344,7 @@ def test_the_users_own_line_comes_before_a_librarys(capture: Capture, tmp_path: 
     def calling(y):
         return layer(y)
 
-    with structured_trace() as events:
+    with structured_trace() as trace:
         record = second_call(capture, calling, lambda f: f(x), lambda f: f(torch.ones(6, 8)))
     assert record.location is not None
     assert record.location.file == __file__
@@ -352,7 +352,7 @@ def test_the_users_own_line_comes_before_a_librarys(capture: Capture, tmp_path: 
     guard = next(g for g in capture.all(Guards)[0].guards if g.name == "y")
     assert guard.location is not None
     # torch 2.11 realises an argument when it is passed on, later versions when it is used
-    tree = next(text for metadata, text in events if "dynamo_cpp_guards_str" in metadata)
+    tree = next(text for metadata, text in trace.events if "dynamo_cpp_guards_str" in metadata)
     says = next(line for line in tree.splitlines() if "check_tensor(L['y']" in line)
     assert guard.location.file == (__file__ if " in calling" in says else str(library))
     assert f"{Path(guard.location.file).name}:{guard.location.line} in " in says

@@ -79,11 +79,27 @@ def check(prediction: Prediction) -> None:
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_every_kernel_assembles(model: str) -> None:
-    with predicted(tuple(ARCHITECTURES)) as prediction:
+ENDS = ("sm_80", "sm_100")
+"""The oldest and the newest architecture."""
+BETWEEN = tuple(name for name in ARCHITECTURES if name not in ENDS)
+
+
+@pytest.mark.parametrize(
+    ("model", "architectures"),
+    [
+        ("softmax_and_norm", tuple(ARCHITECTURES)),
+        ("reductions", ENDS),
+        ("dynamic_shapes", ENDS),
+        pytest.param("reductions", BETWEEN, marks=pytest.mark.long),
+        pytest.param("dynamic_shapes", BETWEEN, marks=pytest.mark.long),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "+".join(value),
+)
+def test_every_kernel_assembles(model: str, architectures: tuple[str, ...]) -> None:
+    with predicted(architectures) as prediction:
         MODELS[model]()
     check(prediction)
+    assert {binary.arch for binary in prediction.binaries} == set(architectures)
 
 
 def test_every_kernel_of_a_training_step_assembles(training: Prediction) -> None:

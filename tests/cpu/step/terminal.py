@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.cpu.command_line import ROOT
+
 SECONDS = 120.0
 """The most that a screen is waited for: a loaded machine is no failure."""
 EVERY = 0.1

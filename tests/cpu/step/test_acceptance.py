@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from compiler.trace.records import Asked, Settings
 from compiler.trace.records.session import Engine
-from tests.cpu.step.terminal import ROOT, needs_tmux, terminal
+from tests.cpu.command_line import ROOT, tcw
+from tests.cpu.step.terminal import needs_tmux, terminal
 from tests.cpu.worker.driven import person, written
 from viewers.recording import Recording
 from workbench.tui.overruled import to_toml
@@ -116,12 +114,7 @@ def replay(
 ) -> Recording:
     """What `tcw explain` records with a file of overrides, from caches that have nothing of it."""
     trace = folder / f"{overrides.stem}-again.tcw"
-    subprocess.run(
-        [
-            sys.executable, str(ROOT / "tcw.py"), "explain", *model,
-            "--override", str(overrides), "--trace", str(trace),
-        ],
-        cwd=folder, check=True, capture_output=True, timeout=300,
-        env={**os.environ, **environment},
-    )  # fmt: skip
+    overruled = ["--override", str(overrides), "--trace", str(trace)]
+    done = tcw(folder, "explain", *model, *overruled, **environment)
+    assert done.code == 0, done.err
     return Recording.open(trace)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from compiler.trace.reader import read_trace
 from compiler.trace.records import AnyRecord, End, Environment, Failure, Settings, Start
+from viewers.recording import Recording
 from workbench.worker.client import record
 
 R = TypeVar("R")
@@ -26,6 +28,11 @@ class Recorded:
 
     def all(self, kind: type[R]) -> list[R]:
         return [found for found in self.records if isinstance(found, kind)]
+
+    @cached_property
+    def recording(self) -> Recording:
+        """The same as a viewer reads it."""
+        return Recording(self.records)
 
     @property
     def failure(self) -> Failure:

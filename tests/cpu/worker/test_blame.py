@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import resource
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.cpu.command_line import Done, tcw, tcw_process
+
 MODEL = """
 import torch
 
@@ -26,22 +25,12 @@ def explained(
     folder: Path,
     text: str = MODEL,
     *options: str,
-    limits: Callable[[], None] | None = None,
-    **environment: str,
-) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of `tcw explain`."""
-    file = folder / "model.py"
-    file.write_text(text)
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tcw.py"), "explain", str(file), "--quiet", *options],
-        capture_output=True,
-        env={**os.environ, **environment},
-        preexec_fn=limits,
-        stdin=subprocess.DEVNULL,
-        timeout=480,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    command: Callable[..., Done] = tcw,
+    **more: Any,
+) -> Done:
+    """`tcw explain`, run by `command` with `more`."""
+    (folder / "model.py").write_text(text)
+    return command(folder, "explain", "model.py", "--quiet", *options, **more)
 
 
 def test_a_model_that_closes_its_output_is_measured(tmp_path: Path) -> None:
@@ -74,7 +63,9 @@ def test_what_torch_raises_by_itself_is_torchs(
     tmp_path: Path, environment: dict[str, str], line: str, hint: str
 ) -> None:
     """torch 2.13 does; where a torch does not, there is nothing to blame."""
-    code, out, _ = explained(tmp_path, MODEL, "--until", "capture", **environment)
+    code, out, _ = explained(
+        tmp_path, MODEL, "--until", "capture", command=tcw_process, **environment
+    )
     assert "bug in tcw" not in out
     if code:
         assert code == 3
@@ -84,7 +75,9 @@ def test_what_torch_raises_by_itself_is_torchs(
 
 
 def test_an_ascii_output_is_no_fault(tmp_path: Path) -> None:
-    code, out, _ = explained(tmp_path, MODEL, "--until", "capture", PYTHONIOENCODING="ascii")
+    code, out, _ = explained(
+        tmp_path, MODEL, "--until", "capture", command=tcw_process, PYTHONIOENCODING="ascii"
+    )
     assert code == 0
     assert out.isascii()
 
@@ -95,7 +88,9 @@ def test_a_limit_of_memory_is_the_machines(tmp_path: Path, gigabytes: float) -> 
         most = int(gigabytes * (1 << 30))
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
-    code, out, err = explained(tmp_path, MODEL, "--engine", "tcw", limits=limit)
+    code, out, err = explained(
+        tmp_path, MODEL, "--engine", "tcw", command=tcw_process, limits=limit
+    )
     assert "bug in tcw" not in out + err
     assert "torch.compile is the cause" not in out
     if code:
@@ -142,6 +137,8 @@ def test_the_users_own_words_blame_nobody(tmp_path: Path) -> None:
 
 def test_a_temporary_folder_that_cannot_be_written_is_no_internal_error(tmp_path: Path) -> None:
     """Another one is used, or the machine is blamed; never tcw."""
-    code, out, err = explained(tmp_path, MODEL, "--engine", "tcw", TMPDIR=str(tmp_path / "nowhere"))
+    code, out, err = explained(
+        tmp_path, MODEL, "--engine", "tcw", command=tcw_process, TMPDIR=str(tmp_path / "nowhere")
+    )
     assert "internal error" not in err
     assert code in (0, 7), out + err

@@ -16,7 +16,6 @@ from compiler.trace.records import (
     Warned,
 )
 from tests.cpu.worker.recorded import recorded
-from viewers.recording import Recording
 from viewers.summary.engines import compare
 
 MODEL = """
@@ -38,7 +37,7 @@ def test_both_engines_end_to_end(tmp_path: Path) -> None:
     assert found.end.status == "ok"
     assert not found.all(Failure)
     assert [part.engine for part in found.all(EnginePart)] == ["inductor", "tcw"] * 2
-    both = Recording(found.records)
+    both = found.recording
     graphs = [
         [(graph.id, graph.ops) for graph in part.all(Graph) if graph.kind == "captured"]
         for part in both.engines.values()

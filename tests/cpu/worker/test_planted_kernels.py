@@ -4,8 +4,6 @@ named with its line and its error, forward and backward, and cut out as a file t
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,13 @@ from compiler.measure.precision.reproduce import tried
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from compiler.trace.reader import read_trace
 from compiler.trace.records import Kernel, KernelPrecision
+from tests.cpu.command_line import tcw
 from tests.cpu.measure.planted import Planted, planted
 
 pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
 )
-ROOT = Path(__file__).parents[3]
+WIDE = {"COLUMNS": "160", "NO_COLOR": "1"}
 MODEL = """
 import torch
 
@@ -35,19 +34,6 @@ weight = torch.randn(32, 32, generator=generator) / 8
 example_inputs = (torch.randn(64, 32, generator=generator), weight.requires_grad_())
 """
 LINE = MODEL[: MODEL.index("0.34375")].count("\n") + 1
-
-
-def tcw(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "tcw.py"), *arguments],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=folder,
-        timeout=570,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("engine", ["tcw", pytest.param("inductor", marks=pytest.mark.long)])
@@ -76,8 +62,8 @@ def test_it_is_named_and_cut_out(
 def named(engine: str, folder: Path, made: Planted) -> list[str]:
     """Profile the model; the names of the wrong kernels: the forward one, and its derivative."""
     command = ["profile", "model.py", "--train", "--engine", engine, "--verify"]
-    done = tcw(folder, *command, "--rounds", "3", "--quiet", "--trace", "run.tcw")
-    assert done.returncode == 0, done.stderr
+    done = tcw(folder, *command, "--rounds", "3", "--quiet", "--trace", "run.tcw", **WIDE)
+    assert done.code == 0, done.err
     assert made.times() >= 2
     records = read_trace(folder / "run.tcw").records
     kernels = {one.id: one for one in records if isinstance(one, Kernel)}
@@ -91,19 +77,17 @@ def named(engine: str, folder: Path, made: Planted) -> list[str]:
     for one in wrong:
         assert LINE in {place.line for place in kernels[one.kernel].locations}
     first = wrong[0]
-    said = " ".join(done.stdout.split())
-    assert f"model.py:{LINE} {first.kernel} {kernels[first.kernel].name}" in said
-    assert "is off by 0.0058" in said
+    assert f"model.py:{LINE} {first.kernel} {kernels[first.kernel].name}" in done.words
+    assert "is off by 0.0058" in done.words
     return [kernels[one.kernel].name for one in wrong]
 
 
 def cut_out(folder: Path, name: str) -> str:
     """The text of the file that shows one kernel's error, out of the trace."""
-    done = tcw(folder, "repro", "run.tcw", "--kernel", name, "-o", f"{name}.py")
-    assert done.returncode == 1, done.stderr
-    said = " ".join(done.stdout.split())
-    assert f"wrote {name}.py: according to the trace, run alone, it shows the error" in said
-    assert "5.8e-03" in done.stdout
+    done = tcw(folder, "repro", "run.tcw", "--kernel", name, "-o", f"{name}.py", **WIDE)
+    assert done.code == 1, done.err
+    assert f"wrote {name}.py: according to the trace, run alone, it shows the error" in done.words
+    assert "5.8e-03" in done.out
     text = (folder / f"{name}.py").read_text()
     assert "torch.sigmoid(x @ w) * 0.34375" in text
     assert "import compiler" not in text

@@ -7,14 +7,10 @@ it only a quiet machine can tell is `long`.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.cpu.command_line import ROOT, tcw
+
 CHANCES = 3
 
 PLANTED = {
@@ -25,15 +21,11 @@ PLANTED = {
 
 
 def first_line(name: str, engine: str, rounds: int) -> str:
-    command = [sys.executable, str(ROOT / "tcw.py"), "profile"]
-    command += [str(ROOT / "sample_models" / f"{name}.py"), "--engine", engine, "--no-grad"]
-    command += ["--quiet", "--rounds", str(rounds)]
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=570, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.partition("\n")[0]
+    file = str(ROOT / "sample_models" / f"{name}.py")
+    command = ["profile", file, "--engine", engine, "--no-grad", "--quiet", "--rounds", str(rounds)]
+    done = tcw(ROOT, *command, COLUMNS="200", NO_COLOR="1")
+    assert done.code == 0, done.err
+    return done.out.partition("\n")[0]
 
 
 @pytest.mark.parametrize(

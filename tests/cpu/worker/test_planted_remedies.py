@@ -7,15 +7,13 @@ Whether the cause is found is measured, so that a machine that is too busy has a
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.cpu.command_line import ROOT, tcw
+
 CHANCES = 2
 
 PLANTED: dict[str, dict[str, tuple[bool, str]]] = {
@@ -39,15 +37,11 @@ PLANTED: dict[str, dict[str, tuple[bool, str]]] = {
 def tried(name: str, folder: Path) -> dict[str, dict[str, Any]]:
     file = ROOT / "sample_models" / f"{name}.py"
     before = file.read_bytes()
-    command = [sys.executable, str(ROOT / "tcw.py"), "profile", str(file), "--engine", "tcw"]
-    command += ["--no-grad", "--rounds", "5", "--try", "--json", "--quiet"]
-    command += ["--patch", str(folder / "kept.patch")]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=900, check=False, env=dict(os.environ)
-    )
-    assert done.returncode == 0, done.stderr
+    command = ["profile", str(file), "--engine", "tcw", "--no-grad", "--rounds", "5", "--try"]
+    done = tcw(folder, *command, "--json", "--quiet", "--patch", str(folder / "kept.patch"))
+    assert done.code == 0, done.err
     assert file.read_bytes() == before
-    return {one["id"]: one for one in json.loads(done.stdout)["trials"]}
+    return {one["id"]: one for one in json.loads(done.out)["trials"]}
 
 
 @pytest.mark.long

@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 
 from compiler.trace.records import (
-    AnyRecord,
     CallEnd,
     CallStart,
     Failure,
     Graph,
-    Settings,
     Source,
     Warned,
 )
+from tests.cpu.worker.recorded import recorded
 from viewers.recording import Recording
-from workbench.worker.client import record
 
 SCRIPT = """
 import torch
@@ -46,23 +44,15 @@ CALLS = {
 }
 
 
-def recorded(folder: Path, calls: str, wanted: int = 1) -> Recording:
-    file = folder / "script.py"
-    file.write_text(SCRIPT.format(calls=calls))
-    settings = Settings(
-        file=str(file), script_call=True, profiled_call=wanted, until="capture", grad="grad"
-    )
-    records: list[AnyRecord] = []
-    record(settings, trace=None, on_record=records.append)
-    made = Recording()
-    made.feed(records)
-    return made
+def called(folder: Path, text: str, wanted: int) -> Recording:
+    settings = {"script_call": True, "profiled_call": wanted, "until": "capture", "grad": "grad"}
+    return recorded(folder, text, name="script.py", **settings).recording
 
 
 @pytest.mark.parametrize("form", CALLS)
 def test_the_wanted_call_is_recorded_alone(tmp_path: Path, form: str) -> None:
     calls, wanted = CALLS[form]
-    made = recorded(tmp_path, calls, wanted)
+    made = called(tmp_path, SCRIPT.format(calls=calls), wanted)
     assert made.failure is None, made.failure
     assert made.end is not None
     assert made.end.status == "ok"
@@ -79,11 +69,7 @@ def test_the_wanted_call_is_recorded_alone(tmp_path: Path, form: str) -> None:
 
 
 def test_a_script_that_makes_no_such_call_says_what_to_do(tmp_path: Path) -> None:
-    file = tmp_path / "script.py"
-    file.write_text("import torch\nf = torch.compile(torch.relu)\nf(torch.ones(2))\n")
-    records: list[AnyRecord] = []
-    settings = Settings(file=str(file), script_call=True, profiled_call=3, until="capture")
-    record(settings, trace=None, on_record=records.append)
-    (failure,) = (one for one in records if isinstance(one, Failure))
+    text = "import torch\nf = torch.compile(torch.relu)\nf(torch.ones(2))\n"
+    (failure,) = called(tmp_path, text, 3).all(Failure)
     assert "call 3 of what it compiles was to be profiled, and it made only 1" in failure.message
     assert failure.hint.endswith("tcw profile script.py --model EXPR --inputs 'f32[8,64]'")

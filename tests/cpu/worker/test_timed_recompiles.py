@@ -6,7 +6,6 @@ from pathlib import Path
 
 from compiler.trace.records import EagerFallback, Graph, Recompile, Speed
 from tests.cpu.worker.recorded import recorded
-from viewers.recording import Recording
 from viewers.summary import summarise
 
 HISTORY = """
@@ -41,7 +40,7 @@ def test_a_model_that_recompiles_in_each_call_is_found_with_one_input_set(tmp_pa
     assert fallback.kind == "recompile-limit"
     (speed,) = found.all(Speed)
     assert speed.compiled_again
-    titles = [one.title for one in summarise(Recording(found.records)).findings]
+    titles = [one.title for one in summarise(found.recording).findings]
     assert any("calls with the same inputs recompiled forward" in title for title in titles)
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import AnyRecord, Failure, GraphBreak, Settings, Source, Trial
+from compiler.trace.records import GraphBreak, Settings, Source, Trial
+from tests.cpu.worker.recorded import recorded
 from tests.cpu.worker.test_trials import Suggested
-from viewers.recording import Recording
 from workbench.cli.trials import trials
-from workbench.worker.client import record
 
 MODEL = """
 import math
@@ -45,12 +44,16 @@ SUGGESTED = (
 )
 
 
+def written(folder: Path) -> Path:
+    """Both files in this folder."""
+    (folder / "model.py").write_text(MODEL)
+    (folder / "helper.py").write_text(HELPER)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("edited")
-    (made / "model.py").write_text(MODEL)
-    (made / "helper.py").write_text(HELPER)
-    return made
+    return written(tmp_path_factory.mktemp("edited"))
 
 
 @pytest.fixture(scope="module")
@@ -87,35 +90,22 @@ def test_the_files_are_as_they_were(found: dict[str, Trial], folder: Path) -> No
     assert sorted(one.name for one in folder.iterdir()) == ["helper.py", "model.py"]
 
 
-def recorded(settings: Settings) -> Recording:
-    records: list[AnyRecord] = []
-    record(settings, trace=None, on_record=records.append)
-    made = Recording()
-    made.feed(records)
-    return made
-
-
-def test_an_edited_file_is_recorded_as_it_ran(folder: Path) -> None:
-    file = str(folder / "model.py")
+def test_an_edited_file_is_recorded_as_it_ran(tmp_path: Path) -> None:
     edits = ("drop:8", "undisable:helper.py:4", "item:9")
-    got = recorded(Settings(file=file, until="capture", edits=edits))
+    made = recorded(written(tmp_path), None, edits=edits)
+    got, file = made.recording, str(made.file)
     assert not got.all(GraphBreak)
     assert got.line(file, 8) == "    pass"
     assert {one.file for one in got.all(Source)} >= {file}
 
 
-def test_an_edit_that_does_not_fit_is_a_failure_with_its_line(folder: Path) -> None:
-    got = recorded(Settings(file=str(folder / "model.py"), edits=("drop:9",)))
-    failure = got.last(Failure)
-    assert failure is not None
-    assert failure.message == "--edit drop:9: no call statement or assertion is on that line"
-    assert failure.location is not None
-    assert failure.location.line == 9
+def test_an_edit_that_does_not_fit_is_a_failure_with_its_line(tmp_path: Path) -> None:
+    got = recorded(written(tmp_path), None, until="run", edits=("drop:9",))
+    assert got.failure.message == "--edit drop:9: no call statement or assertion is on that line"
+    assert got.line == 9
 
 
-def test_an_argument_that_is_not_there_is_named(folder: Path) -> None:
-    got = recorded(Settings(file=str(folder / "model.py"), as_tensors=("faktor",)))
-    failure = got.last(Failure)
-    assert failure is not None
-    assert "no call has an argument 'faktor'" in failure.message
-    assert "factor, x" in failure.hint
+def test_an_argument_that_is_not_there_is_named(tmp_path: Path) -> None:
+    got = recorded(written(tmp_path), None, until="run", as_tensors=("faktor",))
+    assert "no call has an argument 'faktor'" in got.failure.message
+    assert "factor, x" in got.failure.hint
