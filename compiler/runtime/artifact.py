@@ -6,7 +6,9 @@ from typing import Literal
 
 import msgspec
 
-FORMAT = 1
+from compiler.codegen.launcher.segment import KernelSite
+
+FORMAT = 2
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -33,6 +35,8 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """For example `0/0/forward`."""
     unit: str = ""
     """C++ text; "" if the graph consists of ATen calls only."""
+    sites: tuple[KernelSite, ...] = ()
+    """The unit's calls of kernels, in order; their lines are those of `unit`."""
     flags: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     """What the unit needs beyond libm and OpenMP: `torch_cpu`."""

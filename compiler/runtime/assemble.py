@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from compiler.codegen.cpp.isa import Isa, detect
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.launcher import interface_text
 from compiler.codegen.launcher.planned import Kernels, segment_functions
-from compiler.codegen.launcher.segment import methods_text, segment_text
+from compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
 from compiler.loops.program import Program
 from compiler.memory.plan import Plan
 from compiler.runtime.artifact import Artifact, SegmentEntry
@@ -35,10 +37,16 @@ def assemble(
     segments = segment_functions(plan, forms, kernels)
     direct = any(segment.boxed for segment in segments)
     wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms, segments)
-    parts = [interface_text(), code, *map(segment_text, segments), methods_text(segments)]
+    unit, sites = f"{interface_text()}\n{code}\n", list[KernelSite]()
+    for segment in segments:
+        above = unit.count("\n")
+        text, calls = segment_text(segment)
+        sites += [replace(call, line=above + call.line) for call in calls]
+        unit += f"{text}\n"
     return Artifact(
         name=program.graph.name,
-        unit="\n".join(parts) if segments else "",
+        unit=unit + methods_text(segments) if segments else "",
+        sites=tuple(sites),
         flags=unit_flags(isa or detect()),
         libraries=libraries,
         segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),

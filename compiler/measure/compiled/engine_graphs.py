@@ -17,13 +17,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.codegen.launcher.segment import STACK_BYTES
+from compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
 from compiler.engine.recording import watching
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadow, Shadows, copied
 from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.engine_unit import KERNEL_CALL
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, run_wrapper
 from compiler.runtime.kernels import Unit, library
@@ -111,7 +110,7 @@ class EngineGraph(Redirected):
         self.arguments: list[Any] | None = None
         super().__init__(self._first_call if keep_arguments else compiled.call)
         self._texts: dict[str, str] | None = None
-        self._names = {found[1]: None for found in KERNEL_CALL.finditer(compiled.artifact.unit)}
+        self._names = {site.function: None for site in compiled.artifact.sites}
 
     def _first_call(self, arguments: list[Any]) -> Any:
         """Stores the first arguments."""
@@ -198,7 +197,7 @@ class EngineGraph(Redirected):
         if isinstance(compiler, NoCompiler):
             raise NotAlone(compiler.reason)
         unit = Unit(
-            _HEAD + KERNEL_CALL.sub(_observed, artifact.unit),
+            _HEAD + _observed(artifact.unit, artifact.sites),
             artifact.flags,
             unit_libraries(artifact.libraries),
         )
@@ -236,13 +235,18 @@ def _texts(unit: str, kernels: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _observed(found: re.Match[str]) -> str:
-    name, sizes, workspace = found.groups()
-    count = "sizeof s / sizeof *s" if sizes == "s" else "0"
-    return (
-        f'    measured_call("{name}", (void*){name}, p, sizeof p / sizeof *p, {sizes}, {count}, '
-        f"{workspace}, error);"
-    )
+def _observed(unit: str, sites: Sequence[KernelSite]) -> str:
+    """The unit's text, with `measured_call` in place of each kernel call."""
+    lines = unit.split("\n")
+    for site in sites:
+        name = site.function
+        sizes = "s, sizeof s / sizeof *s" if site.sizes else "0, 0"
+        workspace = "workspace" if site.workspace else "0"
+        lines[site.line - 1] = (
+            f'    measured_call("{name}", (void*){name}, p, sizeof p / sizeof *p, {sizes}, '
+            f"{workspace}, error);"
+        )
+    return "\n".join(lines)
 
 
 def _step(
