@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import msgspec
 
 from compiler.codegen.cpp.isa import Isa, detect
+from compiler.codegen.cpp.unit import Unit
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.launcher import interface_text
-from compiler.codegen.launcher.planned import Kernels, segment_functions
+from compiler.codegen.launcher.planned import segment_functions
 from compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
 from compiler.loops.program import Program
 from compiler.memory.plan import Plan
-from compiler.runtime.artifact import Artifact, SegmentEntry
+from compiler.runtime.artifact import Artifact, KernelText, SegmentEntry
 from compiler.runtime.toolchain import unit_flags
 from compiler.runtime.wrapper import wrapper_text
 
@@ -21,23 +23,22 @@ from compiler.runtime.wrapper import wrapper_text
 def assemble(
     plan: Plan,
     program: Program,
-    kernels: Kernels,
-    code: str,
+    kernels: Unit,
     isa: Isa | None = None,
     extra: object = None,
-    libraries: tuple[str, ...] = (),
 ) -> Artifact:
     """The artifact of a graph, not yet built.
 
-    `code` holds the kernels' functions with their dependencies, to precede the segments; `kernels`
-    maps each nest to its function; `libraries` are what it needs (`cpp.Unit.libraries`). `extra` is
-    JSON-able and available again on a warm start.
+    `extra` is JSON-able and available again on a warm start.
     """
     forms = Forms(program, plan)
-    segments = segment_functions(plan, forms, kernels)
+    segments = segment_functions(plan, forms, kernels.kernels)
     direct = any(segment.boxed for segment in segments)
     wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms, segments)
-    unit, sites = f"{interface_text()}\n{code}\n", list[KernelSite]()
+    unit = f"{interface_text()}\n"
+    texts = dict(_texts(kernels, unit.count("\n")))
+    unit += f"{kernels.code}\n"
+    sites: list[KernelSite] = []
     for segment in segments:
         above = unit.count("\n")
         text, calls = segment_text(segment)
@@ -47,11 +48,19 @@ def assemble(
         name=program.graph.name,
         unit=unit + methods_text(segments) if segments else "",
         sites=tuple(sites),
+        kernels=texts,
         flags=unit_flags(isa or detect()),
-        libraries=libraries,
+        libraries=kernels.libraries,
         segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),
         entry=segments[0].name if direct else "",
         wrapper=wrapper,
         bindings=bindings,
         extra=msgspec.Raw(msgspec.json.encode(extra)),
     )
+
+
+def _texts(kernels: Unit, above: int) -> Iterator[tuple[str, KernelText]]:
+    """Each function of the kernels' code, which stands below this many lines."""
+    for name, function in kernels.kernels.values():
+        line = above + kernels.first_lines[name]
+        yield name, KernelText(line, function.body.count("\n"), function.parts)

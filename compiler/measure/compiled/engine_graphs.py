@@ -8,7 +8,6 @@ the pointers, and `measured_again` repeats some of those calls.
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -30,10 +29,6 @@ from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 
-_FUNCTION = re.compile(
-    r"^static void (\w+)\(void\* const\* pointers.*?^}$", re.MULTILINE | re.DOTALL
-)
-"""As written by compiler.codegen.cpp.nests."""
 _HEAD = """
 typedef void MeasuredKernel(void* const*, const long*, char*, int*);
 typedef void MeasuredCall(
@@ -109,7 +104,6 @@ class EngineGraph(Redirected):
         """The lowered graph; its nodes are those of the `/lowered` graph's record."""
         self.arguments: list[Any] | None = None
         super().__init__(self._first_call if keep_arguments else compiled.call)
-        self._texts: dict[str, str] | None = None
         self._names = {site.function: None for site in compiled.artifact.sites}
 
     def _first_call(self, arguments: list[Any]) -> Any:
@@ -123,9 +117,12 @@ class EngineGraph(Redirected):
         return self._names
 
     def text(self, kernel: str) -> str:
-        if self._texts is None:
-            self._texts = _texts(self.compiled.artifact.unit, self._names)
-        return self._texts.get(kernel, "")
+        artifact = self.compiled.artifact
+        place = artifact.kernels.get(kernel)
+        if place is None:
+            return ""
+        lines = artifact.unit.split("\n")[place.line - 1 : place.line - 1 + place.count]
+        return "\n".join(lines) + "\n"
 
     def run(self, arguments: list[Any]) -> Any:
         return self.compiled.call(arguments)
@@ -215,24 +212,6 @@ _KERNEL = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
     ctypes.POINTER(ctypes.c_int),
 )
-
-
-def _texts(unit: str, kernels: Collection[str]) -> dict[str, str]:
-    """The text of each kernel in a unit, as recorded: its function, the preceding functions that
-    belong to no other kernel, and the comment above them."""
-    found: dict[str, str] = {}
-    start = -1
-    for function in _FUNCTION.finditer(unit):
-        if start < 0:
-            start = function.start()
-            while (
-                unit.startswith("//", above := unit.rfind("\n", 0, start - 1) + 1) and above < start
-            ):
-                start = above
-        if function[1] in kernels:
-            found[function[1]] = unit[start : function.end() + 1]
-            start = -1
-    return found
 
 
 def _observed(unit: str, sites: Sequence[KernelSite]) -> str:
