@@ -41,6 +41,8 @@ class Function:
     """(line of the body, counted from 1; origins that the line computes)."""
     parts: tuple[Part, ...] = ()
     """The phases that are functions of their own, in the order in which they run."""
+    loops: tuple[int, ...] = ()
+    """Lines of the body, from 1, at which its outermost loops begin."""
     nests: tuple[str, ...] = ()
     """Names of the nests that it implements."""
     key: str = ""

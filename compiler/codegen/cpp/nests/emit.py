@@ -91,6 +91,7 @@ def emit(
             Part(call=body + call + 1, loop=start + (part.loops[0] if part.loops else 1) + 1)
             for part, call, start in zip(function.parts, function.calls, starts, strict=True)
         ),
+        loops=tuple(place + 1 for place in whole.loops),
         nests=(nest.name,),
         key="\n".join(function.keys),
     )
