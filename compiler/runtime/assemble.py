@@ -23,7 +23,7 @@ from compiler.runtime.wrapper import wrapper_text
 def assemble(
     plan: Plan,
     program: Program,
-    kernels: Unit,
+    unit: Unit,
     isa: Isa | None = None,
     extra: object = None,
 ) -> Artifact:
@@ -32,25 +32,25 @@ def assemble(
     `extra` is JSON-able and available again on a warm start.
     """
     forms = Forms(program, plan)
-    segments = segment_functions(plan, forms, kernels.kernels)
+    segments = segment_functions(plan, forms, unit.kernels)
     direct = any(segment.boxed for segment in segments)
     wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms, segments)
-    unit = f"{interface_text()}\n"
-    texts = dict(_texts(kernels, unit.count("\n")))
-    unit += f"{kernels.code}\n"
+    code = f"{interface_text()}\n"
+    kernels = dict(_kernels(unit, code.count("\n")))
+    code += f"{unit.code}\n"
     sites: list[KernelSite] = []
     for segment in segments:
-        above = unit.count("\n")
+        above = code.count("\n")
         text, calls = segment_text(segment)
         sites += [replace(call, line=above + call.line) for call in calls]
-        unit += f"{text}\n"
+        code += f"{text}\n"
     return Artifact(
         name=program.graph.name,
-        unit=unit + methods_text(segments) if segments else "",
+        unit=code + methods_text(segments) if segments else "",
         sites=tuple(sites),
-        kernels=texts,
+        kernels=kernels,
         flags=unit_flags(isa or detect()),
-        libraries=kernels.libraries,
+        libraries=unit.libraries,
         segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),
         entry=segments[0].name if direct else "",
         wrapper=wrapper,
@@ -59,8 +59,8 @@ def assemble(
     )
 
 
-def _texts(kernels: Unit, above: int) -> Iterator[tuple[str, KernelText]]:
-    """Each function of the kernels' code, which stands below this many lines."""
-    for name, function in kernels.kernels.values():
-        line = above + kernels.first_lines[name]
+def _kernels(unit: Unit, above: int) -> Iterator[tuple[str, KernelText]]:
+    """Each function of a unit whose code stands below this many lines."""
+    for name, function in unit.kernels.values():
+        line = above + unit.first_lines[name]
         yield name, KernelText(line, function.body.count("\n"), function.parts)
