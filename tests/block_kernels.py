@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import Kernel, KernelBinary, KernelLine, Location, Node
 
 KERNELS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
@@ -109,6 +110,7 @@ class Kernels:
                 origins=ordered,
                 locations=_locations(nodes[origin] for origin in ordered),
                 lines=lines,
+                loops=loop_lines(text),
                 loop_nests=_outermost_loops(text),
                 step=step,
             )

@@ -10,9 +10,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from compiler.trace.records import Advice, End, Numerics, Recompile, Speed
-from viewers.json_profile import mode_items, profile_items, trial_items
-from viewers.json_profile_items import Item, ModeItem, ProfileItem, TrialItem
+from compiler.trace.records import Advice, End, Failure, Recompile
+from viewers.json_profile import (
+    Item,
+    ModeItem,
+    ProfileItem,
+    TrialItem,
+    mode_items,
+    profile_items,
+    trial_items,
+)
 from viewers.json_text import json_text
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
@@ -120,6 +127,11 @@ class PhaseItem(Item):
     beside_seconds: float
     """Own time on threads that build kernels beside the compile."""
 
+    def __post_init__(self) -> None:
+        self.seconds = round(self.seconds, 6)
+        self.self_seconds = round(self.self_seconds, 6)
+        self.beside_seconds = round(self.beside_seconds, 6)
+
 
 class SpeedItem(Item):
     eager_ms: float
@@ -128,7 +140,7 @@ class SpeedItem(Item):
     """Median of eager/compiled, pair by pair."""
     noise: float
     """Relative: a speed-up within 1 ± noise is none."""
-    compile_s: float
+    compile_seconds: float = msgspec.field(name="compile_s")
 
 
 class NumericsItem(Item):
@@ -145,7 +157,7 @@ class EngineItem(Item):
     numerics: NumericsItem | None
     loop_nests: int | None
     """Groups of fused loops, all graphs together; null where fusion was not reached."""
-    library_calls: int
+    calls: int = msgspec.field(name="library_calls")
     peak_bytes: int | None
     """The highest of its graphs' planned peaks."""
     fusion: FusionItem
@@ -213,64 +225,46 @@ class Report(Item):
 def report(recording: Recording) -> Report:
     """The report of a recording, whole or cut off."""
     comparison = compare(recording)
-    one = _report(next(iter(recording.engines.values()), recording))
     if comparison is None:
-        return one
+        return _report(next(iter(recording.engines.values()), recording))
     parts = [_report(column.recording) for column in comparison.columns]
-    failed = next((part for part in parts if part.error is not None), one)
-    speed = comparison.speed
-    whole: Report = msgspec.structs.replace(
-        one,
+    failed = next((part for part in parts if part.error is not None), parts[0])
+    return msgspec.structs.replace(
+        parts[0],
         status=failed.status,
         error=failed.error,
         kernels=[kernel for part in parts for kernel in part.kernels],
         engines=[
-            EngineItem(
-                engine=column.engine,
+            EngineItem.of(
+                column,
                 speed=part.speed,
                 numerics=part.numerics,
-                loop_nests=column.loop_nests,
-                library_calls=column.calls,
-                peak_bytes=column.peak_bytes,
                 fusion=part.fusion,
                 caches=part.caches,
                 phases=part.phases,
             )
             for column, part in zip(comparison.columns, parts, strict=True)
         ],
-        comparison=ComparisonItem(
-            first=speed.first,
-            second=speed.second,
-            first_ms=speed.first_ms,
-            second_ms=speed.second_ms,
-            speedup=speed.speedup,
-            noise=speed.noise,
-        )
-        if speed
-        else None,
+        comparison=ComparisonItem.of(comparison.speed) if comparison.speed else None,
         profiles=profile_items(recording),
         modes=mode_items(recording),
         trials=trial_items(recording),
     )
-    return whole
 
 
 def _report(recording: Recording) -> Report:
     """The report of one engine."""
     summary = summarise(recording)
     order = {id(record): index for index, record in enumerate(recording.all(Recompile))}
-    return Report(
+    return Report.of(
+        summary,
         version=VERSION,
         status=_status(summary),
         defaults_from=summary.settings.defaults_from if summary.settings else "",
         error=_error(summary),
-        graphs=[
-            GraphItem(id=graph.id, compile_id=graph.compile_id, ops=graph.ops)
-            for graph in recording.graphs.values()
-            if graph.kind == "captured"
-        ],
+        graphs=[graph for graph in recording.graphs.values() if graph.kind == "captured"],
         breaks=[_break(site) for site in summary.breaks],
-        frames=_frames(summary),
+        frames=[piece for call in summary.calls for piece in call.pieces if piece.guards],
         recompiles=[
             _recompile(frame)
             for frame in sorted(
@@ -279,29 +273,6 @@ def _report(recording: Recording) -> Report:
             )
         ],
         kernels=[_kernel(row, summary) for row in summary.kernels.rows],
-        fusion=FusionItem(fused=summary.fusion.fused, rejected=summary.fusion.rejected),
-        caches=[
-            CacheItem(
-                cache=use.cache,
-                hits=use.hits,
-                misses=use.misses,
-                bypasses=use.bypasses,
-                missed=list(use.missed),
-            )
-            for use in summary.caches
-        ],
-        phases=[
-            PhaseItem(
-                name=one.name,
-                count=one.count,
-                seconds=round(one.seconds, 6),
-                self_seconds=round(one.self_seconds, 6),
-                beside_seconds=round(one.beside_seconds, 6),
-            )
-            for one in summary.phases
-        ],
-        speed=_speed(summary.speed) if summary.speed else None,
-        numerics=_numerics(summary.numerics) if summary.numerics else None,
         engines=[],
         comparison=None,
         profiles=profile_items(recording),
@@ -314,18 +285,8 @@ def failed_report(
     status: ReportStatus, kind: str, message: str, culprit: Literal["user", "tcw"] = "user"
 ) -> Report:
     """The report where nothing could be recorded at all."""
-    empty = report(Recording())
-    error = ErrorItem(
-        type=kind,
-        message=message,
-        doing="",
-        file="",
-        line=None,
-        hint="",
-        eager_fails=None,
-        culprit=culprit,
-    )
-    return msgspec.structs.replace(empty, status=status, error=error)
+    failure = Failure(doing="", type=kind, message=message, culprit=culprit)
+    return msgspec.structs.replace(report(Recording()), status=status, error=_failed(failure))
 
 
 def encode(one: Report) -> str:
@@ -353,29 +314,17 @@ def _status(summary: Summary) -> ReportStatus:
 def _error(summary: Summary) -> ErrorItem | None:
     failure, end = summary.failure, summary.end
     if failure is not None:
-        place = failure.location
-        return ErrorItem(
-            type=failure.type,
-            message=failure.message,
-            doing=failure.doing,
-            file=place.file if place else "",
-            line=place.line if place else None,
-            hint=failure.hint,
-            eager_fails=failure.eager_fails,
-            culprit=failure.culprit,
-            evidence=failure.evidence,
-        )
+        return _failed(failure)
     if end is not None and end.status in ("ok", "exited"):
         return None
-    return ErrorItem(
-        type=end.status if end else "incomplete",
-        message=_ending(end),
-        doing=summary.doing,
-        file="",
-        line=None,
-        hint="",
-        eager_fails=None,
-        culprit="user",
+    ending = end.status if end else "incomplete"
+    return _failed(Failure(doing=summary.doing, type=ending, message=_ending(end)))
+
+
+def _failed(failure: Failure) -> ErrorItem:
+    place = failure.location
+    return ErrorItem.of(
+        failure, file=place.file if place else "", line=place.line if place else None
     )
 
 
@@ -385,52 +334,24 @@ def _ending(end: End | None) -> str:
     return end.reason or f"{end.status} after {end.seconds:.1f} s"
 
 
-def _speed(speed: Speed) -> SpeedItem:
-    return SpeedItem(
-        eager_ms=speed.eager_ms,
-        compiled_ms=speed.compiled_ms,
-        speedup=speed.speedup,
-        noise=speed.noise,
-        compile_s=speed.compile_seconds,
-    )
-
-
-def _numerics(numerics: Numerics) -> NumericsItem:
-    return NumericsItem(max_abs=numerics.max_abs, max_rel=numerics.max_rel, note=numerics.note)
-
-
 def _fix(advice: tuple[Advice, ...]) -> str:
     return next((one.code or one.text for one in ordered_advice(advice)), "")
 
 
 def _break(site: BreakSite) -> BreakItem:
-    record = site.records[0]
-    return BreakItem(
+    return BreakItem.of(
+        site,
         file=site.place.file,
         line=site.place.line,
-        gb=site.gb,
-        type=site.type,
-        reason=site.reason or record.explanation,
+        reason=site.reason or site.records[0].explanation,
         fix=_fix(site.advice),
-        count=site.count,
     )
 
 
-def _frames(summary: Summary) -> list[FrameItem]:
-    return [
-        FrameItem(compile_id=piece.compile_id, guards=piece.guards)
-        for call in summary.calls
-        for piece in call.pieces
-        if piece.guards
-    ]
-
-
 def _recompile(frame: RecompiledFrame) -> RecompileItem:
-    record = frame.record
-    return RecompileItem(
-        compile_id=record.compile_id,
-        call=record.call,
-        guard=frame.why.guard if frame.why else record.reason,
+    return RecompileItem.of(
+        frame,
+        guard=frame.why.guard if frame.why else frame.record.reason,
         expected=frame.change.expected,
         seen=frame.change.seen,
         file=frame.place.file if frame.place else "",
@@ -440,13 +361,8 @@ def _recompile(frame: RecompiledFrame) -> RecompileItem:
 
 
 def _kernel(row: KernelRow, summary: Summary) -> KernelItem:
-    kernel = row.kernel
-    return KernelItem(
-        id=kernel.id,
+    return KernelItem.of(
+        row.kernel,
         engine=summary.settings.engine if summary.settings else "inductor",
-        language=kernel.language,
-        name=kernel.name,
-        origins=list(kernel.origins),
         lines=[SourceLine(file=file, line=line) for file, line in row.lines],
-        predicted=kernel.predicted,
     )

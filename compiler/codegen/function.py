@@ -9,6 +9,17 @@ from compiler.loops.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One of the phases of a function: loops that run before or after those of the others. Lines
+    are of the function's body, from 1."""
+
+    call: int
+    """Of the statement that runs it, on one thread or on all."""
+    loop: int
+    """Of its first outermost loop; of its head if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """One nest's code.
 
@@ -28,6 +39,10 @@ class Function:
     """Scratch memory per call; it need not be zeroed."""
     lines: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """(line of the body, counted from 1; origins that the line computes)."""
+    parts: tuple[Part, ...] = ()
+    """The phases that are functions of their own, in the order in which they run."""
+    loops: tuple[int, ...] = ()
+    """Lines of the body, from 1, at which its outermost loops begin."""
     nests: tuple[str, ...] = ()
     """Names of the nests that it implements."""
     key: str = ""

@@ -127,9 +127,7 @@ def _compiled(
             lines = comments(module) if recorder is not None else {}
             code = unit(planned, fusion.program, vocabulary, lines, asking(gate))
             buffers = graph_buffers(fusion.program, planned, code.kernels)
-            artifact = assemble(
-                planned, fusion.program, code.kernels, code.code, isa, buffers, code.libraries
-            )
+            artifact = assemble(planned, fusion.program, code, isa, buffers)
         records.generated(planned, code, artifact)
         goes_on("build")
         return artifact

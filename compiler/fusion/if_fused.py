@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
@@ -15,7 +14,8 @@ from compiler.fusion.rules.access import readable
 from compiler.fusion.rules.domain import common_space
 from compiler.fusion.weights import L1
 from compiler.loops.graph import Call, Compute, Store
-from compiler.loops.printer import nest_text
+from compiler.loops.nest import Nest, buffers_read
+from compiler.loops.printer import INDENT, NestLine, nest_lines, nest_text
 from compiler.loops.printer.words import escaped
 
 NAME = "if_fused"
@@ -26,7 +26,8 @@ def if_fused(grouping: Grouping, one: Group, two: Group, merge: Merge) -> str:
     """The loop nest of both groups as printed text."""
     places = sorted((*one.places, *two.places))
     members = [u for p in places if not isinstance(u := grouping.order.units[p], Call)]
-    return _text(grouping, Group(one.id, places, members, merge.space, [*one.names, *two.names]))
+    group = Group(one.id, places, members, merge.space, [*one.names, *two.names])
+    return nest_text(_nest(grouping, group))
 
 
 def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusal) -> str:
@@ -35,45 +36,36 @@ def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusa
     `✗ RULE: reads VALUE` follows each read that the rule is about. Assembled as text, since there
     is no such nest.
     """
-    first, second = (
-        _text(grouping, Group(group.id, group.places, group.members, group.space)).splitlines()
+    nests = [
+        _nest(grouping, Group(group.id, group.places, group.members, group.space))
         for group in (one, two)
-    )
-    label = " + ".join(filter(None, (lines[0].partition(": ")[2] for lines in (first, second))))
-    heads = list(takewhile(_is_loop, second[1:]))
+    ]
+    first, second = (list(nest_lines(each)) for each in nests)
+    heads = takewhile(lambda line: line.statement is None, second)
     shared = 0
     for inside, head in zip(_open_loops(first), heads, strict=False):
-        if inside != head:
+        if inside.text != head.text:
             break
         shared += 1
-    values = [escaped(value) for value in _forbidden_reads(grouping, one, two, refusal)]
-    body = [*first[1:], *second[1 + shared :]]
-    lines = [f"{NAME}: {label}", *_marked(body, values, refusal.rule)]
-    return "\n".join(lines) + "\n"
+    values = list(dict.fromkeys(_forbidden_reads(grouping, one, two, refusal)))
+    label = " + ".join(escaped(each.label) for each in nests if each.label)
+    body = _marked([*first, *second[shared:]], values, refusal.rule)
+    return "\n".join((f"{NAME}: {label}", *body)) + "\n"
 
 
-def _text(grouping: Grouping, group: Group) -> str:
+def _nest(grouping: Grouping, group: Group) -> Nest:
     group.space = final_space(group, L1, grouping.weights.accumulators(group.space.riders))
-    return nest_text(nest(group, NAME, frozenset(_stored(grouping, group))))
+    return nest(group, NAME, frozenset(_stored(grouping, group)))
 
 
-def _is_loop(line: str) -> bool:
-    return line.lstrip().startswith("for ")
-
-
-def _open_loops(lines: list[str]) -> list[str]:
+def _open_loops(lines: Iterable[NestLine]) -> list[NestLine]:
     """The loops around the last of the lines, outermost first."""
-    opened: list[str] = []
-    for line in lines[1:]:
-        while opened and _depth(opened[-1]) >= _depth(line):
-            opened.pop()
-        if _is_loop(line):
+    opened: list[NestLine] = []
+    for line in lines:
+        del opened[line.depth :]
+        if line.statement is None:
             opened.append(line)
     return opened
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _forbidden_reads(grouping: Grouping, one: Group, two: Group, refusal: Refusal) -> Iterable[str]:
@@ -96,14 +88,14 @@ def _made(unit: Unit) -> list[str]:
     return [unit.name]
 
 
-def _marked(lines: Iterable[str], values: list[str], rule: str) -> Iterator[str]:
+def _marked(lines: Iterable[NestLine], values: list[str], rule: str) -> Iterator[str]:
     """The lines, and `✗ RULE: reads VALUE` below each that reads one of the values."""
     for line in lines:
-        yield line
-        read = line.partition("  # ")[0].partition("= ")[2]
-        found = [one for one in values if re.search(rf"(?<!\w){re.escape(one)}\[", read)]
+        yield line.text
+        read = set(buffers_read(line.statement)) if line.statement is not None else ()
+        found = [escaped(value) for value in values if value in read]
         if found:
-            yield f"{' ' * _depth(line)}✗ {rule}: reads {', '.join(dict.fromkeys(found))}"
+            yield f"{INDENT * (line.depth + 1)}✗ {rule}: reads {', '.join(found)}"
 
 
 def _stored(grouping: Grouping, group: Group) -> Iterable[str]:

@@ -18,6 +18,7 @@ from compiler.graphs.current import lowering_graph_id
 from compiler.inductor.caches import autograd_lookup_running
 from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
 from compiler.inductor.predicted import predicting
+from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import Kernel, Wrapper
 
 NO_LINE = "its code came from the FX graph cache, which keeps no nodes and no lines"
@@ -68,6 +69,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
                 language=language,
                 text=recorder.text(text),
                 no_line=NO_LINE,
+                loops=loop_lines(text) if language == "cpp" else (),
                 loop_nests=_nests(text, language),
                 predicted=bool(arch),
             )

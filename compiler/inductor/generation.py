@@ -10,6 +10,7 @@ from typing import Literal
 from compiler.control.recorder import Recorder
 from compiler.inductor.kernel_lines import Origin
 from compiler.inductor.lowerings import Lowering
+from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import Kernel, KernelLine, Location
 
 
@@ -80,6 +81,7 @@ def kernel_record(draft: Draft, recorder: Recorder) -> Kernel:
         locations=locations,
         lines=lines,
         no_line=no_line,
+        loops=loop_lines(draft.text) if draft.language == "cpp" else (),
         loop_nests=draft.loop_nests,
         predicted=lowering.predicted,
         step=draft.steps[0] if draft.steps else None,

@@ -109,15 +109,17 @@ class Nest:
 
     def reads(self) -> tuple[str, ...]:
         """The buffers that it reads, in order, without duplicates."""
-        found: dict[str, None] = {}
-        for statement in self.statements:
-            for part in expressions(statement):
-                if isinstance(part, (Read, ReadIndexed)):
-                    found[part.buffer] = None
-        return tuple(found)
+        return tuple(dict.fromkeys(name for s in self.statements for name in buffers_read(s)))
 
     def writes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(s.buffer for s in self.statements if isinstance(s, Write)))
+
+
+def buffers_read(statement: Statement) -> Iterator[str]:
+    """The buffer of each of its reads."""
+    for part in expressions(statement):
+        if isinstance(part, (Read, ReadIndexed)):
+            yield part.buffer
 
 
 def expressions(statement: Statement) -> Iterator[Expression]:

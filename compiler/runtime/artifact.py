@@ -6,7 +6,10 @@ from typing import Literal
 
 import msgspec
 
-FORMAT = 1
+from compiler.codegen.function import Part
+from compiler.codegen.launcher.segment import KernelSite
+
+FORMAT = 3
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -26,6 +29,17 @@ class Binding(msgspec.Struct, frozen=True):
     """`aten.mm.default`; the attribute of the graph module; a function of `wrapper_helpers`."""
 
 
+class KernelText(msgspec.Struct, frozen=True):
+    """Where the text of a kernel stands in the unit: its function, and those of its parts."""
+
+    line: int
+    """The first one, from 1."""
+    count: int
+    """How many lines it has."""
+    parts: tuple[Part, ...] = ()
+    """Their lines are those of the kernel's text."""
+
+
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """A compiled graph. Its callable is the boxed segment `entry`, or else the wrapper's `call`."""
 
@@ -33,6 +47,10 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """For example `0/0/forward`."""
     unit: str = ""
     """C++ text; "" if the graph consists of ATen calls only."""
+    sites: tuple[KernelSite, ...] = ()
+    """The unit's calls of kernels, in order; their lines are those of `unit`."""
+    kernels: dict[str, KernelText] = {}
+    """Of the functions that the code generator wrote, by name."""
     flags: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     """What the unit needs beyond libm and OpenMP: `torch_cpu`."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import msgspec
 
 from compiler.codegen.cpp.isa import Isa, detect
+from compiler.codegen.cpp.unit import Unit
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.launcher import interface_text
-from compiler.codegen.launcher.planned import Kernels, segment_functions
-from compiler.codegen.launcher.segment import methods_text, segment_text
+from compiler.codegen.launcher.planned import segment_functions
+from compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
 from compiler.loops.program import Program
 from compiler.memory.plan import Plan
-from compiler.runtime.artifact import Artifact, SegmentEntry
+from compiler.runtime.artifact import Artifact, KernelText, SegmentEntry
 from compiler.runtime.toolchain import unit_flags
 from compiler.runtime.wrapper import wrapper_text
 
@@ -19,31 +23,44 @@ from compiler.runtime.wrapper import wrapper_text
 def assemble(
     plan: Plan,
     program: Program,
-    kernels: Kernels,
-    code: str,
+    unit: Unit,
     isa: Isa | None = None,
     extra: object = None,
-    libraries: tuple[str, ...] = (),
 ) -> Artifact:
     """The artifact of a graph, not yet built.
 
-    `code` holds the kernels' functions with their dependencies, to precede the segments; `kernels`
-    maps each nest to its function; `libraries` are what it needs (`cpp.Unit.libraries`). `extra` is
-    JSON-able and available again on a warm start.
+    `extra` is JSON-able and available again on a warm start.
     """
     forms = Forms(program, plan)
-    segments = segment_functions(plan, forms, kernels)
+    segments = segment_functions(plan, forms, unit.kernels)
     direct = any(segment.boxed for segment in segments)
     wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms, segments)
-    parts = [interface_text(), code, *map(segment_text, segments), methods_text(segments)]
+    code = f"{interface_text()}\n"
+    kernels = dict(_kernels(unit, code.count("\n")))
+    code += f"{unit.code}\n"
+    sites: list[KernelSite] = []
+    for segment in segments:
+        above = code.count("\n")
+        text, calls = segment_text(segment)
+        sites += [replace(call, line=above + call.line) for call in calls]
+        code += f"{text}\n"
     return Artifact(
         name=program.graph.name,
-        unit="\n".join(parts) if segments else "",
+        unit=code + methods_text(segments) if segments else "",
+        sites=tuple(sites),
+        kernels=kernels,
         flags=unit_flags(isa or detect()),
-        libraries=libraries,
+        libraries=unit.libraries,
         segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),
         entry=segments[0].name if direct else "",
         wrapper=wrapper,
         bindings=bindings,
         extra=msgspec.Raw(msgspec.json.encode(extra)),
     )
+
+
+def _kernels(unit: Unit, above: int) -> Iterator[tuple[str, KernelText]]:
+    """Each function of a unit whose code stands below this many lines."""
+    for name, function in unit.kernels.values():
+        line = above + unit.first_lines[name]
+        yield name, KernelText(line, function.body.count("\n"), function.parts)

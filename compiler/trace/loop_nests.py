@@ -1,4 +1,4 @@
-"""The outermost loops of generated C++: where each nest of a kernel begins and ends."""
+"""The outermost loops of Inductor's C++: where each nest of a kernel begins and ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LoopNest:
 def outermost_loops(text: str) -> tuple[LoopNest, ...]:
     """The nests of a kernel, in order; inner loops belong to their nest.
 
-    Expects the style of both engines' generators: one statement per line, bodies in braces.
+    Expects the style of torch's generator: one statement per line, bodies in braces.
     """
     lines = text.splitlines()
     found: list[LoopNest] = []
@@ -54,6 +54,11 @@ def outermost_loops(text: str) -> tuple[LoopNest, ...]:
             start = None
         header = words
     return tuple(found)
+
+
+def loop_lines(text: str) -> tuple[int, ...]:
+    """The line of each outermost loop (`Kernel.loops`)."""
+    return tuple(nest.line for nest in outermost_loops(text))
 
 
 def _shared(blocks: list[str]) -> bool:

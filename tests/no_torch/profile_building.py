@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import (
     SCHEMA_VERSION,
     Account,
@@ -181,6 +182,7 @@ class Call:
             lines=tuple(
                 KernelLine(line=number, locations=(at(line, file=file),)) for number, line in of
             ),
+            loops=loop_lines(text),
             loop_nests=1 if language == "cpp" else 0,
         )
         self.kernels.append(made)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.cells import cell_len
 
 from compiler.trace.records import Waiting
@@ -20,6 +18,7 @@ from viewers.summary import Call, Cut, Piece, Place, Summary
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
+from viewers.summary.verdict import Detail
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
@@ -160,9 +159,8 @@ def _unfinished(view: View) -> Line:
     return (text(f"Cut off{stage} after {seconds}", "strong"), (note, "dim"))
 
 
-def _detail(words: str) -> str:
-    sides = words.replace(", compiled ", " → compiled ", 1)
-    return re.sub(r", (?![^(]*\))", "   ", sides)
+def _detail(detail: Detail) -> str:
+    return "   ".join(filter(None, (" → ".join(detail.sides), *detail.more)))
 
 
 def _totals(summary: Summary, width: int) -> list[Row]:

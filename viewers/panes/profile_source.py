@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compiler.trace import refs
-from compiler.trace.loop_nests import outermost_loops
 from compiler.trace.records import Kernel, KernelNests
 from viewers.panes import profiled
 from viewers.panes.rows import Role, Span, pad_left
@@ -151,9 +150,8 @@ def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:
     times: dict[int, float] = {}
     if found is not None:
         times = {nest.line: nest.time.median for nest in found.nests}
-    elif kernel.language == "cpp":
-        loops = outermost_loops(view.recording.text(kernel.text))
-        times = {loop.line: seconds for loop in loops}
+    else:
+        times = dict.fromkeys(kernel.loops, seconds)
     shared = found is None and len(times) > 1
     unit, spans = unit_of(profile), {}
     for line, taken in times.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from compiler.trace.records import MemoryPlan, Partition
 from viewers.panes import profiled
 from viewers.panes.rows import Content, Line, Row, Span, pad, text
@@ -43,9 +45,8 @@ def _call(call: Call, width: int) -> Row:
 def _values(call: Call) -> list[str]:
     """`4×128×256`, `0.125`; from the second call on, what changed: `temperature 0.25`."""
     if call.changed:
-        pairs = [(words.split(" ")[0], words.split(" → ")[-1]) for words in call.changed[:2]]
-        return [f"{name} {value.split(' ')[-1]}" for name, value in pairs]
-    return [words.split(" ")[-1] for words in call.arguments[:3]]
+        return [f"{name} {value}" for name, value in islice(call.changed.items(), 2)]
+    return list(islice(call.arguments.values(), 3))
 
 
 def _piece(view: View, piece: Piece, width: int) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.trace.records import CallStart
 from viewers.recording import Recording
-from viewers.words import tensor_text
+from viewers.words import shape_text, tensor_text
 
 
 def gpu_of(recording: Recording) -> str:
@@ -22,5 +22,13 @@ def arguments_of(start: CallStart) -> dict[str, str]:
     """Name -> `f32 4×128×256`, or the description of the value."""
     return {
         argument.name: tensor_text(argument.tensor) if argument.tensor else argument.value
+        for argument in start.arguments
+    }
+
+
+def short_arguments_of(start: CallStart) -> dict[str, str]:
+    """Name -> `4×128×256`, or the description of the value."""
+    return {
+        argument.name: shape_text(argument.tensor.shape) if argument.tensor else argument.value
         for argument in start.arguments
     }

@@ -15,7 +15,7 @@ from compiler.trace.records import (
     Guards,
 )
 from viewers.recording import Recording
-from viewers.summary.arguments import arguments_of
+from viewers.summary.arguments import arguments_of, short_arguments_of
 from viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
 from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
@@ -70,10 +70,10 @@ class Call:
     hits: tuple[str, ...]
     """Ids of earlier compiles that it reused."""
     seconds: float | None
-    arguments: tuple[str, ...]
-    """`x f32 4×128×256`, `temperature 0.125`."""
-    changed: tuple[str, ...]
-    """Arguments that differ from the call before: `x 4×128×256 → 6×128×256`."""
+    arguments: dict[str, str]
+    """Name -> the sizes of a tensor, `4×128×256`, or the value, `0.125`."""
+    changed: dict[str, str]
+    """Those that differ from the call before."""
 
 
 def calls_of(recording: Recording) -> tuple[Call, ...]:
@@ -87,11 +87,8 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
     before: dict[str, str] = {}
     for number in sorted({*starts, *ends, *pieces}):
         arguments = arguments_of(starts[number]) if number in starts else {}
-        changed = [
-            f"{name} {before[name]} → {value}"
-            for name, value in arguments.items()
-            if name in before and before[name] != value
-        ]
+        short = short_arguments_of(starts[number]) if number in starts else {}
+        differ = {name for name in arguments if before.get(name) not in (None, arguments[name])}
         end = ends.get(number)
         calls.append(
             Call(
@@ -99,8 +96,8 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
                 pieces=tuple(pieces.get(number, ())),
                 hits=end.hits if end else (),
                 seconds=end.seconds if end else None,
-                arguments=tuple(f"{name} {value}" for name, value in arguments.items()),
-                changed=tuple(changed),
+                arguments=short,
+                changed={name: value for name, value in short.items() if name in differ},
             )
         )
         before = arguments or before

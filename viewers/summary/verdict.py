@@ -14,23 +14,39 @@ Tone = Literal["won", "lost", "neutral", "failed"]
 
 
 @dataclass(frozen=True)
+class Detail:
+    """What is behind a verdict, in phrases."""
+
+    sides: tuple[str, ...] = ()
+    """`eager 6.55 ms`, `compiled 6.16 ms`; empty if they were not timed."""
+    more: tuple[str, ...] = ()
+    """`1.06x ±24% (60 pairs)`."""
+
+    @property
+    def text(self) -> str:
+        """`eager 6.55 ms, compiled 6.16 ms, 1.06x ±24% (60 pairs)`."""
+        return ", ".join((*self.sides, *self.more))
+
+
+@dataclass(frozen=True)
 class Verdict:
     headline: str
     """`No measurable speed-up`, `1.40x faster`, …"""
-    detail: str
-    """The numbers behind it: `eager 6.55 ms, compiled 6.16 ms, 1.06x ±24% (60 pairs)`."""
+    detail: Detail
+    """The numbers behind it."""
     tone: Tone
 
     @property
     def text(self) -> str:
-        return f"{self.headline}: {self.detail}" if self.detail else self.headline
+        detail = self.detail.text
+        return f"{self.headline}: {detail}" if detail else self.headline
 
 
 def verdict_of(recording: Recording, graphs: int) -> Verdict:
     """`graphs`: distinct frames that captured a graph."""
     failure, end = recording.failure, recording.end
     if failure is not None:
-        return Verdict(f"failed {during(failure.doing)}", "", "failed")
+        return Verdict(f"failed {during(failure.doing)}", Detail(), "failed")
     status = end.status if end else "incomplete"
     if end is not None and status not in ("ok", "exited", "incomplete"):
         words = {
@@ -39,28 +55,27 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
             "interrupted": f"interrupted after {seconds_text(end.seconds)}",
             "failed": "failed",
         }[status]
-        return Verdict(words, end.reason, "failed")
+        return Verdict(words, _words(end.reason), "failed")
     if recording.speed is not None:
         return _speed(recording.speed, served_from_caches(recording))
     last = recording.last(Waiting)
     if end is None and (last is None or last.kind != "end"):
-        return Verdict("Still recording, or cut off", "what was written so far follows", "neutral")
+        so_far = _words("what was written so far follows")
+        return Verdict("Still recording, or cut off", so_far, "neutral")
     if not graphs:
-        return Verdict("Nothing was compiled", "torch.compile captured no graph", "lost")
+        return Verdict("Nothing was compiled", _words("torch.compile captured no graph"), "lost")
     start = recording.start
     until = start.settings.until if start else "run"
     if until != "run":
-        return Verdict(f"Recorded until {until}", f"speed {NOT_MEASURED}", "neutral")
+        return Verdict(f"Recorded until {until}", _words(f"speed {NOT_MEASURED}"), "neutral")
     if not recording.all(CallStart):
         why = "the file calls torch.compile itself; define `model` and `example_inputs` to time it"
-        return Verdict(f"Speed {NOT_MEASURED}", why, "neutral")
-    return Verdict(f"Speed {NOT_MEASURED}", "", "neutral")
+        return Verdict(f"Speed {NOT_MEASURED}", _words(why), "neutral")
+    return Verdict(f"Speed {NOT_MEASURED}", Detail(), "neutral")
 
 
 USELESS = 0.5
 """Noise, as a share of the ratio, from which a ratio within it means nothing."""
-
-_CACHED = {"": "", "some": ", partly from caches", "all": " from caches"}
 
 
 def during(doing: str) -> str:
@@ -69,29 +84,30 @@ def during(doing: str) -> str:
     return f"while {doing}" if first.endswith("ing") else f"in {doing}"
 
 
+def _words(text: str) -> Detail:
+    return Detail(more=(text,) if text else ())
+
+
 def _speed(speed: Speed, served: Served) -> Verdict:
-    eager, compiled = milliseconds_text(speed.eager_ms), milliseconds_text(speed.compiled_ms)
+    sides = (
+        f"eager {milliseconds_text(speed.eager_ms)}",
+        f"compiled {milliseconds_text(speed.compiled_ms)}",
+    )
     noise, pairs = f"±{percent(speed.noise)}", plural(speed.pairs, "pair")
-    sides = f"eager {eager}, compiled {compiled}"
     if speed.compiled_again:
-        took = f"{sides}; {plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
-        return Verdict("Recompiled during timing", took, "lost")
+        again = f"{plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
+        detail = Detail((sides[0], f"{sides[1]}; {again}"))
+        return Verdict("Recompiled during timing", detail, "lost")
     if speed.in_noise and speed.noise >= USELESS:
-        return Verdict(
-            "Speed not measured: the machine is busy",
-            f"{sides}, {noise} ({pairs})",
-            "neutral",
-        )
+        detail = Detail(sides, (f"{noise} ({pairs})",))
+        return Verdict("Speed not measured: the machine is busy", detail, "neutral")
     if speed.in_noise:
-        ratio = ratio_text(speed.speedup)
         what = "speed-up" if speed.speedup >= 1 else "difference"
-        return Verdict(
-            f"No measurable {what}",
-            f"{sides}, {ratio} {noise} ({pairs})",
-            "neutral",
-        )
-    cost = f", compiled in {seconds_text(speed.compile_seconds)}{_CACHED[served]}"
-    detail = f"{sides} ({noise}, {pairs}){cost}"
+        detail = Detail(sides, (f"{ratio_text(speed.speedup)} {noise} ({pairs})",))
+        return Verdict(f"No measurable {what}", detail, "neutral")
+    took = f"compiled in {seconds_text(speed.compile_seconds)}"
+    cost = {"": (took,), "some": (took, "partly from caches"), "all": (f"{took} from caches",)}
+    detail = Detail((sides[0], f"{sides[1]} ({noise}, {pairs})"), cost[served])
     if speed.speedup >= 1:
         return Verdict(f"{ratio_text(speed.speedup)} faster", detail, "won")
     slower = 1 / speed.speedup if speed.speedup > 0 else None

@@ -21,9 +21,10 @@ def failure_lines(
     failure = summary.failure
     if failure is None:
         verdict = summary.verdict
-        detail = f": {verdict.detail}" if verdict.detail else ""
+        reason = verdict.detail.text
+        detail = f": {reason}" if reason else ""
         lines = [line((f"{file_name(summary)} {verdict.headline}", "lost"), detail, hang=2)]
-        if summary.doing and not verdict.detail:
+        if summary.doing and not reason:
             lines.append(line(("  last seen in ", "dim"), summary.doing, hang=2))
         return lines
     lines = [

@@ -18,7 +18,8 @@ def header(summary: Summary) -> list[Line]:
     """Title, verdict, counts."""
     tone = _TONES[summary.verdict.tone]
     verdict = summary.verdict
-    detail = f": {verdict.detail}" if verdict.detail else ""
+    numbers = verdict.detail.text
+    detail = f": {numbers}" if numbers else ""
     return [title(summary), line((verdict.headline, tone), detail, hang=2), counts(summary)]
 
 

@@ -65,7 +65,7 @@ def assemble(functions: Iterable[tuple[Nest, Function]], vocabulary: Vocabulary)
             bodies.append((name, function.named(name)))
         else:
             same = first[name]
-            function = replace(function, body=same.body, lines=function.lines)
+            function = replace(function, body=same.body, parts=same.parts, loops=same.loops)
         kernels[nest.name] = (name, function)
     code = vocabulary.prelude()
     lines: dict[str, int] = {}

@@ -85,6 +85,28 @@ class KernelCall:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelSite:
+    """The line of a text that calls a kernel: `NAME(p, s, workspace, error);`.
+
+    The line stands in a block of its own, in which `p` are the pointers, and in the function
+    `SEGMENT_run`, in which `n` are the segment's numbers.
+    """
+
+    line: int
+    """From 1."""
+    segment: str
+    function: str
+    pointers: str
+    """Their C text: `t[0], arena + 128`."""
+    symbols: tuple[str, ...]
+    """What the segment's numbers stand for, in order."""
+    sizes: bool
+    """Whether it passes sizes, `s`; else 0."""
+    workspace: bool
+    """Whether it passes `workspace`; else 0."""
+
+
+@dataclass(frozen=True, slots=True)
 class NewTensor:
     """A result: an output as it was allocated."""
 
@@ -143,10 +165,12 @@ class SegmentFunction:
         return tuple(NewTensor(name) for name, _ in self.outputs)
 
 
-def segment_text(segment: SegmentFunction) -> str:
-    """The segment's functions and its description. Kernels must be declared before it."""
+def segment_text(segment: SegmentFunction) -> tuple[str, list[KernelSite]]:
+    """The segment's functions and its description, and the kernel calls in them. Kernels must be
+    declared before it."""
     shapes, places = _shapes(segment)
-    lines = [*_run(segment), "", *_shapes_text(segment, shapes)]
+    lines, sites = _run(segment)
+    lines += ["", *_shapes_text(segment, shapes)]
     outputs = [
         f"{{{SCALAR_TYPES[form.dtype]}, {len(form.sizes)}, {place}}}"
         for (_, form), place in zip(segment.outputs, places, strict=False)
@@ -158,7 +182,7 @@ def segment_text(segment: SegmentFunction) -> str:
     if results:
         lines.append(f"static const Result {name}_results[] = {{{', '.join(results)}}};")
     lines.extend(_description(segment, len(shapes), bool(outputs), bool(results)))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n", sites
 
 
 def methods_text(segments: Sequence[SegmentFunction]) -> str:
@@ -175,7 +199,7 @@ def methods_text(segments: Sequence[SegmentFunction]) -> str:
     )
 
 
-def _run(segment: SegmentFunction) -> list[str]:
+def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
     words = ", ".join(dict.fromkeys(call.function for call in segment.calls))
     where = _places(segment)
     lines = [
@@ -189,6 +213,8 @@ def _run(segment: SegmentFunction) -> list[str]:
         lines.append(f"  alignas(64) char workspace[{workspace}];")
     elif workspace != 0:
         lines.append(f"  char* const workspace = arena + {c_expression(segment.arena_bytes)};")
+    sites: list[KernelSite] = []
+    symbols = tuple(p.symbol for p in segment.parameters if isinstance(p, Number))
     for call in segment.calls:
         pointers = ", ".join(where[name] for name in call.pointers)
         lines.append(f"  {{  // {call.comment}" if call.comment else "  {")
@@ -196,10 +222,14 @@ def _run(segment: SegmentFunction) -> list[str]:
         if call.sizes:
             sizes = ", ".join(c_expression(size) for size in call.sizes)
             lines.append(f"    const long s[] = {{{sizes}}};")
-        room = "workspace" if call.workspace_bytes != 0 else "0"
-        lines.append(f"    {call.function}(p, {'s' if call.sizes else '0'}, {room}, error);")
+        sized, room = bool(call.sizes), call.workspace_bytes != 0
+        given = f"p, {'s' if sized else '0'}, {'workspace' if room else '0'}, error"
+        lines.append(f"    {call.function}({given});")
+        sites.append(
+            KernelSite(len(lines), segment.name, call.function, pointers, symbols, sized, room)
+        )
         lines.append("  }")
-    return [*lines, "  return ended(error, arena);", "}"]
+    return [*lines, "  return ended(error, arena);", "}"], sites
 
 
 def _symbols(segment: SegmentFunction) -> list[str]:

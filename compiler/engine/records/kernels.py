@@ -71,6 +71,7 @@ def _nest(
         locations=locations,
         lines=_lines(compiled, function) if function else (),
         no_line="" if locations else "none of its nodes has a source line",
+        loops=function.loops if function else (),
         loop_nests=1,
         step=number,
         steps=(number,),

@@ -15,6 +15,7 @@ loops.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
@@ -36,13 +37,25 @@ def describe_nest(nest: Nest) -> str:
     return f"{escaped(nest.name)}{label}: {over}; reads {reads or 'nothing'}; writes {writes}"
 
 
+@dataclass(frozen=True, slots=True)
+class NestLine:
+    """A line of a printed nest, below its name."""
+
+    text: str
+    depth: int
+    """Loops around it."""
+    statement: Statement | None = None
+    """None if it opens a loop."""
+
+
 def nest_text(nest: Nest) -> str:
     """The whole nest; ends with a newline."""
-    return "\n".join(_lines(nest)) + "\n"
+    name = f"{escaped(nest.name)}: {escaped(nest.label)}" if nest.label else escaped(nest.name)
+    return "\n".join((name, *(line.text for line in nest_lines(nest)))) + "\n"
 
 
-def _lines(nest: Nest) -> Iterator[str]:
-    yield f"{escaped(nest.name)}: {escaped(nest.label)}" if nest.label else escaped(nest.name)
+def nest_lines(nest: Nest) -> Iterator[NestLine]:
+    """The lines of a printed nest, below its name."""
     opened: list[int] = []
     previous = -1
     for row, statement in _in_order(nest):
@@ -57,9 +70,11 @@ def _lines(nest: Nest) -> Iterator[str]:
         opened = loops
         for depth in range(same, len(loops)):
             axis = loops[depth]
-            yield f"{INDENT * (depth + 1)}for {axis_name(axis)} < {nest.axes[axis].size}:"
+            head = f"for {axis_name(axis)} < {nest.axes[axis].size}:"
+            yield NestLine(INDENT * (depth + 1) + head, depth)
         line = f"{INDENT * (len(loops) + 1)}{statement_text(nest, statement)}"
-        yield with_comment(line, () if isinstance(statement, Write) else statement.origins)
+        text = with_comment(line, () if isinstance(statement, Write) else statement.origins)
+        yield NestLine(text, len(loops), statement)
 
 
 def _in_order(nest: Nest) -> list[tuple[int, Statement]]:

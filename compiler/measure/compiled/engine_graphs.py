@@ -8,7 +8,6 @@ the pointers, and `measured_again` repeats some of those calls.
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,13 +16,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.codegen.launcher.segment import STACK_BYTES
+from compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
 from compiler.engine.recording import watching
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadow, Shadows, copied
 from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.engine_unit import KERNEL_CALL
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, run_wrapper
 from compiler.runtime.kernels import Unit, library
@@ -31,10 +29,6 @@ from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 
-_FUNCTION = re.compile(
-    r"^static void (\w+)\(void\* const\* pointers.*?^}$", re.MULTILINE | re.DOTALL
-)
-"""As written by compiler.codegen.cpp.nests."""
 _HEAD = """
 typedef void MeasuredKernel(void* const*, const long*, char*, int*);
 typedef void MeasuredCall(
@@ -110,8 +104,7 @@ class EngineGraph(Redirected):
         """The lowered graph; its nodes are those of the `/lowered` graph's record."""
         self.arguments: list[Any] | None = None
         super().__init__(self._first_call if keep_arguments else compiled.call)
-        self._texts: dict[str, str] | None = None
-        self._names = {found[1]: None for found in KERNEL_CALL.finditer(compiled.artifact.unit)}
+        self._names = {site.function: None for site in compiled.artifact.sites}
 
     def _first_call(self, arguments: list[Any]) -> Any:
         """Stores the first arguments."""
@@ -124,9 +117,12 @@ class EngineGraph(Redirected):
         return self._names
 
     def text(self, kernel: str) -> str:
-        if self._texts is None:
-            self._texts = _texts(self.compiled.artifact.unit, self._names)
-        return self._texts.get(kernel, "")
+        artifact = self.compiled.artifact
+        place = artifact.kernels.get(kernel)
+        if place is None:
+            return ""
+        lines = artifact.unit.split("\n")[place.line - 1 : place.line - 1 + place.count]
+        return "\n".join(lines) + "\n"
 
     def run(self, arguments: list[Any]) -> Any:
         return self.compiled.call(arguments)
@@ -198,7 +194,7 @@ class EngineGraph(Redirected):
         if isinstance(compiler, NoCompiler):
             raise NotAlone(compiler.reason)
         unit = Unit(
-            _HEAD + KERNEL_CALL.sub(_observed, artifact.unit),
+            _HEAD + _observed(artifact.unit, artifact.sites),
             artifact.flags,
             unit_libraries(artifact.libraries),
         )
@@ -218,31 +214,18 @@ _KERNEL = ctypes.CFUNCTYPE(
 )
 
 
-def _texts(unit: str, kernels: Collection[str]) -> dict[str, str]:
-    """The text of each kernel in a unit, as recorded: its function, the preceding functions that
-    belong to no other kernel, and the comment above them."""
-    found: dict[str, str] = {}
-    start = -1
-    for function in _FUNCTION.finditer(unit):
-        if start < 0:
-            start = function.start()
-            while (
-                unit.startswith("//", above := unit.rfind("\n", 0, start - 1) + 1) and above < start
-            ):
-                start = above
-        if function[1] in kernels:
-            found[function[1]] = unit[start : function.end() + 1]
-            start = -1
-    return found
-
-
-def _observed(found: re.Match[str]) -> str:
-    name, sizes, workspace = found.groups()
-    count = "sizeof s / sizeof *s" if sizes == "s" else "0"
-    return (
-        f'    measured_call("{name}", (void*){name}, p, sizeof p / sizeof *p, {sizes}, {count}, '
-        f"{workspace}, error);"
-    )
+def _observed(unit: str, sites: Sequence[KernelSite]) -> str:
+    """The unit's text, with `measured_call` in place of each kernel call."""
+    lines = unit.split("\n")
+    for site in sites:
+        name = site.function
+        sizes = "s, sizeof s / sizeof *s" if site.sizes else "0, 0"
+        workspace = "workspace" if site.workspace else "0"
+        lines[site.line - 1] = (
+            f'    measured_call("{name}", (void*){name}, p, sizeof p / sizeof *p, {sizes}, '
+            f"{workspace}, error);"
+        )
+    return "\n".join(lines)
 
 
 def _step(

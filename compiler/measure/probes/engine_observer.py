@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from compiler.codegen.launcher.segment import KernelSite
 from compiler.measure.probes.engine_memory import GraphMemory
-from compiler.measure.probes.engine_unit import KernelSite, Observer
+from compiler.measure.probes.engine_unit import Observer
 from compiler.measure.probes.graph_probe import GraphStep, See
 
 

@@ -18,6 +18,7 @@ import msgspec
 import torch
 from torch import fx
 
+from compiler.codegen.launcher.segment import KernelSite
 from compiler.control.hooks import Missing
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.engine_graphs import EngineGraph
@@ -26,7 +27,7 @@ from compiler.measure.probes.clock import Clock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import GraphMemory
 from compiler.measure.probes.engine_observer import EngineObserver
-from compiler.measure.probes.engine_unit import KernelSite, Readings, clocked, kernel_sites
+from compiler.measure.probes.engine_unit import Readings, clocked
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.runtime.artifact import Artifact
@@ -207,7 +208,6 @@ class _Steps:
         self.operations = {b.name: b.target for b in artifact.bindings if b.kind == "operation"}
         self.layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
         self._seen: dict[str, int] = {}
-        sites = kernel_sites(artifact.unit)
         self.sites: list[KernelSite] = []
         """One per kernel call."""
         for run in [artifact.entry] if artifact.entry else self._runs(artifact):
@@ -215,11 +215,11 @@ class _Steps:
                 self.calls.append(len(self.all))
                 self._add("aten", self.operations[run.called], run.text)
                 continue
-            for site in sites:
+            for site in artifact.sites:
                 if site.segment == run:
                     self.kernels.append(len(self.all))
                     self.sites.append(site)
-                    self._add("kernel", site.function, site.text)
+                    self._add("kernel", site.function, f"{site.function}({site.pointers})")
 
     def _runs(self, artifact: Artifact) -> Iterator[Statement | str]:
         segments = {segment.name for segment in artifact.segments}
@@ -239,7 +239,8 @@ class _ClockedUnit:
     """A graph's unit with clocks, built unless it is in the cache. Raises `NotAlone`."""
 
     def __init__(self, graph: EngineGraph, count: int) -> None:
-        self.functions, handle = built_unit(graph, clocked(graph.compiled.artifact.unit))
+        artifact = graph.compiled.artifact
+        self.functions, handle = built_unit(graph, clocked(artifact.unit, artifact.sites))
         self.readings = Readings(handle, count)
 
 

@@ -9,16 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from statistics import median
 
-KERNEL_CALL = re.compile(r"^    (\w+)\(p, (s|0), (workspace|0), error\);$", re.MULTILINE)
-"""As written by compiler.codegen.launcher.segment."""
-_SEGMENT = re.compile(r"^static int (\w+)_run\(.*?^}$", re.MULTILINE | re.DOTALL)
-_NUMBER = re.compile(r"^  const long (\w+) = n\[\d+\];$", re.MULTILINE)
-_POINTERS = re.compile(r"^    void\* const p\[\] = \{(.*)\};$", re.MULTILINE)
+from compiler.codegen.launcher.segment import KernelSite
 
 _TRIES = 401
 
@@ -56,43 +50,15 @@ Observer = ctypes.CFUNCTYPE(
 """(number of the call in the unit, whether it is over, its pointers, the segment's numbers)."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSite:
-    """One kernel call in a unit."""
-
-    segment: str
-    function: str
-    text: str
-    """The call in readable form: `nest_softmax(t[0], t[1])`."""
-    symbols: tuple[str, ...]
-    """What the segment's numbers stand for, in order."""
-
-
-def kernel_sites(unit: str) -> list[KernelSite]:
-    """Every kernel call in a unit, in order."""
-    return list(_sites(unit))
-
-
-def _sites(unit: str) -> Iterator[KernelSite]:
-    for segment in _SEGMENT.finditer(unit):
-        text = segment[0]
-        symbols = tuple(found[1] for found in _NUMBER.finditer(text))
-        pointers = [found[1] for found in _POINTERS.finditer(text)]
-        for call, given in zip(KERNEL_CALL.finditer(text), pointers, strict=True):
-            yield KernelSite(segment[1], call[1], f"{call[1]}({given})", symbols)
-
-
-def clocked(unit: str) -> str:
+def clocked(unit: str, sites: Sequence[KernelSite]) -> str:
     """The unit's text, with each kernel call between two readings of the clock."""
-    number = -1
-
-    def around(call: re.Match[str]) -> str:
-        nonlocal number
-        number += 1
-        return f"    probe_starts({number}, p, n);\n{call[0]}\n    probe_ends({number}, p, n);"
-
-    text = KERNEL_CALL.sub(around, unit)
-    return _HEAD.format(count=max(1, number + 1)) + text
+    lines = unit.split("\n")
+    for number, site in enumerate(sites):
+        call = lines[site.line - 1]
+        lines[site.line - 1] = (
+            f"    probe_starts({number}, p, n);\n{call}\n    probe_ends({number}, p, n);"
+        )
+    return _HEAD.format(count=max(1, len(sites))) + "\n".join(lines)
 
 
 class Readings:

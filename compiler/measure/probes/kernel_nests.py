@@ -16,7 +16,6 @@ from compiler.measure.probes.nest_clocks import NestClocks, several_nests
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.measure.rounds.noise import timed
 from compiler.measure.rounds.rounds import Plan, in_rounds, warm_up
-from compiler.trace.loop_nests import LoopNest
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel, KernelNests, NestTime, Record
 
@@ -30,13 +29,14 @@ class _Timed:
     """One kernel with clocks around its nests."""
 
     kernel: Kernel
-    nests: Sequence[LoopNest]
+    lines: Sequence[int]
+    """The outermost loop of each, in the kernel's text."""
     rounds: list[list[float]] = field(default_factory=list)
 
     def record(self, call: int) -> KernelNests:
         each = zip(*self.rounds, strict=True)
-        found = zip(self.nests, each, strict=True)
-        nests = tuple(NestTime(line=nest.line, time=timed(times)) for nest, times in found)
+        found = zip(self.lines, each, strict=True)
+        nests = tuple(NestTime(line=line, time=timed(times)) for line, times in found)
         return _record(self.kernel, call, nests=nests)
 
 
@@ -101,7 +101,7 @@ def _of_inductor(
             def start(stack: ExitStack, clock: NestClocks = clock) -> _Read:
                 return stack.enter_context(clock.timing())
 
-            yield _Timed(kernel, clock.nests), start
+            yield _Timed(kernel, [nest.line for nest in clock.nests]), start
 
 
 def _of_engine(
@@ -132,7 +132,7 @@ def _of_engine(
                 read = entered[0]
                 return lambda: read(name)
 
-            yield _Timed(kernel, clocks.nests(name)), start
+            yield _Timed(kernel, clocks.loops(name)), start
 
 
 def _only(kernels: Sequence[Kernel], graph: str, name: str) -> Kernel | None:

@@ -7,16 +7,14 @@ or on all threads. The unit is built again with a clock around each of these cal
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.engine_probe import built_unit
+from compiler.runtime.artifact import Artifact
 from compiler.runtime.compiled import run_wrapper
-from compiler.trace.loop_nests import LoopNest, outermost_loops
 
-_CALL = re.compile(r"^    (?:parallel(?:_in_turn)?\()?(\w+)_(\d+)[,(].*\);$", re.MULTILINE)
 _HEAD = """
 extern "C" {{
 int clock_gettime(int, long*);
@@ -36,12 +34,12 @@ class PartClocks:
     def __init__(self, graph: EngineGraph) -> None:
         self.graph = graph
         self.parts: list[tuple[str, int]] = []
-        """(kernel, number of the part) of each clock."""
-        text = _CALL.sub(self._clocked, graph.compiled.artifact.unit)
+        """(kernel, line of the part's loop in the kernel's text) of each clock."""
+        artifact = graph.compiled.artifact
+        text = self._clocked(artifact)
         if not self.parts:
             return
         functions, handle = built_unit(graph, _HEAD.format(count=len(self.parts)) + text)
-        artifact = graph.compiled.artifact
         if artifact.entry:
             self._call = functions.get(artifact.entry, graph.compiled.call)
         else:
@@ -49,19 +47,9 @@ class PartClocks:
             self._call = run_wrapper(artifact, names)
         self._ns = (ctypes.c_long * len(self.parts)).in_dll(handle, "probe_parts")
 
-    def nests(self, kernel: str) -> tuple[LoopNest, ...]:
-        """The first loop of each part, in the kernel's text."""
-        lines = self.graph.text(kernel).splitlines()
-        loops = outermost_loops("\n".join(lines))
-        found: list[LoopNest] = []
-        for _, number in self._of(kernel):
-            head = f"static void {kernel}_{number}("
-            starts = next(at for at, line in enumerate(lines, start=1) if line.startswith(head))
-            found += [one for one in loops if one.line > starts][:1]
-        return tuple(found)
-
-    def _of(self, kernel: str) -> list[tuple[str, int]]:
-        return [part for part in self.parts if part[0] == kernel]
+    def loops(self, kernel: str) -> list[int]:
+        """The line of the first loop of each part, in the kernel's text."""
+        return [line for name, line in self.parts if name == kernel]
 
     @contextmanager
     def timing(self) -> Iterator[Callable[[str], list[float]]]:
@@ -76,15 +64,17 @@ class PartClocks:
         of = [place for place, (name, _) in enumerate(self.parts) if name == kernel]
         return [self._ns[place] / 1e9 for place in of]
 
-    def _clocked(self, found: re.Match[str]) -> str:
-        if found[1] not in self.graph.kernels:
-            return found[0]
-        place = len(self.parts)
-        self.parts.append((found[1], int(found[2])))
-        return (
-            f"    {{ const long probe_at = probe_part_now(); {found[0].strip()} "
-            f"probe_parts[{place}] += probe_part_now() - probe_at; }}"
-        )
+    def _clocked(self, artifact: Artifact) -> str:
+        lines = artifact.unit.split("\n")
+        for name, kernel in artifact.kernels.items():
+            for part in kernel.parts:
+                number, place = len(self.parts), kernel.line + part.call - 2
+                self.parts.append((name, part.loop))
+                lines[place] = (
+                    f"    {{ const long probe_at = probe_part_now(); {lines[place].strip()} "
+                    f"probe_parts[{number}] += probe_part_now() - probe_at; }}"
+                )
+        return "\n".join(lines)
 
 
 def several_parts(clocks: PartClocks) -> Sequence[str]:

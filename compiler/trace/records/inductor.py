@@ -202,6 +202,8 @@ class Kernel(Record):
     lines: tuple[KernelLine, ...] = ()
     no_line: str = ""
     """Why there is no user line, if there is none."""
+    loops: tuple[Line, ...] = ()
+    """Lines of `text`, from 1, at which its outermost loops begin; C++ only."""
     loop_nests: Count = 0
     """Loop nests in its code; 0 for a call."""
     predicted: bool = False

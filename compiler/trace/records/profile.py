@@ -172,6 +172,10 @@ class AccountLine(Part):
     what: str = ""
     """Description for the reader: `14 loops`, `checks of 120 guards`."""
 
+    @property
+    def seconds(self) -> float:
+        return self.time.median
+
 
 class Account(Record):
     """Where the time of one side's call goes. The lines are measured separately from the whole."""

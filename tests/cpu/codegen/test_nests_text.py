@@ -76,6 +76,24 @@ def test_equal_nests_stand_once() -> None:
     assert made.code.splitlines()[first - 1] == start
 
 
+def test_a_function_says_where_its_loops_and_parts_are() -> None:
+    (program,) = programs(lambda x: (x.relu(), x.relu().sum(0)), torch.randn(200, 300))
+    parts = 0
+    for step in program.steps:
+        assert isinstance(step, Nest)
+        function = emit(step, buffer_dtypes(program), Vocabulary(AVX512))
+        rows = function.body.splitlines()
+        assert all(rows[line - 1].lstrip().startswith("for (") for line in function.loops)
+        top = {place for place, row in enumerate(rows, 1) if row.startswith("    for (")}
+        assert top
+        assert top <= set(function.loops)
+        for number, part in enumerate(function.parts):
+            assert f"@_{number}" in rows[part.call - 1]
+            assert part.loop in function.loops
+        parts += len(function.parts)
+    assert parts > 1
+
+
 def test_a_users_line_stays_a_comment() -> None:
     line = "y = x * 2  \\\n#include <evil>\r??/"
     body = text(lambda x: x * 2, torch.randn(8), comment=line)

@@ -246,6 +246,10 @@ def test_loop_nests_are_those_that_inductor_generated(
     recorded, _ = record(model, *inputs)
     kernels = recorded.all(Kernel)
     assert sum(kernel.loop_nests for kernel in kernels) == len(written) > 0
+    for kernel in kernels:
+        text = recorded.text(kernel.text).splitlines()
+        assert all(text[line - 1].strip().startswith("for(") for line in kernel.loops)
+        assert kernel.loops or model is single
 
 
 def test_the_parts_of_a_combo_kernel_are_loop_nests() -> None:

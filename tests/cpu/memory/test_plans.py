@@ -65,7 +65,7 @@ def compiled(program: Program, folder: Path) -> Callable[[list[Any]], list[Any]]
     made = plan(program)
     isa = detect()
     code = unit(made, program, Vocabulary(isa))
-    return load(assemble(made, program, code.kernels, code.code, isa), Store(folder)).call
+    return load(assemble(made, program, code, isa), Store(folder)).call
 
 
 def arguments_of(program: Program) -> tuple[list[Any], list[Any]]:

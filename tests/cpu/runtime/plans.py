@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from compiler.codegen.cpp.unit import Unit
 from compiler.codegen.function import Function
 from compiler.loops.graph import Call, Graph, Input, Operand
 from compiler.loops.nest import Nest
@@ -85,9 +86,16 @@ class Planned:
         return assemble(
             plan,
             Program(graph, tuple(runs), memories),
-            {kernel.name: (kernel.name, kernel.function) for kernel in self.kernels},
-            "\n".join(kernel.code for kernel in self.kernels),
+            self._unit(),
         )
+
+    def _unit(self) -> Unit:
+        code, lines = "", {}
+        for kernel in self.kernels:
+            lines[kernel.name] = code.count("\n") + 1
+            code += f"{kernel.code}\n"
+        kernels = {kernel.name: (kernel.name, kernel.function) for kernel in self.kernels}
+        return Unit(code, kernels, lines)
 
 
 def memory(name: str, shape: Sequence[Size], dtype: str = "float32") -> Memory:

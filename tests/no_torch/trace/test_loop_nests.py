@@ -1,4 +1,4 @@
-"""The outermost loops of generated C++, as both engines write it."""
+"""The outermost loops of generated C++, as Inductor writes it."""
 
 from __future__ import annotations
 
@@ -44,38 +44,11 @@ extern "C"  void  kernel(const float* in_ptr0,
     }
 }
 """
-OURS = """\
-// sum: 64 x 64
-static void nest_sum_0(void* const* pointers, const long* sizes) {
-    for (long block = 0; block < 1; block++) {
-        for (long i = 0; i < 64; i += 16) {
-            store(sums + i);
-        }
-    }
-}
-
-static void nest_sum(void* const* pointers, const long* sizes) {
-    {
-        const auto step = [&](long element) __attribute__((always_inline)) {
-            store(element);
-        };
-        for (long element = 0; element < 64; element += 32) {
-            step(element);
-        }
-        for (long element = 64; element < 70; element++) step(element);
-    }
-}
-"""
 
 
 def test_of_inductor() -> None:
     found = [(one.first, one.line, one.last, one.shared) for one in outermost_loops(INDUCTOR)]
     assert found == [(14, 15, 22, True), (26, 26, 29, False), (33, 33, 36, False)]
-
-
-def test_of_our_engine() -> None:
-    found = [(one.line, one.last) for one in outermost_loops(OURS)]
-    assert found == [(3, 7), (15, 17), (18, 18)]
 
 
 def test_what_is_no_code() -> None:

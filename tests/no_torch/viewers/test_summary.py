@@ -86,7 +86,8 @@ def test_counts(block: Summary) -> None:
         ("0/1", "1/0", "2/0"),
         (),
     ]
-    assert block.calls[3].changed == ("x f32 4×128×256 → f32 6×128×256",)
+    assert block.calls[2].arguments["x"] == "4×128×256"
+    assert block.calls[3].changed == {"x": "6×128×256"}
 
 
 def test_wrong_results_come_first() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compiler.trace.records import CallProfile
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.verdict import Tone
+from viewers.summary.verdict import Detail, Tone
 from viewers.words import percent, ratio_text, seconds_text
 
 
@@ -21,7 +21,7 @@ class ProfileVerdict:
     show."""
     place: Place | None
     """Its line."""
-    detail: str
+    detail: Detail
     """`eager 1.81 ms, compiled 2.40 ms, ±2% (30 rounds)`."""
     tone: Tone
 
@@ -58,6 +58,6 @@ def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
         headline=headline,
         cause=first.title if first else "",
         place=first.place if first else None,
-        detail=f"eager {eager}, compiled {compiled}, {noise}",
+        detail=Detail((f"eager {eager}", f"compiled {compiled}"), (noise,)),
         tone=tone,
     )

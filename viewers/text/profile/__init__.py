@@ -95,7 +95,7 @@ def _one(
     head = one.head
     unit = unit_for(max(head.eager.median, head.compiled.median))
     call = f"call {head.call}, {head.what}, by the {head.clock}'s clock, {unit.name}"
-    lines = [line(one.verdict.detail, (f" · {call}", "dim"), hang=2)]
+    lines = [line(one.verdict.detail.text, (f" · {call}", "dim"), hang=2)]
     for doubt in doubts(one.index):
         lines.append(line((doubt, "recompile"), hang=2))
     table = regions_table(one, names, width, sort, top, unit)

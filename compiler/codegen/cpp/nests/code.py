@@ -15,6 +15,8 @@ class Code:
     """Lines of code in order."""
 
     lines: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    loops: list[int] = field(default_factory=list)
+    """Where its outermost loops over axes, units or blocks begin: indices into `lines`."""
 
     def add(self, text: str, origins: tuple[str, ...] = ()) -> None:
         self.lines.append((text, origins))
@@ -22,10 +24,18 @@ class Code:
     def enclose(self, header: str, inner: Code, footer: str = "}") -> None:
         """Add `header {`, the inner lines indented by one level, and `}`."""
         self.add(f"{header} {{" if header else "{")
+        self.loops.extend(len(self.lines) + place for place in inner.loops)
         self.lines.extend((INDENT + text, origins) for text, origins in inner.lines)
         self.add(footer)
 
+    def loop(self, header: str, inner: Code) -> None:
+        """Add a loop, `for (…) {`; those inside it are part of it."""
+        start = len(self.lines)
+        self.enclose(header, Code(inner.lines))
+        self.loops.append(start)
+
     def extend(self, other: Code) -> None:
+        self.loops.extend(len(self.lines) + place for place in other.loops)
         self.lines.extend(other.lines)
 
 

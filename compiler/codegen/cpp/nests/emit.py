@@ -20,7 +20,7 @@ from compiler.codegen.cpp.nests.simplify import addresses
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.function import Function
+from compiler.codegen.function import Function, Part
 from compiler.loops.expressions import ReadIndexed, SizeOf
 from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, c_expression, product, symbols_of
@@ -38,6 +38,8 @@ class _Function:
     shared: frozenset[str]
     phases: Phases
     parts: list[Code] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+    """Of each part: which line of the function calls it, from 0."""
     keys: list[str] = field(default_factory=list)
 
 
@@ -71,8 +73,11 @@ def emit(
     for number, phase in enumerate(phases.order):
         _phase(function, phase, number, main, only)
     whole = Code()
+    starts: list[int] = []
     for part in function.parts:
+        starts.append(len(whole.lines))
         whole.extend(part)
+    body = len(whole.lines) + 1
     whole.enclose(f"static void @({PARAMETERS})", main)
     return Function(
         body="\n".join(text for text, _ in whole.lines) + "\n",
@@ -82,6 +87,11 @@ def emit(
         lines=tuple(
             (place, origins) for place, (_, origins) in enumerate(whole.lines, 1) if origins
         ),
+        parts=tuple(
+            Part(call=body + call + 1, loop=start + (part.loops[0] if part.loops else 1) + 1)
+            for part, call, start in zip(function.parts, function.calls, starts, strict=True)
+        ),
+        loops=tuple(place + 1 for place in whole.loops),
         nests=(nest.name,),
         key="\n".join(function.keys),
     )
@@ -134,8 +144,8 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     body.extend(rows)
     header = _header(phase)
     if serial and only:
+        main.add(header)
         main.extend(body)
-        main.lines.insert(0, (header, ()))
     else:
         part = Code()
         name = f"@_{number}"
@@ -146,7 +156,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         part.add("")
         function.parts.append(part)
         if serial:
-            main.add(f"{name}({ARGUMENTS}, 0, {count});")
+            call = f"{name}({ARGUMENTS}, 0, {count});"
         else:
             large = _large(function, phase, main)
             if phase.turn is not None:
@@ -157,10 +167,12 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
                 else:
                     loop = f"for (long i = 0; i < {phase.totals}; i++)"
                     main.add(f"{loop} ({turns})[i * {TURN_WORDS}] = i;")
-                main.add(f"parallel_in_turn({name}, {ARGUMENTS}, {count}, {large});")
+                call = f"parallel_in_turn({name}, {ARGUMENTS}, {count}, {large});"
             else:
                 need_parallel(function.vocabulary)
-                main.add(f"parallel({name}, {ARGUMENTS}, {count}, {large});")
+                call = f"parallel({name}, {ARGUMENTS}, {count}, {large});"
+        function.calls.append(len(main.lines))
+        main.add(call)
     text = "\n".join(text for text, _ in body.lines)
     large_or_not = "" if phase.large is None else f" {phase.large}"
     function.keys.append(anonymous(f"{text}\n{count} {serial}{large_or_not}", names.given))

@@ -62,7 +62,7 @@ class RowArrays:
         else:
             left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
             loop.add(lanes.store_partial(stored, pointer, identity, left))
-        scope.code.enclose(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
+        scope.code.loop(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
 
     def fill_identity(self, array: Array, op: str, scope: Scope) -> None:
         dtype = array.base.dtype

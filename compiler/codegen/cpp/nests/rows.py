@@ -87,7 +87,7 @@ class Loops:
         for child, header in reversed(opened):
             assert child.parent is not None
             if header:
-                child.parent.code.enclose(header, child.code)
+                child.parent.code.loop(header, child.code)
             else:
                 child.parent.code.extend(child.code)
         if self.riders:
@@ -95,16 +95,16 @@ class Loops:
             blocks = Blocks(self.schedule, self.values, self.arrays, self.riders)
             blocks.prepare(holder, turn)
             units.block_head(holder.code)
-            holder.code.enclose(units.loop("unit_begin", "unit_end"), unit.code)
+            holder.code.loop(units.loop("unit_begin", "unit_end"), unit.code)
             self.accumulators.close_block(holder)
             blocks.close(holder, turn)
             if self.turn is not None:
                 inner.add(f"long* turn = (long*)(workspace + {c_expression(self.turn)});")
-            inner.enclose(units.block_loop(begin, end, dealt=self.turn is not None), holder.code)
+            inner.loop(units.block_loop(begin, end, dealt=self.turn is not None), holder.code)
         else:
             header = units.loop(begin, end)
             if header:
-                inner.enclose(header, unit.code)
+                inner.loop(header, unit.code)
             else:
                 inner.extend(unit.code)
         whole = Code()
@@ -149,7 +149,7 @@ class Loops:
         for child, header in reversed(opened):
             self._close(found, child)
             assert child.parent is not None
-            child.parent.code.enclose(header, child.code)
+            child.parent.code.loop(header, child.code)
         if opened or (self.schedule.lane in walk.axes and self.schedule.lane is not None):
             scope.code.enclose("", inside.code)
         else:
@@ -235,7 +235,7 @@ class Loops:
             scope = self._from_the_end(scope)
         if lanes == 1:
             body = self._lane_body(walk, scope, found, name, 0, None)
-            scope.code.enclose(f"for (long {name} = 0; {name} < {bound}; {name}++)", body)
+            scope.code.loop(f"for (long {name} = 0; {name} < {bound}; {name}++)", body)
             return self._end_lane(scope)
         main, single, tail = _parts(size, lanes, steps)
         if tail and isinstance(size, int) and size < lanes:
@@ -263,12 +263,12 @@ class Loops:
                 header = f"for (; {name} + {steps * lanes} <= {bound}; {name} += {steps * lanes})"
             else:
                 header = f"for (long {name} = 0; {name} < {bound}; {name} += {steps * lanes})"
-            scope.code.enclose(header, calls)
+            scope.code.loop(header, calls)
             if single:
                 header = f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})"
                 one = Code()
                 one.add(_call("step", name, found, 0))
-                scope.code.enclose(header, one)
+                scope.code.loop(header, one)
         if tail:
             body = Code()
             body.add(f"const long count = {bound} - {name};")
@@ -284,10 +284,10 @@ class Loops:
         if tail:
             scope.code.add(f"long {name} = 0;")
             if main:
-                scope.code.enclose(f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})", body)
+                scope.code.loop(f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})", body)
         else:
             header = f"for (long {name} = 0; {name} < {bound}; {name} += {lanes})"
-            scope.code.enclose(header, body)
+            scope.code.loop(header, body)
 
     def _from_the_end(self, scope: Scope) -> Scope:
         """A scope in which the lane axis runs backwards from its last element."""

@@ -78,7 +78,7 @@ def tiles(
         loops.append(f"for ({start}; {end}; {first} += {count})")
     for header in reversed(loops) if short_rows(values.facts, lane, axis) else loops:
         outer = Code()
-        outer.enclose(header, inner)
+        outer.loop(header, inner)
         inner = outer
     scope.code.extend(inner)
 
@@ -175,7 +175,7 @@ def _edge(tile: _Tile, scratch: Scratch, walk: Pass, body: Body) -> Code:
     body(walk, vector, [], 0)
     row.code.extend(vector.code)
     header = f"for (long {tile.row} = {tile.first}; {tile.row} < {end}; {tile.row}++)"
-    corner.code.enclose(header, row.code)
+    corner.code.loop(header, row.code)
     return corner.code
 
 
@@ -221,6 +221,6 @@ def fill_blocks(
             tile.add(f"    {edge}")
         values.blocks[read] = (array.base, array.address)
     columns = Code()
-    columns.enclose(f"for (long {row} = 0; {row} < {rows}; {row} += {count})", tile)
+    columns.loop(f"for (long {row} = 0; {row} < {rows}; {row} += {count})", tile)
     header = f"for (long {column} = 0; {column} < {bound}; {column} += {count})"
-    scope.code.enclose(header, columns)
+    scope.code.loop(header, columns)

@@ -88,16 +88,32 @@ def test_of_our_engine() -> None:
     (graph,) = graphs
     clocks = PartClocks(graph)
     (name,) = several_parts(clocks)
-    nests = clocks.nests(name)
+    loops = clocks.loops(name)
     lines = graph.text(name).splitlines()
-    assert len(nests) == 2
-    assert all(lines[nest.line - 1].strip().startswith("for (long") for nest in nests)
+    assert len(loops) == 2
+    assert all(lines[line - 1].strip().startswith("for (long") for line in loops)
     with ExitStack() as stack:
         read = stack.enter_context(clocks.timing())
         got = compiled(INPUTS[0])
         seconds = read(name)
-    assert len(seconds) == len(nests)
+    assert len(seconds) == len(loops)
     assert all(one > 0 for one in seconds)
     for one, other in zip(got, plain, strict=True):
         assert torch.equal(one, other)
     assert graph.call == graph.compiled.call
+
+
+def test_a_part_without_a_loop_is_named_by_its_head() -> None:
+    def columns(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.relu(x)
+        return y, y.sum(0)
+
+    with engine_graphs(keep_arguments=False) as graphs:
+        torch.compile(columns, backend=backend)(torch.randn(3, 5))  # one vector: no loop over it
+    (graph,) = graphs
+    clocks = PartClocks(graph)
+    (name,) = several_parts(clocks)
+    lines = graph.text(name).splitlines()
+    loop, head = (lines[line - 1].strip() for line in clocks.loops(name))
+    assert loop.startswith("for (long")
+    assert head.startswith(f"static void {name}_1(")

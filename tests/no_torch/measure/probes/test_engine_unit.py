@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compiler.codegen.launcher.segment import (
     KernelCall,
     Number,
@@ -11,48 +13,53 @@ from compiler.codegen.launcher.segment import (
     segment_text,
 )
 from compiler.loops.sizes import symbol
-from compiler.measure.probes.engine_unit import clocked, kernel_sites
+from compiler.measure.probes.engine_unit import clocked
 
-UNIT = "\n".join(
-    segment_text(one)
-    for one in (
-        SegmentFunction(
-            name="segment_0",
-            parameters=(Tensor("x"), Number("s0")),
-            outputs=(("y", TensorForm("float32", (symbol("s0"),), (1,))),),
-            calls=(
-                KernelCall(
-                    "nest_mul", ("x", "t"), (symbol("s0"),), 0, "mul void* const p[] = {0};"
-                ),
-                KernelCall("nest_add", ("t", "y"), (symbol("s0"),), 64, "nest_x(p, s, 0, error);"),
-            ),
-            temporaries=(("t", 128),),
-            arena_bytes=256,
+SEGMENTS = (
+    SegmentFunction(
+        name="segment_0",
+        parameters=(Tensor("x"), Number("s0")),
+        outputs=(("y", TensorForm("float32", (symbol("s0"),), (1,))),),
+        calls=(
+            KernelCall("nest_mul", ("x", "t"), (symbol("s0"),), 0, "mul void* const p[] = {0};"),
+            KernelCall("nest_add", ("t", "y"), (symbol("s0"),), 64, "nest_x(p, s, 0, error);"),
         ),
-        SegmentFunction(
-            name="segment_1",
-            parameters=(Tensor("y"),),
-            outputs=(),
-            calls=(KernelCall("nest_mul", ("y", "y")),),
-        ),
-    )
+        temporaries=(("t", 128),),
+        arena_bytes=256,
+    ),
+    SegmentFunction(
+        name="segment_1",
+        parameters=(Tensor("y"),),
+        outputs=(),
+        calls=(KernelCall("nest_mul", ("y", "y")),),
+    ),
 )
+(FIRST, _SITES), (SECOND, _MORE) = map(segment_text, SEGMENTS)
+UNIT = f"{FIRST}{SECOND}"
+SITES = [*_SITES, *(replace(one, line=one.line + FIRST.count("\n")) for one in _MORE)]
 
 
 def test_sites_are_calls_in_order_whatever_comments_say() -> None:
-    found = kernel_sites(UNIT)
-    assert [(one.segment, one.function) for one in found] == [
+    assert [(one.segment, one.function) for one in SITES] == [
         ("segment_0", "nest_mul"),
         ("segment_0", "nest_add"),
         ("segment_1", "nest_mul"),
     ]
-    assert [one.symbols for one in found] == [("s0",), ("s0",), ()]
-    assert found[0].text == "nest_mul(t[0], arena + 128)"
-    assert found[2].text == "nest_mul(t[0], t[0])"
+    assert [one.symbols for one in SITES] == [("s0",), ("s0",), ()]
+    assert [one.pointers for one in SITES] == [
+        "t[0], arena + 128",
+        "arena + 128, t[1]",
+        "t[0], t[0]",
+    ]
+    assert [(one.sizes, one.workspace) for one in SITES] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
 
 
 def test_each_call_stands_between_its_own_readings() -> None:
-    lines = [line.strip() for line in clocked(UNIT).splitlines()]
+    lines = [line.strip() for line in clocked(UNIT, SITES).splitlines()]
     for number, call in enumerate(
         (
             "nest_mul(p, s, 0, error);",
@@ -70,4 +77,6 @@ def test_each_call_stands_between_its_own_readings() -> None:
 
 
 def test_a_unit_keeps_all_its_own_text() -> None:
-    assert [line for line in UNIT.splitlines() if line not in clocked(UNIT).splitlines()] == []
+    assert [
+        line for line in UNIT.splitlines() if line not in clocked(UNIT, SITES).splitlines()
+    ] == []

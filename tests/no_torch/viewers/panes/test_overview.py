@@ -37,6 +37,13 @@ def test_a_slower_model_says_so_in_the_colour_of_loss(block_records: list[AnyRec
     assert "eager 6.55 ms → compiled 13.1 ms (±24%, 60 pairs)   compiled in 35.7 s" in row.text
 
 
+def test_the_words_of_an_ending_are_shown_as_they_are(block_records: list[AnyRecord]) -> None:
+    reason = "killed by SIGKILL, compiled code was running"
+    ended = End(status="crashed", seconds=1.0, reason=reason)
+    records = [ended if isinstance(one, End) else one for one in block_records]
+    assert texts(view_of(records))[1] == f" crashed   {reason}"
+
+
 def test_while_it_records_the_answer_is_what_it_does(block_records: list[AnyRecord]) -> None:
     view = view_of(block_records[:60])
     view.live = True
