@@ -9,26 +9,15 @@ from typing import Literal
 from compiler.trace import refs
 from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
 from viewers.drawing.bars import cells_of
+from viewers.kit.cells import cut, pad, pad_left, wrap
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import kernel_label
 from viewers.panes import profiled
 from viewers.panes.profiled import figure, role_of
-from viewers.panes.rows import (
-    BLANK,
-    Content,
-    Line,
-    Role,
-    Row,
-    Span,
-    empty,
-    pad,
-    pad_left,
-    text,
-    wrap,
-)
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
 from viewers.panes.why import diff_rows, trial_words
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.text.profile.numbers import Unit, rate_text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from viewers.kit.cells import pad_left, wrap
+from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad_left, text, width_of, wrap
+from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToFinding
 from viewers.panes.view import View
 from viewers.plain import plain

@@ -8,13 +8,15 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Waiting
 from viewers.drawing.bars import cells_of
+from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.colours import TONES
+from viewers.kit.spans import Line, Span, text, width_of
 from viewers.losses import losses_sentences
 from viewers.panes import engines
 from viewers.panes import why as profile_why
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
+from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Call, Cut, Piece, Place, Summary
 from viewers.summary.doing import doing
@@ -27,7 +29,6 @@ NARROW = 90
 """Below this width no row is left blank that need not be."""
 MESSAGE_LINES = 6
 """Lines of a failure's message that are shown here; its place is what matters."""
-TONES: dict[str, Role] = {"won": "good", "lost": "bad", "failed": "bad", "neutral": "strong"}
 
 
 def content(view: View, width: int) -> Content:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.loop_nests import outermost_loops
 from compiler.trace.records import Kernel, KernelNests
+from viewers.kit.cells import pad_left
+from viewers.kit.spans import Role, Span
 from viewers.panes import profiled
-from viewers.panes.rows import Role, Span, pad_left
 from viewers.panes.view import Times, View
 from viewers.summary.profile import Cost, Profile, work_of
 from viewers.text.profile.numbers import Unit

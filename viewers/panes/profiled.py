@@ -11,7 +11,7 @@ from msgspec import structs
 from compiler.trace import refs
 from compiler.trace.records import CallProfile, Run
 from compiler.trace.refs import Ref
-from viewers.panes.rows import Role
+from viewers.kit.spans import Role
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of

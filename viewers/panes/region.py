@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from compiler.trace import refs
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
+from viewers.kit.cells import cut, pad, pad_left
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import kernel_label, short_label
 from viewers.panes import profiled
 from viewers.panes.names import short_target
 from viewers.panes.profiled import figure
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Work, work_of
 from viewers.text.profile.numbers import Unit, rate_text

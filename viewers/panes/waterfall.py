@@ -6,26 +6,13 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
+from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import profiled
 from viewers.panes.profiled import Group, Table, figure, role_of
-from viewers.panes.rows import (
-    BLANK,
-    Content,
-    Line,
-    Role,
-    Row,
-    Rows,
-    Span,
-    empty,
-    pad,
-    pad_left,
-    text,
-    width_of,
-    wrap,
-)
+from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
-from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums, Work
 from viewers.summary.profile.doubts import doubts

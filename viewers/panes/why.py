@@ -9,10 +9,12 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Trial
 from viewers.command_line import command_line
+from viewers.kit.cells import wrap
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import profiled
 from viewers.panes.highlight import highlight
 from viewers.panes.profiled import figure
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, text, wrap
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain

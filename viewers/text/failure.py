@@ -22,13 +22,13 @@ def failure_lines(
     if failure is None:
         verdict = summary.verdict
         detail = f": {verdict.detail}" if verdict.detail else ""
-        lines = [line((f"{file_name(summary)} {verdict.headline}", "lost"), detail, hang=2)]
+        lines = [line((f"{file_name(summary)} {verdict.headline}", "bad"), detail, hang=2)]
         if summary.doing and not verdict.detail:
             lines.append(line(("  last seen in ", "dim"), summary.doing, hang=2))
         return lines
     lines = [
         line(
-            (f"{file_name(summary)} {_ended(summary)} {during(failure.doing)}", "lost"),
+            (f"{file_name(summary)} {_ended(summary)} {during(failure.doing)}", "bad"),
             (_blame(failure), "strong"),
             hang=2,
         )

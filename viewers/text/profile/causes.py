@@ -8,13 +8,14 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Settings
 from viewers.command_line import command_line
+from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Cause
 from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, Role, fitted, line
+from viewers.text.lines import BLANK, Line, fitted, line
 from viewers.text.profile.numbers import change_text
 from viewers.words import seconds_text
 
@@ -62,7 +63,7 @@ def _cause(
     for one in first_of_groups(cause.suggestions):
         if settings is not None and one.options and not (both and "--engine" in one.options):
             command = plain(command_line("profile", settings, one.options))
-            lines.append(line(" " * column, ("try  ", "dim"), (command, "won"), hang=column + 5))
+            lines.append(line(" " * column, ("try  ", "dim"), (command, "good"), hang=column + 5))
     return lines
 
 
@@ -75,8 +76,8 @@ def _cost(cause: Cause) -> str:
 
 
 def _head(cause: Cause, column: int) -> tuple[str, Role]:
-    glyph, role = _GLYPHS.get(cause.kind, ("✗", "lost") if cause.lost else ("✓", "won"))
+    glyph, role = _GLYPHS.get(cause.kind, ("✗", "bad") if cause.lost else ("✓", "good"))
     return (f"{glyph}  {_cost(cause)}".ljust(column), role)
 
 
-_GLYPHS: dict[str, tuple[str, Role]] = {"recompile": ("↻", "recompile"), "precision": ("✗", "lost")}
+_GLYPHS: dict[str, tuple[str, Role]] = {"recompile": ("↻", "warn"), "precision": ("✗", "bad")}
