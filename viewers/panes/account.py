@@ -8,7 +8,7 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
-from viewers.drawing.bars import cells_of
+from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, pad_left, wrap
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import kernel_label

@@ -7,7 +7,7 @@ import re
 from rich.cells import cell_len
 
 from compiler.trace.records import Waiting
-from viewers.drawing.bars import cells_of
+from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.colours import TONES
 from viewers.kit.spans import Line, Span, text, width_of

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from viewers.kit.bars import Bars
 from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import profiled
@@ -173,12 +174,7 @@ class _Chart:
         if self.bars:
             self.name = min(self.name, max(18, longest, 14))
         lost, won = table.differences
-        self.scale = lost + won
-        cells = self.bars - 3
-        left = round(cells * lost / self.scale) if self.scale else cells // 2
-        self.left = max(SIDE, min(cells - SIDE, left))
-        self.right = cells - self.left
-        self.per_cell = max(lost / self.left, won / self.right) if self.bars else 0.0
+        self.scale = Bars.for_values(lost, won, self.bars - 3, SIDE)
 
     def row(self, entry: _Entry) -> Row:
         if entry.row is not None:
@@ -209,7 +205,7 @@ class _Chart:
         if self.spread:
             spans.append((pad_left("±", self.noise), "dim"))
         if self.bars:
-            spans.append((" " + pad_left("lost ", self.left), "dim"))
+            spans.append((" " + pad_left("lost ", self.scale.left), "dim"))
             spans += [("│", "faint"), (" won", "dim")]
         return Row(body=tuple(spans))
 
@@ -241,15 +237,15 @@ class _Chart:
 
     def _bar(self, difference: float, role: Role) -> Line:
         """Losses to the left of the axis, wins to the right, to the same scale."""
-        cells = abs(difference) / self.per_cell if self.per_cell else 0.0
-        blank: Span = (" " * (self.left + 1), "text")
+        scale = self.scale
+        blank: Span = (" " * (scale.left + 1), "text")
         axis: Span = ("│", "faint")
-        if not cells:
+        if not difference or not scale.scale:
             return (blank, axis)
         if difference < 0:
-            return (blank, axis, (_bar_right(cells, self.right), "bar-good"))
-        words = _bar_left(cells, self.left)
-        return ((" " * (self.left + 1 - len(words)), "text"), (words, "bar-bad"), axis)
+            return (blank, axis, (scale.won(-difference), "bar-good"))
+        words = scale.lost(difference).lstrip(" ")
+        return ((" " * (scale.left + 1 - len(words)), "text"), (words, "bar-bad"), axis)
 
     def _region(self, entry: _Entry, row: RegionRow) -> Row:
         noisy = row.standing == "noise"
@@ -370,18 +366,6 @@ def _ends(lines: str, room: int) -> str:
         return lines
     first, last = lines.split(", ")[0].split("–")[0], lines.split(", ")[-1].split("–")[-1]
     return f"{first}…{last}"
-
-
-def _bar_right(cells: float, room: int) -> str:
-    """Whole cells, then the left part of one."""
-    eighths = max(1, round(min(cells, room) * 8))
-    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
-
-
-def _bar_left(cells: float, room: int) -> str:
-    """The right half of a cell, then whole cells."""
-    halves = max(1, round(min(cells, room) * 2))
-    return ("▐" if halves % 2 else "") + "█" * (halves // 2)
 
 
 def _places(view: View, row: RegionRow) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.trace.records import Progress, Timed
-from viewers.drawing.bars import cells_of
+from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.spans import Line, Role, text, width_of
 from viewers.panes.rows import BLANK, Content, Row, empty

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from viewers.drawing.bars import Bars
+from viewers.kit.bars import Bars
 from viewers.kit.cells import cut, keep_end
 from viewers.kit.spans import Role
 from viewers.places import FileNames
