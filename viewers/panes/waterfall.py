@@ -8,9 +8,10 @@ from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
 from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
+from viewers.kit.figures import Unit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import profiled
-from viewers.panes.profiled import Group, Table, figure, role_of
+from viewers.panes.profiled import Group, Table, role_of
 from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
@@ -18,7 +19,6 @@ from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums, Work
 from viewers.summary.profile.doubts import doubts
 from viewers.summary.profile.where import where
-from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, numbers_text, percent, plural, ratio_text
 
 LINE, WIDE_LINE = 7, 11
@@ -142,7 +142,7 @@ class _Chart:
         self.view = view
         self.table = table
         self.width = width
-        self.unit = profiled.unit_of(table.head)
+        self.unit = unit_of(table.head)
         files = {one.file for row in table.rows for one in row.locations}
         self.main = view.facts.main_file
         self.line = WIDE_LINE if width >= 100 else LINE
@@ -159,10 +159,10 @@ class _Chart:
         sums += [table.rest] if table.rest is not None else []
         most = max(max(abs(one.eager), abs(one.compiled)) for one in sums)
         change = max((*table.differences, *(abs(one.difference) for one in sums)))
-        longest_figure = len(figure(most, self.unit)), len(figure(change, self.unit, sign=True))
+        longest_figure = len(self.unit.text(most)), len(self.unit.signed(change))
         self.figure = max(FIGURE, 2 + max(longest_figure))
         widest = max(one.noise for one in sums)
-        self.noise = max(NOISE, 2 + len(figure(widest, self.unit)))
+        self.noise = max(NOISE, 2 + len(self.unit.text(widest)))
         figures = 3 * self.figure + (self.noise if self.spread else 0)
         room = width - self.line - 3 - figures
         longest = max((cell_len(_name(row)) for row in table.rows[:400]), default=12) + 2
@@ -225,12 +225,12 @@ class _Chart:
             (" ", "text"),
             (pad(place[0], self.line) + " ", place[1]),
             (pad(cut(name[0], self.name - 1), self.name), name[1]),
-            (pad_left(figure(eager, self.unit), self.figure), quiet),
-            (pad_left(figure(compiled, self.unit), self.figure), quiet),
-            (pad_left(figure(difference, self.unit, sign=True), self.figure), role),
+            (pad_left(self.unit.text(eager), self.figure), quiet),
+            (pad_left(self.unit.text(compiled), self.figure), quiet),
+            (pad_left(self.unit.signed(difference), self.figure), role),
         ]
         if self.spread:
-            spans.append((pad_left(figure(noise, self.unit), self.noise), "dim"))
+            spans.append((pad_left(self.unit.text(noise), self.noise), "dim"))
         if self.bars:
             spans += self._bar(0.0 if role == "dim" else difference, role)
         return tuple(spans)
@@ -379,10 +379,10 @@ def _places(view: View, row: RegionRow) -> str:
 
 def _copied(view: View, row: RegionRow, unit: Unit) -> str:
     places = _places(view, row)
-    eager = figure(row.eager.median if row.eager else None, unit)
-    compiled = figure(row.compiled.median if row.compiled else None, unit)
-    change = figure(row.difference, unit, sign=True)
-    noise = figure(row.noise, unit)
+    eager = unit.text(row.eager.median if row.eager else None)
+    compiled = unit.text(row.compiled.median if row.compiled else None)
+    change = unit.signed(row.difference)
+    noise = unit.text(row.noise)
     return f"{_name(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
 
 

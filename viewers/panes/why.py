@@ -10,17 +10,16 @@ from rich.cells import cell_len
 from compiler.trace.records import Trial
 from viewers.command_line import command_line
 from viewers.kit.cells import wrap
+from viewers.kit.figures import Unit, change_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import profiled
 from viewers.panes.highlight import highlight
-from viewers.panes.profiled import figure
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
 from viewers.summary.profile.rows import same_calls_least
-from viewers.text.profile.numbers import Unit, change_text
 from viewers.words import plural, seconds_text
 
 INDENT = 3
@@ -150,7 +149,7 @@ def _advice(code: str, words: str, width: int) -> list[Row]:
 def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
     """What tcw can try by itself, `⏎` does; where it did, what came of it."""
     known = {one.id: one for one in profile.trials}
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile.head)
     rows = []
     for place, suggestion in enumerate(cause.suggestions[:SUGGESTIONS]):
         trial = known.get(suggestion.id)
@@ -184,8 +183,8 @@ def trial_words(trial: Trial, unit: Unit) -> tuple[str, Role]:
     """`-334.0 µs ±30.0, kept`."""
     if trial.before is None or trial.after is None:
         return f"not tried: {plain(trial.reason)}" if trial.reason else "not tried", "dim"
-    change = figure(trial.difference, unit, sign=True)
-    words = f"{change} {unit.name} ±{figure(trial.noise, unit)}"
+    change = unit.signed(trial.difference)
+    words = f"{change} {unit.name} ±{unit.text(trial.noise)}"
     if trial.equal is False:
         words += ", other results"
     if trial.kept:

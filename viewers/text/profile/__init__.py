@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.trace.records import ModeRow
 from viewers.kit.colours import TONES
+from viewers.kit.figures import unit_of
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -17,7 +18,6 @@ from viewers.text.lines import BLANK, Line, line
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.causes import causes_lines
 from viewers.text.profile.machine import ceilings_lines, kernels_lines
-from viewers.text.profile.numbers import unit_for
 from viewers.text.profile.regions import regions_table
 from viewers.text.profile.results import (
     memory_lines,
@@ -94,7 +94,7 @@ def _one(
     several: bool,
 ) -> list[Line]:
     head = one.head
-    unit = unit_for(max(head.eager.median, head.compiled.median))
+    unit = unit_of(head)
     call = f"call {head.call}, {head.what}, by the {head.clock}'s clock, {unit.name}"
     lines = [line(one.verdict.detail, (f" · {call}", "dim"), hang=2)]
     for doubt in doubts(one.index):

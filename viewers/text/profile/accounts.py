@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from compiler.trace.records import Account
+from viewers.kit.figures import Unit
 from viewers.kit.spans import Role
 from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.summary.profile.causes.words import bare
 from viewers.text.lines import BLANK, Line
-from viewers.text.profile.numbers import Unit
 from viewers.text.table import Cell, heading, table
 from viewers.words import percent, plural
 

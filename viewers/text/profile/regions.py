@@ -8,13 +8,13 @@ from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
 from viewers.kit.cells import cut, keep_end
+from viewers.kit.figures import Unit, share_text
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
 from viewers.summary.profile.where import where
 from viewers.text.lines import Line, line
-from viewers.text.profile.numbers import Unit, share_text
 from viewers.words import numbers_text
 
 WIDE = 112

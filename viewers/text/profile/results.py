@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
+from viewers.kit.figures import change_text
 from viewers.kit.spans import Role
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
 from viewers.summary.profile.tried import chosen
 from viewers.text.lines import BLANK, Line, line
-from viewers.text.profile.numbers import change_text
 from viewers.text.table import Cell, heading, table
 from viewers.words import (
     bytes_text,
