@@ -237,7 +237,7 @@ def _cut(view: View, call: Call) -> list[Row]:
         headline = "No graph is captured yet" if view.live else "No graph had been captured"
     rows = [Row(body=((" ", "text"), (headline, "strong")), heading=True), BLANK]
     most = max((piece.ops for piece in pieces), default=1) or 1
-    label = max((len(_label(piece)) for piece in pieces), default=8)
+    label = max((cell_len(plain(_label(piece))) for piece in pieces), default=8)
     for piece in pieces:
         rows.append(_bar(piece, most, min(label, 28)))
         rows.extend(_break(view, one) for one in piece.cuts)
@@ -263,7 +263,7 @@ def _bar(piece: Piece, most: int, label: int) -> Row:
         body=(
             (" ", "text"),
             text(f"{piece.compile_id} ", "accent"),
-            text(pad(name[:label], label + 1), "dim"),
+            (pad(cut(plain(name), label), label + 1), "dim"),
             ("█" * size, "bar"),
             (facts, "dim"),
         ),

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Trial
 from viewers.command_line import command_line
-from viewers.kit.cells import wrap
+from viewers.kit.cells import cut, wrap
 from viewers.kit.figures import Unit, change_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import profiled
@@ -175,7 +175,7 @@ def diff_rows(trial: Trial, width: int) -> list[Row]:
     for line in trial.diff.splitlines():
         if line.startswith(("-", "+")) and not line.startswith(("---", "+++")):
             role: Role = "good" if line[0] == "+" else "bad"
-            rows += [_indented(("     ", "text"), (plain(line)[: max(1, width - 9)], role))]
+            rows += [_indented(("     ", "text"), (cut(plain(line), max(1, width - 9)), role))]
     return rows
 
 
