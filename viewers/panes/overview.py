@@ -13,7 +13,6 @@ from viewers.kit.colours import TONES
 from viewers.kit.spans import Line, Span, text, width_of
 from viewers.losses import losses_sentences
 from viewers.panes import engines
-from viewers.panes import why as profile_why
 from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
@@ -22,6 +21,7 @@ from viewers.summary import Call, Cut, Piece, Place, Summary
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
+from viewers.text.profile.causes import glyph_of
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
@@ -79,8 +79,8 @@ def _profile(view: View, width: int) -> list[Row]:
             Row(body=((" · ", "dim"), text(words)), right=_OPENS, key=key, opens=ToView("profile"))
         ]
     first = profile.causes[0]
-    glyph, role = profile_why.glyph_of(first)
-    cost = profile_why.cost_of(first)
+    glyph, role = glyph_of(first)
+    cost = first.cost
     place = ""
     if first.place is not None:
         place = f"   {view.facts.names.place(first.place.file, first.place.line)}"

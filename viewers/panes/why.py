@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from compiler.trace.records import Trial
 from viewers.command_line import command_line
 from viewers.kit.cells import cut, wrap
-from viewers.kit.figures import Unit, change_text, unit_of
+from viewers.kit.figures import Unit, unit_of
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import profiled
 from viewers.panes.highlight import highlight
@@ -20,7 +20,8 @@ from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
 from viewers.summary.profile.rows import same_calls_least
-from viewers.words import plural, seconds_text
+from viewers.text.profile.causes import glyph_of
+from viewers.words import plural
 
 INDENT = 3
 MOST = 30
@@ -68,26 +69,10 @@ def content(view: View, width: int) -> Content:
     return Content("why", subject, right, rows, start, tracks=bool(start))
 
 
-def glyph_of(cause: Cause) -> Span:
-    """`✗` lost, `✓` won, `↻` paid in each recompile."""
-    if cause.once:
-        return ("↻", "warn")
-    return ("✗", "bad") if cause.lost else ("✓", "good")
-
-
-def cost_of(cause: Cause) -> str:
-    """`+604 µs`, `≈12.0 µs`, `5.7 s`."""
-    if cause.kind == "precision":
-        return "wrong"
-    if cause.once:
-        return seconds_text(cause.seconds)
-    return change_text(cause.seconds, cause.estimated)
-
-
 def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
     key = f"reason:{number}"
     glyph, role = glyph_of(cause)
-    cost = cost_of(cause)
+    cost = cause.cost
     fix = next((one.code for one in cause.fixes if one.code), "")
     lines = wrap(cause.title, width - INDENT - cell_len(cost) - 3)
     rows = [

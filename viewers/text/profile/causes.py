@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Settings
 from viewers.command_line import command_line
-from viewers.kit.figures import change_text
-from viewers.kit.spans import Role
+from viewers.kit.cells import pad
+from viewers.kit.spans import Span
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Cause
@@ -17,7 +17,6 @@ from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
 from viewers.text.lines import BLANK, Line, fitted, line
-from viewers.words import seconds_text
 
 
 def causes_lines(
@@ -34,7 +33,7 @@ def causes_lines(
     if not causes:
         quiet = "no region differs by more than its noise, and no other cause was found"
         return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]
-    column = 3 + max(cell_len(_cost(cause)) for cause in causes) + 2
+    column = 3 + max(cell_len(cause.cost) for cause in causes) + 2
     full = [_cause(cause, names, width, column, settings, both) for cause in causes]
     sizes = [len(fitted(lines, width)) for lines in full]
     whole = len(full)
@@ -67,17 +66,13 @@ def _cause(
     return lines
 
 
-def _cost(cause: Cause) -> str:
-    if cause.kind == "precision":
-        return "results"
-    return (
-        seconds_text(cause.seconds) if cause.once else change_text(cause.seconds, cause.estimated)
-    )
+def glyph_of(cause: Cause) -> Span:
+    """`✗` lost, `✓` won, `↻` paid in each recompile."""
+    if cause.once:
+        return ("↻", "warn")
+    return ("✗", "bad") if cause.lost else ("✓", "good")
 
 
-def _head(cause: Cause, column: int) -> tuple[str, Role]:
-    glyph, role = _GLYPHS.get(cause.kind, ("✗", "bad") if cause.lost else ("✓", "good"))
-    return (f"{glyph}  {_cost(cause)}".ljust(column), role)
-
-
-_GLYPHS: dict[str, tuple[str, Role]] = {"recompile": ("↻", "warn"), "precision": ("✗", "bad")}
+def _head(cause: Cause, column: int) -> Span:
+    glyph, role = glyph_of(cause)
+    return (pad(f"{glyph}  {cause.cost}", column), role)
