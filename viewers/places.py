@@ -1,11 +1,9 @@
-"""Places in words: short file names, code and paths cut to a width in cells."""
+"""Places in words: short file names."""
 
 from __future__ import annotations
 
 import os
 from pathlib import PurePath
-
-from rich.cells import cell_len, set_cell_size
 
 from compiler.trace.records import Settings
 
@@ -50,31 +48,3 @@ def _short(file: str, root: str) -> str:
         if part.startswith("python3.") and parts[index - 1].startswith("lib"):
             return "/".join(parts[index + 1 :])
     return file if len(parts) <= 3 else "…/" + "/".join(parts[-2:])
-
-
-PER_CELL = 8
-"""Characters of a long text considered per cell: more would be marks on one letter."""
-
-
-def cut(text: str, width: int) -> str:
-    """At most `width` cells of `text`; `›` marks a cut at the right."""
-    if width <= 0:
-        return ""
-    shown = text[: PER_CELL * width]
-    if len(shown) == len(text) and cell_len(text) <= width:
-        return text
-    return set_cell_size(shown, width - 1).rstrip() + "›"
-
-
-def keep_end(text: str, width: int) -> str:
-    """At most `width` cells of the end of `text`: `…ln1.weight`."""
-    if width <= 0:
-        return ""
-    if cell_len(text) <= width:
-        return text
-    room = width - 1
-    start = len(text)
-    while start and (size := cell_len(text[start - 1])) <= room:
-        room -= size
-        start -= 1
-    return "…" + text[start:]

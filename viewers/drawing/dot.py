@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Literal
 
-from viewers.drawing.colours import LIGHT, Palette, fill_of
 from viewers.drawing.diagram import Diagram
+from viewers.kit.colours import LIGHT, fill_of
 from viewers.plain import plain
 
 MOST = 400
@@ -16,18 +16,19 @@ MOST = 400
 SECONDS = 20
 
 
-def dot(drawn: Diagram, words: Sequence[Sequence[str]], palette: Palette = LIGHT) -> str:
+def dot(drawn: Diagram, words: Sequence[Sequence[str]]) -> str:
     """The diagram as a digraph; `words` are the lines of each block, plain."""
+    ground, edge, ink = (LIGHT[name] for name in ("background", "dim", "text"))
     lines = [
         f"digraph {quoted(plain(drawn.graph.id))} {{",
-        f"  graph [bgcolor={quoted(palette.background)}, ranksep=0.35, nodesep=0.3];",
-        f"  edge [color={quoted(palette.line)}, arrowsize=0.6];",
+        f"  graph [bgcolor={quoted(ground)}, ranksep=0.35, nodesep=0.3];",
+        f"  edge [color={quoted(edge)}, arrowsize=0.6];",
         '  node [shape=box, style="filled,rounded", color="#00000000", '
-        f'fontname="monospace", fontsize=11, fontcolor={quoted(palette.text)}];',
+        f'fontname="monospace", fontsize=11, fontcolor={quoted(ink)}];',
     ]
     for number, block in enumerate(drawn.blocks):
         label = "".join(f"{escaped(line.strip())}\\l" for line in words[number])
-        fill = palette.fills[fill_of(block.hue)]
+        fill = LIGHT[fill_of(block.hue)]
         lines.append(f'  b{number} [label="{label}", fillcolor={quoted(fill)}];')
     lines += [f"  b{first} -> b{second};" for first, second in drawn.edges]
     return "\n".join([*lines, "}"]) + "\n"

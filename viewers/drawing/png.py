@@ -8,9 +8,9 @@ from io import BytesIO
 from PIL import Image, ImageDraw, ImageFont
 from rich.cells import cell_len
 
-from viewers.drawing.colours import LIGHT, Palette, fill_of
 from viewers.drawing.diagram import Diagram
 from viewers.drawing.layout import Down, Layout
+from viewers.kit.colours import LIGHT, fill_of
 
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 9, 18, 18
 FACES = ("DejaVuSansMono.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf")
@@ -22,15 +22,13 @@ class TooLarge(Exception):
     """The drawing has more pixels than a PNG may have here."""
 
 
-def png(
-    drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]], palette: Palette = LIGHT
-) -> bytes:
+def png(drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]]) -> bytes:
     """The drawing; `words` are the lines of each block, plain. Raises `TooLarge`."""
     width = layout.width * CELL_WIDTH + 2 * MARGIN
     height = layout.height * CELL_HEIGHT + 2 * MARGIN
     if width * height > PIXELS:
         raise TooLarge(f"{width:,} × {height:,} pixels")
-    image = Image.new("RGB", (width, height), palette.background)
+    image = Image.new("RGB", (width, height), LIGHT["background"])
     pen = ImageDraw.Draw(image)
     face = _face()
     for line in layout.lines():
@@ -42,14 +40,14 @@ def png(
             y = MARGIN + line.y * CELL_HEIGHT + CELL_HEIGHT // 2
             middle = MARGIN + CELL_WIDTH // 2
             ends = (middle + line.left * CELL_WIDTH, y, middle + line.right * CELL_WIDTH, y)
-        pen.line(ends, fill=palette.line)
+        pen.line(ends, fill=LIGHT["dim"])
     for number, box in enumerate(layout.boxes):
         x, y = MARGIN + box.x * CELL_WIDTH, MARGIN + box.y * CELL_HEIGHT
         corner = (x + box.width * CELL_WIDTH - 1, y + box.height * CELL_HEIGHT - 1)
-        fill = palette.fills[fill_of(drawn.blocks[number].hue)]
+        fill = LIGHT[fill_of(drawn.blocks[number].hue)]
         pen.rounded_rectangle((x, y, *corner), radius=3, fill=fill)
         for row, said in enumerate(words[number]):
-            colour = palette.dim if row else palette.text
+            colour = LIGHT["dim-on-fill"] if row else LIGHT["text"]
             at = x
             for character in said:
                 if character != " ":

@@ -7,9 +7,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rich.cells import cell_len
 
-from viewers.drawing.colours import LIGHT, Palette, fill_of
 from viewers.drawing.diagram import Diagram
 from viewers.drawing.layout import Down, Layout, Line
+from viewers.kit.colours import LIGHT, fill_of
 from viewers.plain import plain
 
 CELL_WIDTH, CELL_HEIGHT = 9, 18
@@ -20,10 +20,11 @@ NOTE = 400
 """Characters of what a block tells when the pointer rests on it."""
 
 
-def svg(
-    drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]], palette: Palette = LIGHT
-) -> str:
+def svg(drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]]) -> str:
     """The drawing; `words` are the lines of each block, plain."""
+    ground, edge, ink, quiet = (
+        LIGHT[name] for name in ("background", "dim", "text", "dim-on-fill")
+    )
     width = layout.width * CELL_WIDTH + 2 * MARGIN
     height = layout.height * CELL_HEIGHT + 2 * MARGIN
     title = f"{plain(drawn.graph.id)}: {drawn.words}"
@@ -31,15 +32,15 @@ def svg(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family={quoteattr(FONT)} font-size="14">',
         f"<title>{escape(title)}</title>",
-        f'<rect width="{width}" height="{height}" fill="{palette.background}"/>',
-        f'<g fill="none" stroke="{palette.line}" stroke-linecap="round">',
+        f'<rect width="{width}" height="{height}" fill="{ground}"/>',
+        f'<g fill="none" stroke="{edge}" stroke-linecap="round">',
         *(_line(line) for line in dict.fromkeys(layout.lines())),
         "</g>",
     ]
     for number, box in enumerate(layout.boxes):
         block = drawn.blocks[number]
         x, y = MARGIN + box.x * CELL_WIDTH, MARGIN + box.y * CELL_HEIGHT
-        fill = palette.fills[fill_of(block.hue)]
+        fill = LIGHT[fill_of(block.hue)]
         parts.append(f"<g><title>{escape(_note(drawn, number))}</title>")
         parts.append(
             f'<rect x="{x}" y="{y}" width="{box.width * CELL_WIDTH}" '
@@ -49,7 +50,7 @@ def svg(
             said = line.strip()
             if not said:
                 continue
-            look = f'fill="{palette.dim}"' if row else f'fill="{palette.text}" font-weight="bold"'
+            look = f'fill="{quiet}"' if row else f'fill="{ink}" font-weight="bold"'
             length = cell_len(said) * CELL_WIDTH
             parts.append(
                 f'<text x="{x + CELL_WIDTH}" y="{y + row * CELL_HEIGHT + 13}" {look} '

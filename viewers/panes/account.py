@@ -8,30 +8,19 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
-from viewers.drawing.bars import cells_of
+from viewers.kit.bars import cells_of
+from viewers.kit.cells import cut, pad, pad_left, wrap
+from viewers.kit.figures import Unit, rate_text, unit_of
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import kernel_label
 from viewers.panes import profiled
-from viewers.panes.profiled import figure, role_of
-from viewers.panes.rows import (
-    BLANK,
-    Content,
-    Line,
-    Role,
-    Row,
-    Span,
-    empty,
-    pad,
-    pad_left,
-    text,
-    wrap,
-)
+from viewers.panes.profiled import role_of
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
 from viewers.panes.why import diff_rows, trial_words
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile
-from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
 NAME, FIGURE, ERROR = 14, 11, 10
@@ -49,7 +38,7 @@ def content(view: View, width: int) -> Content:
     profile = view.facts.profile
     if profile is None:
         return Content("account", rows=empty(width, *profiled.not_measured(view)))
-    head, unit = profile.head, profiled.unit_of(profile.head)
+    head, unit = profile.head, unit_of(profile.head)
     known = dict.fromkeys(one.phase for one in profile.accounts)  # a step has no regions
     phases = [view.phase] if view.phase else list(known)
     rows: list[Row] = []
@@ -85,7 +74,7 @@ def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) 
     rows.append(_line("remainder", rest, words, unit, most, bars, width))
     measured = [one.measured.median if one else None for one in both]
     rows.append(Row(body=(("─" * (NAME + 2 * FIGURE), "faint"),)))
-    spans = [figure(value, unit) for value in measured]
+    spans = [unit.text(value) for value in measured]
     closes = [
         f"{percent(abs(one.remainder) / one.measured.median)}"
         for one in both
@@ -114,7 +103,7 @@ def _line(
 ) -> Row:
     quiet = name == "remainder"
     role: Role = "dim" if quiet else "text"
-    body = _row(name, [figure(value, unit) for value in values], role, role).body
+    body = _row(name, [unit.text(value) for value in values], role, role).body
     spans: list[Span] = [("  ", "text")]
     for value, role in zip(values, BARS if bars else (), strict=False):
         cells = cells_of(value or 0.0, most, bars)
@@ -186,7 +175,7 @@ _STANDS = ("a call", "faster", "±", "compiled in", "peak", "pays after")
 
 
 def _modes(profile: Profile, width: int) -> list[Row]:
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile.head)
     name = min(26, max(len(one.name) for one in profile.modes) + 1)
     room, fitting = width - name - 1, dict[str, int]()
     for head, cells in _COLUMNS:
@@ -214,7 +203,7 @@ def _mode(
         reason = cut(plain(one.reason or "not measured"), width - name - 4)
         return Row(body=(start, (f"   {reason}", "dim")), key=f"mode:{one.name}")
     words = {
-        "a call": figure(one.time.median, unit),
+        "a call": unit.text(one.time.median),
         "peak": NOT if one.peak_bytes is None else bytes_text(one.peak_bytes),
     }
     noisy = abs(one.speedup - 1) <= one.noise
@@ -239,7 +228,7 @@ def _trials(profile: Profile, width: int) -> list[Row]:
         count = len(profile.suggestions)
         words = f"{plural(count, 'suggestion')} not tried: --try tries them" if count else ""
         return [Row(body=((f" {words}", "dim"),))] if words else []
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile.head)
     rows = [Row(body=((" tried", "strong"),))]
     for one in profile.trials:
         words, role = trial_words(one, unit)

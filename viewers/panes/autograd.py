@@ -6,11 +6,12 @@ from compiler.control.decisions import RECOMPUTE, SAVE
 from compiler.trace import refs
 from compiler.trace.records import Asked, Decided, Partition, SavedValue
 from compiler.trace.refs import Ref
+from viewers.kit.cells import cut, pad, pad_left, wrap
+from viewers.kit.spans import Role, Span, text
 from viewers.panes.names import line_text
-from viewers.panes.rows import Content, Role, Row, Span, empty, pad, pad_left, text, wrap
+from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.words import bytes_text, plural, shape_text
 
 ROLES: dict[str, Role] = {"saved": "hot", "recomputed": "accent", "input": "dim"}

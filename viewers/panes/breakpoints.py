@@ -10,8 +10,10 @@ from compiler.control.commands import Breakpoint
 from compiler.control.stops import in_words
 from compiler.trace import refs
 from compiler.trace.records import Asked, Waiting
+from viewers.kit.cells import pad
+from viewers.kit.spans import Line, text
 from viewers.panes.answered import decision_of
-from viewers.panes.rows import Content, Line, Row, empty, pad, text
+from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToBreakpoint, ToStage
 from viewers.panes.view import View
 from viewers.plain import plain

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from compiler.trace import refs
 from compiler.trace.records import Crossing, Graph, GraphBreak, Node
+from viewers.kit.cells import pad, wrap
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes.names import line_text, short_target
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToCompile
 from viewers.panes.view import View
 from viewers.plain import plain

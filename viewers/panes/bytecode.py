@@ -7,10 +7,11 @@ from functools import partial
 
 from compiler.trace import refs
 from compiler.trace.records import Bytecode
-from viewers.panes.rows import Content, Role, Row, Rows, Span, empty, pad, text
+from viewers.kit.cells import cut, pad
+from viewers.kit.spans import Role, Span, text
+from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.stepping import book, none_recorded, state_of
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.steps import StepBook, StepState, instructions
 from viewers.words import plural

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from compiler.trace.records import CallStart, Recompile
+from viewers.kit.cells import cut, keep_end, pad
+from viewers.kit.spans import Line, Span, text, width_of
 from viewers.panes.recompiles import cause_of
-from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, pad, text, width_of
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
-from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary import Call
 from viewers.summary.recompiles import change_of

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import kernel_label
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.kernel import tidy, without_decorators
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToLineup
 from viewers.panes.view import LANGUAGES, View
 from viewers.panes.what_if import difference_of, nothing
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.differences import (
     CountChange,

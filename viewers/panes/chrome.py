@@ -6,9 +6,10 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Location, Step
+from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.labels import kernel_label
 from viewers.panes import decision_bar
-from viewers.panes.rows import BLANK, Line, Role, Row, Span, text, width_of
+from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
 from viewers.summary.doing import doing

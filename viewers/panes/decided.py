@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from compiler.trace import refs
 from compiler.trace.records import Asked, Decided
-from viewers.panes.rows import Content, Role, Row, Span, empty, pad, text
+from viewers.kit.cells import keep_end, pad
+from viewers.kit.spans import Role, Span, text
+from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
-from viewers.places import keep_end
 from viewers.summary import rule_words
 from viewers.words import plural
 

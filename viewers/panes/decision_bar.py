@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE
 from compiler.trace.records import Asked, SchedulerNode
-from viewers.panes.rows import BLANK, Line, Role, Row, Span, pad, text, width_of, wrap
+from viewers.kit.cells import pad, wrap
+from viewers.kit.spans import Line, Role, Span, text, width_of
+from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import rule_words

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from compiler.trace.records import Kernel
+from viewers.kit.cells import cut, pad, pad_left
+from viewers.kit.spans import Line, Role, text
 from viewers.labels import kernel_label
 from viewers.panes import kernel as kernel_pane
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, pad_left, text
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToLineup
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.engines import Both, Comparison, EngineColumn, LineUp
 from viewers.words import (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from viewers.kit.cells import pad, pad_left, wrap
+from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad_left, text, width_of, wrap
+from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToFinding
 from viewers.panes.view import View
 from viewers.plain import plain
@@ -54,7 +56,7 @@ def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
     if width < NARROW:
         spans: list[Span] = [("   ", "text")]
         if place is not None:
-            spans.append(text(f":{place.line}".ljust(6), "dim"))
+            spans.append((pad(f":{place.line}", 6), "dim"))
         if fix is not None:
             words = fix.code.split("\n")[0] or fix.text
             spans.append(text(words, "good" if fix.code else "text"))

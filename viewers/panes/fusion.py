@@ -6,24 +6,13 @@ from compiler.control.decisions import FUSE
 from compiler.trace import refs
 from compiler.trace.records import Asked, SchedulerNode
 from compiler.trace.refs import Ref
+from viewers.kit.cells import cut, pad, pad_left
+from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes.names import operations_text
 from viewers.panes.nests import computes
-from viewers.panes.rows import (
-    BLANK,
-    Content,
-    Line,
-    Role,
-    Row,
-    Span,
-    empty,
-    pad,
-    pad_left,
-    text,
-    width_of,
-)
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import Fold, ToPair
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Pair, rule_words
 from viewers.summary.fusion import pair_asked, pairs_so_far, saved_bytes

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from compiler.trace import refs
 from compiler.trace.records import Graph, Node
+from viewers.kit.cells import cut, pad
+from viewers.kit.spans import Line, Span, text
 from viewers.panes.names import is_view, line_text, short_target
 from viewers.panes.profile_source import node_times
-from viewers.panes.rows import Content, Line, Row, Rows, Span, empty, pad, text
+from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.targets import Fold
 from viewers.panes.view import View, variant_of
-from viewers.places import cut
 from viewers.words import plural, seconds_text, shape_text, tensor_text
 
 BY_MODULE = 120

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from compiler.trace import refs
 from compiler.trace.records import Node, Step
+from viewers.kit.cells import cut, keep_end, pad
+from viewers.kit.spans import Line, Role, text
 from viewers.panes.names import line_text
-from viewers.panes.rows import Content, Line, Role, Row, Rows, empty, pad, text
+from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.stepping import none_recorded, state_of
 from viewers.panes.view import View
-from viewers.places import cut, keep_end
 from viewers.summary.steps import StepState
 from viewers.words import listed, plural, tensor_text
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from compiler.trace import refs
 from compiler.trace.records import Guard, Guards
+from viewers.kit.cells import cut, keep_end, pad
+from viewers.kit.spans import text
 from viewers.panes import growing
-from viewers.panes.rows import Content, Row, empty, pad, text
+from viewers.panes.rows import Content, Row, empty
 from viewers.panes.stepping import state_of
 from viewers.panes.targets import Fold
 from viewers.panes.view import View
-from viewers.places import cut, keep_end
 from viewers.summary.guards import Condition, KindGroup, condition_value, guard_groups
 from viewers.words import seconds_text
 

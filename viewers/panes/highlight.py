@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from viewers.panes.rows import Line, Role, Span
+from viewers.kit.spans import Line, Role, Span, with_role
 from viewers.plain import plain
 
 if TYPE_CHECKING:
@@ -67,31 +67,13 @@ def highlight(body: str, language: Language) -> Sequence[Line]:
     return [tuple(line) for line in lines[:wanted]]
 
 
-def cut_columns(line: Line, start: int, end: int, role: Role) -> Line:
-    """`line` with the cells from `start` to `end` (characters of plain text) given `role`."""
-    spans: list[Span] = []
-    at = 0
-    for words, before in line:
-        stop = at + len(words)
-        low, high = max(at, min(start, stop)), max(at, min(end, stop))
-        for piece, kind in (
-            (words[: low - at], before),
-            (words[low - at : high - at], role),
-            (words[high - at :], before),
-        ):
-            if piece:
-                spans.append((piece, kind))
-        at = stop
-    return tuple(spans)
-
-
 def mark(line: Line, needle: str) -> Line:
     """`line` with every occurrence of `needle`, in upper or lower case, given the role `hit`."""
     words = "".join(words for words, _ in line).casefold()
     wanted = needle.casefold()
     at = words.find(wanted)
     while at >= 0 and wanted:
-        line = cut_columns(line, at, at + len(wanted), "hit")
+        line = with_role(line, at, at + len(wanted), "hit")
         at = words.find(wanted, at + len(wanted))
     return line
 

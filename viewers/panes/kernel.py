@@ -8,13 +8,14 @@ from functools import lru_cache
 
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
+from viewers.kit.spans import Line, Span, text, width_of
 from viewers.labels import kernel_label
 from viewers.panes import profile_source
 from viewers.panes.assembly import code_lines
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.names import line_text
 from viewers.panes.profile_source import kernel_words
-from viewers.panes.rows import BLANK, Content, Line, Row, Rows, Span, empty, text, width_of
+from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.view import LANGUAGES, View
 from viewers.words import bytes_text, plural
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from compiler.trace import refs
 from compiler.trace.records import Kernel
+from viewers.kit.cells import cut, pad
+from viewers.kit.spans import Line, Role, text
 from viewers.labels import kernel_label
 from viewers.panes.profile_source import kernel_seconds
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import LANGUAGES, View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.words import bytes_text, numbers_text, plural, seconds_text
 

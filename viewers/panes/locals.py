@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from compiler.trace import refs
+from viewers.kit.cells import cut, pad
+from viewers.kit.spans import text
 from viewers.panes import stack
-from viewers.panes.rows import BLANK, Content, Row, empty, pad, text
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.stepping import none_recorded, state_of, value_line
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.summary.steps import StepState
 
 

@@ -11,24 +11,12 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from compiler.trace.records import Buffer, Decided, MemoryPlan
+from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import kernel_label, short_label
-from viewers.panes.rows import (
-    BLANK,
-    Content,
-    Line,
-    Role,
-    Row,
-    Rows,
-    Span,
-    empty,
-    pad,
-    pad_left,
-    text,
-    wrap,
-)
+from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToBuffer
 from viewers.panes.view import View
-from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary import peak_words, reuse_of, reuse_words
 from viewers.summary.lifetimes import Place, alive, places, reuse_decisions

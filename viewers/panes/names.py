@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from compiler.trace.records import Location, Node
+from viewers.kit.cells import pad_left
 from viewers.plain import plain
 from viewers.words import numbers_text
 
@@ -35,7 +36,7 @@ def line_text(location: Location | None, inferred: bool = False, width: int = 4)
     if location is None:
         return " " * (width + 1)
     number = f"≈{location.line}" if inferred else str(location.line)
-    return number.rjust(width) + " "
+    return pad_left(number, width) + " "
 
 
 def operations_text(name: str) -> str:

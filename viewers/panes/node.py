@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from compiler.trace.records import MemoryPlan, Node, WhatIf
 from viewers.drawing.blocks import diagram
-from viewers.drawing.colours import fill_of
 from viewers.drawing.diagram import Block, Diagram
 from viewers.drawing.inputs import input_name
+from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.colours import fill_of
+from viewers.kit.spans import Line, text
 from viewers.labels import kernel_label
 from viewers.panes.names import is_view, operations_text, short_target
 from viewers.panes.profile_source import kernel_seconds
-from viewers.panes.rows import BLANK, Content, Line, Row, empty, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToView
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import rule_words
 from viewers.words import (

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from compiler.trace import refs
 from compiler.trace.records import Note
-from viewers.panes.rows import BLANK, Content, Row, Rows, Span, empty, text, width_of, wrap
+from viewers.kit.cells import cut, wrap
+from viewers.kit.spans import Span, text, width_of
+from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import ToNote, ToPair, ToThing, ToView
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain, plain_lines
 from viewers.teaching.notes import DECISION, notes_of, on_decision
 

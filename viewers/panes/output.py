@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from compiler.trace.records import Output, OutputCapped
-from viewers.panes.rows import Content, Role, Row, Rows, empty, text
+from viewers.kit.spans import Role, text
+from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.view import View
 from viewers.words import bytes_text, plural
 

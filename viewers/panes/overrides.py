@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from compiler.trace.records import Asked, Decided, End, Run, Waiting
-from viewers.panes.rows import Content, Role, Row, empty, pad, text
+from viewers.kit.cells import keep_end, pad
+from viewers.kit.spans import Role, text
+from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToOverride
 from viewers.panes.view import View
-from viewers.places import keep_end
 from viewers.words import plural
 
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from compiler.trace.records import Waiting
-from viewers.drawing.bars import cells_of
+from viewers.kit.bars import cells_of
+from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.colours import TONES
+from viewers.kit.spans import Line, Span, text, width_of
 from viewers.losses import losses_sentences
 from viewers.panes import engines
-from viewers.panes import why as profile_why
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad, text, width_of, wrap
+from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary import Call, Cut, Piece, Place, Summary
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
 from viewers.summary.verdict import Detail
+from viewers.text.profile.causes import glyph_of
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
@@ -26,7 +28,6 @@ NARROW = 90
 """Below this width no row is left blank that need not be."""
 MESSAGE_LINES = 6
 """Lines of a failure's message that are shown here; its place is what matters."""
-TONES: dict[str, Role] = {"won": "good", "lost": "bad", "failed": "bad", "neutral": "strong"}
 
 
 def content(view: View, width: int) -> Content:
@@ -77,8 +78,8 @@ def _profile(view: View, width: int) -> list[Row]:
             Row(body=((" · ", "dim"), text(words)), right=_OPENS, key=key, opens=ToView("profile"))
         ]
     first = profile.causes[0]
-    glyph, role = profile_why.glyph_of(first)
-    cost = profile_why.cost_of(first)
+    glyph, role = glyph_of(first)
+    cost = first.cost
     place = ""
     if first.place is not None:
         place = f"   {view.facts.names.place(first.place.file, first.place.line)}"
@@ -234,7 +235,7 @@ def _cut(view: View, call: Call) -> list[Row]:
         headline = "No graph is captured yet" if view.live else "No graph had been captured"
     rows = [Row(body=((" ", "text"), (headline, "strong")), heading=True), BLANK]
     most = max((piece.ops for piece in pieces), default=1) or 1
-    label = max((len(_label(piece)) for piece in pieces), default=8)
+    label = max((cell_len(plain(_label(piece))) for piece in pieces), default=8)
     for piece in pieces:
         rows.append(_bar(piece, most, min(label, 28)))
         rows.extend(_break(view, one) for one in piece.cuts)
@@ -260,7 +261,7 @@ def _bar(piece: Piece, most: int, label: int) -> Row:
         body=(
             (" ", "text"),
             text(f"{piece.compile_id} ", "accent"),
-            text(pad(name[:label], label + 1), "dim"),
+            (pad(cut(plain(name), label), label + 1), "dim"),
             ("█" * size, "bar"),
             (facts, "dim"),
         ),

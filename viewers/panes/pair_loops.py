@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from compiler.trace import refs
 from compiler.trace.records import Asked, FusionGroups, SchedulerNode
+from viewers.kit.spans import Line, Span, text
 from viewers.panes.fusion import (
     asked_about,
     chosen_pair,
@@ -18,7 +19,7 @@ from viewers.panes.fusion import (
 from viewers.panes.loops import read_nested
 from viewers.panes.names import operations_text
 from viewers.panes.nests import line_of, marked, nests, traffic
-from viewers.panes.rows import BLANK, Content, Line, Row, Span, empty, text
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.plain import plain_lines
 from viewers.words import indent, plural

@@ -14,12 +14,13 @@ from compiler.trace.refs import Ref
 from viewers.drawing.blocks import KEPT, SCALES, diagram
 from viewers.drawing.diagram import Block, Diagram
 from viewers.drawing.layout import Layout, lay_out
+from viewers.kit.cells import cut, pad
+from viewers.kit.spans import Line, text
 from viewers.panes import graph
 from viewers.panes.profile_source import kernel_seconds
-from viewers.panes.rows import Content, Line, Row, Rows, pad, text
+from viewers.panes.rows import Content, Row, Rows
 from viewers.panes.targets import Fold, ToBlock, ToThing
 from viewers.panes.view import View, variant_of
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.words import seconds_text
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelNests
+from viewers.kit.cells import pad_left
+from viewers.kit.figures import Unit
+from viewers.kit.spans import Role, Span
 from viewers.panes import profiled
-from viewers.panes.rows import Role, Span, pad_left
 from viewers.panes.view import Times, View
 from viewers.summary.profile import Cost, Profile, work_of
-from viewers.text.profile.numbers import Unit
 from viewers.words import percent, seconds_text
 
 WIDTH = 8
@@ -18,7 +19,7 @@ HOT = 0.1
 BLANK: Span = (" " * WIDTH, "text")
 
 
-def unit_of(profile: Profile) -> Unit:
+def _unit_of(profile: Profile) -> Unit:
     """Figures of at most five digits: the column is narrow."""
     most = max(profile.head.eager.median, profile.head.compiled.median)
     return Unit("µs", 1e6, 1) if most < 0.1 else Unit("ms", 1e3, 2)
@@ -29,7 +30,7 @@ def title(view: View) -> str:
     profile = view.facts.profile
     if profile is None:
         return ""
-    unit = unit_of(profile).name
+    unit = _unit_of(profile).name
     return f"Δ {unit}" if view.times == "difference" else f"{unit} {view.times}"
 
 
@@ -70,8 +71,8 @@ def _side(profile: Profile, cost: Cost, eager: bool) -> Span | None:
     whole = (profile.head.eager if eager else profile.head.compiled).median
     shared = not eager and cost.shared
     role: Role = "warn" if seconds >= HOT * whole else "dim"
-    unit = unit_of(profile)
-    words = ("≤" if shared else "") + profiled.short_figure(seconds, unit)
+    unit = _unit_of(profile)
+    words = ("≤" if shared else "") + unit.short(seconds)
     return (pad_left(words, WIDTH - 1) + " ", role)
 
 
@@ -84,11 +85,11 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
             before = sums.setdefault(min(lines), [0.0, 0.0])
             before[0] += row.difference
             before[1] += row.noise
-    unit = unit_of(profile)
+    unit = _unit_of(profile)
     found: dict[int, Span] = {}
     for line, (difference, noise) in sums.items():
         quiet = abs(difference) <= noise
-        words = profiled.short_figure(difference, unit)
+        words = unit.short(difference)
         words = f"+{words}" if difference > 0 else words
         role = profiled.role_of(difference, quiet)
         found[line] = (pad_left(words, WIDTH - 1) + " ", role)
@@ -153,10 +154,10 @@ def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:
     else:
         times = dict.fromkeys(kernel.loops, seconds)
     shared = found is None and len(times) > 1
-    unit, spans = unit_of(profile), {}
+    unit, spans = _unit_of(profile), {}
     for line, taken in times.items():
         role: Role = "warn" if taken >= HOT * profile.head.compiled.median else "dim"
-        words = ("≤" if shared else "") + profiled.short_figure(taken, unit)
+        words = ("≤" if shared else "") + unit.short(taken)
         spans[line] = (pad_left(words, WIDTH - 1) + " ", role)
     return spans
 

@@ -11,11 +11,10 @@ from msgspec import structs
 from compiler.trace import refs
 from compiler.trace.records import CallProfile, Run
 from compiler.trace.refs import Ref
-from viewers.panes.rows import Role
+from viewers.kit.spans import Role
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
-from viewers.text.profile.numbers import Unit, unit_for
 
 PHASES = ("forward", "backward", "step")
 KINDS = {"kernel": "generated", "aten": "library call", "eager": "between graphs"}
@@ -235,31 +234,6 @@ def not_measured(view: View) -> tuple[str, str]:
         return "not measured", "V compiles it again, and takes a call apart"
     file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
     return "not measured", f"tcw profile {file} --trace run.tcw measures it"
-
-
-# Figures
-
-
-def unit_of(head: CallProfile) -> Unit:
-    """The one unit of a table."""
-    return unit_for(max(head.eager.median, head.compiled.median))
-
-
-def figure(seconds: float | None, unit: Unit, sign: bool = False) -> str:
-    """`1,453.3`, `+78.4`; `–` for what does not exist."""
-    if seconds is None or not sign:
-        return unit.text(seconds)
-    words = unit.signed(seconds)
-    return words if words.strip("+-0.") else words[1:]
-
-
-def short_figure(seconds: float, unit: Unit) -> str:
-    """In a column of seven: `1,076`, `45.2`, `0.31`."""
-    value = abs(seconds) * unit.per_second
-    sign = "-" if seconds < 0 else ""
-    if value >= 99.95:
-        return f"{sign}{value:,.0f}"
-    return f"{sign}{value:.1f}" if value >= 0.95 or unit.digits == 1 else f"{sign}{value:.2f}"
 
 
 def role_of(difference: float, in_noise: bool) -> Role:

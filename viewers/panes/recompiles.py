@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from viewers.kit.cells import keep_end, pad, wrap
+from viewers.kit.spans import Line, Role, text, width_of
 from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, text, width_of, wrap
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
 from viewers.panes.view import View
-from viewers.places import keep_end
 from viewers.plain import plain
 from viewers.summary import RecompileCause
 from viewers.words import plural, seconds_text

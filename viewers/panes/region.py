@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from compiler.trace import refs
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
+from viewers.kit.cells import cut, pad, pad_left
+from viewers.kit.figures import Unit, rate_text, unit_of
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import kernel_label, short_label
 from viewers.panes import profiled
 from viewers.panes.names import short_target
-from viewers.panes.profiled import figure
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, pad_left, text
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Work, work_of
-from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, percent, plural
 
 TIME, LAUNCHES, BYTES, RATE, SHARE = 9, 6, 9, 12, 6
@@ -53,7 +53,7 @@ def eager(view: View, width: int) -> Content:
     if not row.operations:
         rows = empty(width, "nothing: eager has no such operation", "it came with the capture")
         return Content("eager", plain(row.label), rows=rows)
-    columns, unit = _Columns.of(width), profiled.unit_of(profile.head)
+    columns, unit = _Columns.of(width), unit_of(profile.head)
     rows = [_head(columns, "operation", unit)]
     for group in _same(row.operations):
         rows.append(_operation(view, profile, group, columns, unit))
@@ -72,7 +72,7 @@ def compiled(view: View, width: int) -> Content:
             width, "nothing: compiling removed it", "its results need no code of their own"
         )
         return Content("compiled", plain(row.label), rows=rows)
-    columns, unit = _Columns.of(width), profiled.unit_of(profile.head)
+    columns, unit = _Columns.of(width), unit_of(profile.head)
     known = {one.kernel: one for one in profile.precision}
     rows = [_head(columns, "kernel", unit)]
     for group in _repeated(profile, row):
@@ -113,7 +113,7 @@ def _head(columns: _Columns, what: str, unit: Unit) -> Row:
 
 
 def _figures(work: Work, columns: _Columns, unit: Unit, role: Role) -> list[Span]:
-    spans: list[Span] = [(pad_left(figure(work.seconds, unit), TIME), role)]
+    spans: list[Span] = [(pad_left(unit.text(work.seconds), TIME), role)]
     if columns.launches:
         spans.append((pad_left(str(work.launches), LAUNCHES), "dim"))
     if columns.bytes:
@@ -202,7 +202,5 @@ def _sum(work: Work, columns: _Columns, unit: Unit) -> list[Row]:
         ),
     ]
     if work.host is not None:
-        rows.append(
-            Row(body=((f" {figure(work.host, unit)} {unit.name} of the host beside", "dim"),))
-        )
+        rows.append(Row(body=((f" {unit.text(work.host)} {unit.name} of the host beside", "dim"),)))
     return [*rows, BLANK]

@@ -1,32 +1,16 @@
-"""What a pane is made of: rows of spans, each span with a role that a theme turns into a style."""
+"""What a pane is made of: rows of spans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, overload
 
-from rich.cells import cell_len, chop_cells
-
 from compiler.trace.refs import Ref
+from viewers.kit.cells import wrap
+from viewers.kit.spans import Line, Role
 from viewers.panes.targets import Target
-from viewers.plain import plain
-
-Role = Literal[
-    "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",
-    "keyword", "string", "number", "comment",
-    "bad-range", "here", "hit", "shared", "bar", "bar-hot", "bar-warn", "bar-accent",
-    "bar-good", "bar-bad", "key",
-    "turn", "button", "off",
-    "fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-5", "fill-call",
-]  # fmt: skip
-"""What a span means. `bad-range`, `here` (what runs now) and `hit` tint the background, `shared` is
-a buffer of two loop nests, `fill-…` is the background of a group in the picture of a graph. `turn`
-is filled: it is the reader's turn; `button` can be pressed, `off` not now."""
-
-Span = tuple[str, Role]
-Line = tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +122,6 @@ def without_ids(content: Content) -> Content:
     return replace(content, subject="", right=right)
 
 
-def text(words: str, role: Role = "text") -> Span:
-    """A span of the user's or torch's words, made safe for a terminal."""
-    return plain(words), role
-
-
-def width_of(line: Iterable[Span]) -> int:
-    """Cells that a line takes."""
-    return sum(cell_len(words) for words, _ in line)
-
-
-def pad(words: str, width: int) -> str:
-    """`words` (plain already) padded on the right to `width` cells."""
-    return words + " " * max(0, width - cell_len(words))
-
-
-def pad_left(words: str, width: int) -> str:
-    return " " * max(0, width - cell_len(words)) + words
-
-
 def empty(width: int, looked_for: str, next_step: str = "") -> list[Row]:
     """An empty pane says what was looked for and what to do next."""
     said: tuple[tuple[str, Role], ...] = ((looked_for, "dim"), (next_step, "faint"))
@@ -169,21 +134,3 @@ def empty(width: int, looked_for: str, next_step: str = "") -> list[Row]:
             for line in wrap(words, width - 2)
         ),
     ]
-
-
-def wrap(words: str, width: int) -> list[str]:
-    """Prose broken at spaces into lines of at most `width` cells."""
-    width = max(8, width)
-    lines: list[str] = []
-    current = ""
-    for word in map(plain, words.split()):
-        if cell_len(word) > width:
-            *heads, word = chop_cells(word, width)
-            lines.extend(filter(None, (current, *heads)))
-            current = ""
-        if current and cell_len(current) + 1 + cell_len(word) > width:
-            lines.append(current)
-            current = word
-        else:
-            current = f"{current} {word}" if current else word
-    return [*lines, current] if current or not lines else lines

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes.fusion import label_of, nodes_of
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, pad, text, wrap
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToPair, ToView
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.summary import rule_words
 from viewers.teaching.predict import Guess, Question, Quiz, hint, lessons, summary
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from compiler.trace.records import Run, Settings
-from viewers.panes.rows import BLANK, Content, Row, empty, pad, text
+from viewers.kit.cells import pad
+from viewers.kit.spans import text
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToInputs, ToSetting
 from viewers.panes.view import View
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from compiler.trace import refs
 from compiler.trace.records import Location
+from viewers.kit.spans import Line, Role, Span, text, with_role
 from viewers.panes import breaks, profile_source
-from viewers.panes.highlight import cut_columns, highlight, without_indent
-from viewers.panes.rows import Content, Line, Role, Row, Rows, Span, empty, text
+from viewers.panes.highlight import highlight, without_indent
+from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.stepping import attempt_words, state_of
 from viewers.panes.view import View
 from viewers.plain import plain, plain_column
@@ -117,7 +118,7 @@ def _here(body: Line, place: Location, number: int, line: str) -> Line:
     low, high = (
         plain_column(line, len(data[:column].decode("utf-8", "ignore"))) for column in (first, last)
     )
-    return cut_columns(body, low, high, "here")
+    return with_role(body, low, high, "here")
 
 
 def _selected_line(view: View, file: str) -> int:
@@ -155,7 +156,7 @@ def _tint(body: Line, site: BreakSite, line: str) -> Line:
     if site.place.column is None or site.place.end_column is None:
         return body
     start = plain_column(line, site.place.column)
-    return cut_columns(body, start, plain_column(line, site.place.end_column), "bad-range")
+    return with_role(body, start, plain_column(line, site.place.end_column), "bad-range")
 
 
 def _note(site: BreakSite, indent: int, timed: bool) -> Row:

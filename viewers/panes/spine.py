@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import islice
 
 from compiler.trace.records import MemoryPlan, Partition
+from viewers.kit.cells import pad
+from viewers.kit.spans import Line, Span, text
 from viewers.panes import profiled
-from viewers.panes.rows import Content, Line, Row, Span, pad, text
+from viewers.panes.rows import Content, Row
 from viewers.panes.targets import ToCompile, ToStage
 from viewers.panes.view import LANGUAGES, View
 from viewers.summary import Call, Piece

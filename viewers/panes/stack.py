@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from compiler.trace import refs
-from viewers.panes.rows import Content, Row, empty, pad, text
+from viewers.kit.cells import cut, pad
+from viewers.kit.spans import text
+from viewers.panes.rows import Content, Row, empty
 from viewers.panes.stepping import kind_words, none_recorded, state_of, value_line
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.summary.steps import StepState
 
 KIND = 16

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from compiler.trace.records import FrameEnd, GraphBreak, StackValue, Step
-from viewers.panes.rows import Line, Row, Span, empty, text
+from viewers.kit.spans import Line, Span, text
+from viewers.panes.rows import Row, empty
 from viewers.panes.view import View
 from viewers.summary.steps import StepBook, StepState, book_of
 from viewers.words import tensor_text

@@ -6,9 +6,9 @@ import math
 from itertools import groupby
 
 from compiler.trace.records import Graph
+from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.losses import losses_short
 from viewers.panes import standing
-from viewers.panes.rows import Line, Role, Span, text, width_of
 from viewers.panes.view import View
 from viewers.timeline import Mark, Segment
 from viewers.words import number

@@ -36,8 +36,8 @@ from viewers.teaching.predict import Question, Quiz
 from viewers.timeline import Track
 
 if TYPE_CHECKING:
+    from viewers.kit.spans import Role
     from viewers.panes.profiled import Table
-    from viewers.panes.rows import Role
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {

@@ -6,31 +6,19 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from viewers.kit.bars import Bars
+from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
+from viewers.kit.figures import Unit, rate_text, unit_of
+from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import profiled
-from viewers.panes.profiled import Group, Table, figure, role_of
-from viewers.panes.rows import (
-    BLANK,
-    Content,
-    Line,
-    Role,
-    Row,
-    Rows,
-    Span,
-    empty,
-    pad,
-    pad_left,
-    text,
-    width_of,
-    wrap,
-)
+from viewers.panes.profiled import Group, Table, role_of
+from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
-from viewers.places import cut, keep_end
 from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums, Work
 from viewers.summary.profile.doubts import doubts
 from viewers.summary.profile.where import where
-from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, numbers_text, percent, plural, ratio_text
 
 LINE, WIDE_LINE = 7, 11
@@ -154,7 +142,7 @@ class _Chart:
         self.view = view
         self.table = table
         self.width = width
-        self.unit = profiled.unit_of(table.head)
+        self.unit = unit_of(table.head)
         files = {one.file for row in table.rows for one in row.locations}
         self.main = view.facts.main_file
         self.line = WIDE_LINE if width >= 100 else LINE
@@ -171,10 +159,10 @@ class _Chart:
         sums += [table.rest] if table.rest is not None else []
         most = max(max(abs(one.eager), abs(one.compiled)) for one in sums)
         change = max((*table.differences, *(abs(one.difference) for one in sums)))
-        longest_figure = len(figure(most, self.unit)), len(figure(change, self.unit, sign=True))
+        longest_figure = len(self.unit.text(most)), len(self.unit.signed(change))
         self.figure = max(FIGURE, 2 + max(longest_figure))
         widest = max(one.noise for one in sums)
-        self.noise = max(NOISE, 2 + len(figure(widest, self.unit)))
+        self.noise = max(NOISE, 2 + len(self.unit.text(widest)))
         figures = 3 * self.figure + (self.noise if self.spread else 0)
         room = width - self.line - 3 - figures
         longest = max((cell_len(_name(row)) for row in table.rows[:400]), default=12) + 2
@@ -186,12 +174,7 @@ class _Chart:
         if self.bars:
             self.name = min(self.name, max(18, longest, 14))
         lost, won = table.differences
-        self.scale = lost + won
-        cells = self.bars - 3
-        left = round(cells * lost / self.scale) if self.scale else cells // 2
-        self.left = max(SIDE, min(cells - SIDE, left))
-        self.right = cells - self.left
-        self.per_cell = max(lost / self.left, won / self.right) if self.bars else 0.0
+        self.scale = Bars.for_values(lost, won, self.bars - 3, SIDE)
 
     def row(self, entry: _Entry) -> Row:
         if entry.row is not None:
@@ -222,7 +205,7 @@ class _Chart:
         if self.spread:
             spans.append((pad_left("±", self.noise), "dim"))
         if self.bars:
-            spans.append((" " + pad_left("lost ", self.left), "dim"))
+            spans.append((" " + pad_left("lost ", self.scale.left), "dim"))
             spans += [("│", "faint"), (" won", "dim")]
         return Row(body=tuple(spans))
 
@@ -242,27 +225,27 @@ class _Chart:
             (" ", "text"),
             (pad(place[0], self.line) + " ", place[1]),
             (pad(cut(name[0], self.name - 1), self.name), name[1]),
-            (pad_left(figure(eager, self.unit), self.figure), quiet),
-            (pad_left(figure(compiled, self.unit), self.figure), quiet),
-            (pad_left(figure(difference, self.unit, sign=True), self.figure), role),
+            (pad_left(self.unit.text(eager), self.figure), quiet),
+            (pad_left(self.unit.text(compiled), self.figure), quiet),
+            (pad_left(self.unit.signed(difference), self.figure), role),
         ]
         if self.spread:
-            spans.append((pad_left(figure(noise, self.unit), self.noise), "dim"))
+            spans.append((pad_left(self.unit.text(noise), self.noise), "dim"))
         if self.bars:
             spans += self._bar(0.0 if role == "dim" else difference, role)
         return tuple(spans)
 
     def _bar(self, difference: float, role: Role) -> Line:
         """Losses to the left of the axis, wins to the right, to the same scale."""
-        cells = abs(difference) / self.per_cell if self.per_cell else 0.0
-        blank: Span = (" " * (self.left + 1), "text")
+        scale = self.scale
+        blank: Span = (" " * (scale.left + 1), "text")
         axis: Span = ("│", "faint")
-        if not cells:
+        if not difference or not scale.scale:
             return (blank, axis)
         if difference < 0:
-            return (blank, axis, (_bar_right(cells, self.right), "bar-good"))
-        words = _bar_left(cells, self.left)
-        return ((" " * (self.left + 1 - len(words)), "text"), (words, "bar-bad"), axis)
+            return (blank, axis, (scale.won(-difference), "bar-good"))
+        words = scale.lost(difference).lstrip(" ")
+        return ((" " * (scale.left + 1 - len(words)), "text"), (words, "bar-bad"), axis)
 
     def _region(self, entry: _Entry, row: RegionRow) -> Row:
         noisy = row.standing == "noise"
@@ -385,18 +368,6 @@ def _ends(lines: str, room: int) -> str:
     return f"{first}…{last}"
 
 
-def _bar_right(cells: float, room: int) -> str:
-    """Whole cells, then the left part of one."""
-    eighths = max(1, round(min(cells, room) * 8))
-    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
-
-
-def _bar_left(cells: float, room: int) -> str:
-    """The right half of a cell, then whole cells."""
-    halves = max(1, round(min(cells, room) * 2))
-    return ("▐" if halves % 2 else "") + "█" * (halves // 2)
-
-
 def _places(view: View, row: RegionRow) -> str:
     """`block.py:17–20, 24; mask.py:318`."""
     files: dict[str, list[int]] = {}
@@ -408,10 +379,10 @@ def _places(view: View, row: RegionRow) -> str:
 
 def _copied(view: View, row: RegionRow, unit: Unit) -> str:
     places = _places(view, row)
-    eager = figure(row.eager.median if row.eager else None, unit)
-    compiled = figure(row.compiled.median if row.compiled else None, unit)
-    change = figure(row.difference, unit, sign=True)
-    noise = figure(row.noise, unit)
+    eager = unit.text(row.eager.median if row.eager else None)
+    compiled = unit.text(row.compiled.median if row.compiled else None)
+    change = unit.signed(row.difference)
+    noise = unit.text(row.noise)
     return f"{_name(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
 
 

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from compiler.trace.records import Progress, Timed
-from viewers.drawing.bars import cells_of
-from viewers.panes.rows import (
-    BLANK,
-    Content,
-    Line,
-    Role,
-    Row,
-    empty,
-    pad,
-    text,
-    width_of,
-    wrap,
-)
+from viewers.kit.bars import cells_of
+from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.spans import Line, Role, text, width_of
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
-from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.differences import Difference, Measured
 from viewers.summary.differences.measured import in_unit

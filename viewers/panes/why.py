@@ -9,17 +9,19 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Trial
 from viewers.command_line import command_line
+from viewers.kit.cells import cut, wrap
+from viewers.kit.figures import Unit, unit_of
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import profiled
 from viewers.panes.highlight import highlight
-from viewers.panes.profiled import figure
-from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, empty, text, wrap
+from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
 from viewers.summary.profile.rows import same_calls_least
-from viewers.text.profile.numbers import Unit, change_text
-from viewers.words import plural, seconds_text
+from viewers.text.profile.causes import glyph_of
+from viewers.words import plural
 
 INDENT = 3
 MOST = 30
@@ -67,26 +69,10 @@ def content(view: View, width: int) -> Content:
     return Content("why", subject, right, rows, start, tracks=bool(start))
 
 
-def glyph_of(cause: Cause) -> Span:
-    """`✗` lost, `✓` won, `↻` paid in each recompile."""
-    if cause.once:
-        return ("↻", "warn")
-    return ("✗", "bad") if cause.lost else ("✓", "good")
-
-
-def cost_of(cause: Cause) -> str:
-    """`+604 µs`, `≈12.0 µs`, `5.7 s`."""
-    if cause.kind == "precision":
-        return "wrong"
-    if cause.once:
-        return seconds_text(cause.seconds)
-    return change_text(cause.seconds, cause.estimated)
-
-
 def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
     key = f"reason:{number}"
     glyph, role = glyph_of(cause)
-    cost = cost_of(cause)
+    cost = cause.cost
     fix = next((one.code for one in cause.fixes if one.code), "")
     lines = wrap(cause.title, width - INDENT - cell_len(cost) - 3)
     rows = [
@@ -148,7 +134,7 @@ def _advice(code: str, words: str, width: int) -> list[Row]:
 def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
     """What tcw can try by itself, `⏎` does; where it did, what came of it."""
     known = {one.id: one for one in profile.trials}
-    unit = profiled.unit_of(profile.head)
+    unit = unit_of(profile.head)
     rows = []
     for place, suggestion in enumerate(cause.suggestions[:SUGGESTIONS]):
         trial = known.get(suggestion.id)
@@ -174,7 +160,7 @@ def diff_rows(trial: Trial, width: int) -> list[Row]:
     for line in trial.diff.splitlines():
         if line.startswith(("-", "+")) and not line.startswith(("---", "+++")):
             role: Role = "good" if line[0] == "+" else "bad"
-            rows += [_indented(("     ", "text"), (plain(line)[: max(1, width - 9)], role))]
+            rows += [_indented(("     ", "text"), (cut(plain(line), max(1, width - 9)), role))]
     return rows
 
 
@@ -182,8 +168,8 @@ def trial_words(trial: Trial, unit: Unit) -> tuple[str, Role]:
     """`-334.0 µs ±30.0, kept`."""
     if trial.before is None or trial.after is None:
         return f"not tried: {plain(trial.reason)}" if trial.reason else "not tried", "dim"
-    change = figure(trial.difference, unit, sign=True)
-    words = f"{change} {unit.name} ±{figure(trial.noise, unit)}"
+    change = unit.signed(trial.difference)
+    words = f"{change} {unit.name} ±{unit.text(trial.noise)}"
     if trial.equal is False:
         words += ", other results"
     if trial.kept:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from viewers.places import FileNames, cut
+from viewers.kit.cells import cut
+from viewers.kit.spans import Role
+from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary import Place
-from viewers.text.lines import Line, Role, line
+from viewers.text.lines import Line, line
 
 LONG_NAME = 24
 """Cells of `file:line` from which it may get a line of its own."""
 
 
 def place_lines(
-    place: Place, names: FileNames, indent: int, width: int, role: Role = ""
+    place: Place, names: FileNames, indent: int, width: int, role: Role = "text"
 ) -> list[Line]:
     """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it.
 
@@ -31,7 +33,7 @@ def place_lines(
         lines = [line(" " * indent, (where, "dim"), "  ", (code, role), fixed=True)]
     if first is not None and last is not None and last > first and code:
         carets = "^" * (last - first)
-        lines.append(line(" " * (start + first), (carets, "lost"), fixed=True))
+        lines.append(line(" " * (start + first), (carets, "bad"), fixed=True))
     return lines
 
 

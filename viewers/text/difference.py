@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from viewers.kit.colours import TONES
+from viewers.kit.spans import Role
 from viewers.summary.differences import (
     CountChange,
     Difference,
@@ -18,7 +20,7 @@ from viewers.summary.differences.words import (
     others_words,
     veto_words,
 )
-from viewers.text.lines import Line, Role, line
+from viewers.text.lines import Line, line
 from viewers.text.table import Cell, heading, table
 from viewers.words import plural
 
@@ -55,8 +57,9 @@ def answer(difference: Difference) -> list[Line]:
         lines.append(line((verdict.title, "strong"), words, hang=2))
     for one in difference.measured:
         if one is verdict.measured:
-            role: Role = {"good": "won", "bad": "lost", "neutral": "strong"}[verdict.tone]  # type: ignore[assignment]
-            lines.insert(0, line((verdict.title, role), f": {timed_words(one)}", hang=2))
+            lines.insert(
+                0, line((verdict.title, TONES[verdict.tone]), f": {timed_words(one)}", hang=2)
+            )
             lines.insert(1, line(("output ", "dim"), one.output, hang=2))
         else:
             lines.append(line((f"{_about(one)}  ", "dim"), timed_words(one), hang=2))
@@ -151,7 +154,7 @@ def _kernels(difference: Difference, width: int, code: bool) -> list[Line]:
 
 def _diff(diff: TextDiff) -> list[Line]:
     lines: list[Line] = []
-    roles: dict[str, Role] = {"+": "won", "-": "lost", " ": ""}
+    roles: dict[str, Role] = {"+": "good", "-": "bad", " ": "text"}
     for hunk in diff.hunks:
         lines.append(line((f"    {hunk.head}", "dim"), fixed=True))
         for one in hunk.lines:
@@ -160,7 +163,7 @@ def _diff(diff: TextDiff) -> list[Line]:
 
 
 def _veto(veto: Veto) -> Line:
-    glyph, role = {True: ("✓", "won"), False: ("✗", "lost"), None: ("?", "dim")}[veto.holds]
+    glyph, role = {True: ("✓", "good"), False: ("✗", "bad"), None: ("?", "dim")}[veto.holds]
     title, evidence = veto_words(veto)
     words = f"{title} of {veto.first} and {veto.second}" if veto.holds else title
     return line((f"{glyph} {words}", role), f"   {evidence}" if evidence else "", hang=2)  # type: ignore[arg-type]

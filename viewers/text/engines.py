@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from viewers.kit.spans import Role
 from viewers.summary import Summary
 from viewers.summary.engines import Comparison, EngineColumn
 from viewers.summary.numerics import numerics_words
 from viewers.text.header import counts, title
-from viewers.text.lines import Line, Role, line
+from viewers.text.lines import Line, line
 from viewers.text.table import Cell, table
 from viewers.words import (
     NOT_MEASURED,
@@ -46,9 +47,9 @@ def _verdict(comparison: Comparison) -> Line:
             hang=2,
         )
     fast, slow, ratio = speed.second, speed.first, speed.speedup
-    role: Role = "won"
+    role: Role = "good"
     if ratio < 1:
-        fast, slow, ratio, role = slow, fast, 1 / ratio, "lost"
+        fast, slow, ratio, role = slow, fast, 1 / ratio, "bad"
     return line(
         (f"{fast} is {ratio_text(ratio)} faster than {slow}", role),
         f": {sides} ({noise}, {rounds})",
@@ -72,7 +73,7 @@ def _row(column: EngineColumn) -> list[Cell]:
     compiled = NOT_MEASURED
     if speed is not None:
         ratio = ratio_text(speed.speedup)
-        role: Role = "dim" if speed.in_noise else "won" if speed.speedup >= 1 else "lost"
+        role: Role = "dim" if speed.in_noise else "good" if speed.speedup >= 1 else "bad"
         against = (f"{ratio} in noise" if speed.in_noise else ratio, role)
         compiled = seconds_text(speed.compile_seconds)
         if speed.compile_cpu_seconds is not None:
@@ -86,5 +87,5 @@ def _row(column: EngineColumn) -> list[Cell]:
         number(column.loop_nests),
         number(column.calls),
         bytes_text(column.peak_bytes) if column.peak_bytes is not None else "unknown",
-        (summary.verdict.text, "lost") if failed else last,
+        (summary.verdict.text, "bad") if failed else last,
     ]

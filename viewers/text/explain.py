@@ -51,7 +51,7 @@ def explain(
     else:
         lines = header(summary)
     lines += _losses(recording)
-    lines += [line((text, "recompile"), hang=2) for text in asked_for_and_missing(summary)]
+    lines += [line((text, "warn"), hang=2) for text in asked_for_and_missing(summary)]
     lines += findings_lines(summary.findings, names, width, max(8, height - MARGIN))
     if not summary.findings and not failed:
         lines += _nothing(summary)
@@ -81,7 +81,7 @@ def _both(
     asked = dict.fromkeys(
         text for column in comparison.columns for text in asked_for_and_missing(column.summary)
     )
-    lines += [line((text, "recompile"), hang=2) for text in asked]
+    lines += [line((text, "warn"), hang=2) for text in asked]
     for column in comparison.columns:
         if column.summary.failure is not None:
             lines += [BLANK, *failure_lines(column.recording, column.summary, names, width)]
@@ -171,7 +171,7 @@ def _distinct(binaries: Sequence[KernelBinary]) -> list[str]:
 
 
 def _losses(recording: Recording) -> list[Line]:
-    return [line((words, "recompile"), hang=2) for words in losses_sentences(recording.losses)]
+    return [line((words, "warn"), hang=2) for words in losses_sentences(recording.losses)]
 
 
 def asked_for_and_missing(summary: Summary) -> list[str]:

@@ -23,13 +23,13 @@ def failure_lines(
         verdict = summary.verdict
         reason = verdict.detail.text
         detail = f": {reason}" if reason else ""
-        lines = [line((f"{file_name(summary)} {verdict.headline}", "lost"), detail, hang=2)]
+        lines = [line((f"{file_name(summary)} {verdict.headline}", "bad"), detail, hang=2)]
         if summary.doing and not reason:
             lines.append(line(("  last seen in ", "dim"), summary.doing, hang=2))
         return lines
     lines = [
         line(
-            (f"{file_name(summary)} {_ended(summary)} {during(failure.doing)}", "lost"),
+            (f"{file_name(summary)} {_ended(summary)} {during(failure.doing)}", "bad"),
             (_blame(failure), "strong"),
             hang=2,
         )

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from compiler.trace.records import Advice
+from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.summary import Finding
 from viewers.text.code import place_lines
-from viewers.text.lines import BLANK, Line, Role, fitted, line
+from viewers.text.lines import BLANK, Line, fitted, line
 from viewers.words import plural
 
 ROLES: dict[str, Role] = {
-    "numerics": "lost",
-    "fallback": "lost",
-    "recompile": "recompile",
-    "break": "lost",
-    "slower": "lost",
+    "numerics": "bad",
+    "fallback": "bad",
+    "recompile": "warn",
+    "break": "bad",
+    "slower": "bad",
 }
 
 
@@ -77,7 +78,7 @@ def finding_lines(
         line(
             (finding.glyph + "  " + head, role),
             (finding.title, "strong"),
-            (notes, ""),
+            notes,
             hang=column,
         )
     ]
@@ -99,11 +100,11 @@ def advice_lines(advice: Sequence[Advice], indent: int, width: int) -> list[Line
         hang = indent + cell_len(label)
         rows = [row for row in one.code.strip().splitlines() if row.strip()]
         if len(rows) > 1:
-            lines.append(line(" " * indent, (label, "dim"), (rows[0], "won"), fixed=True))
-            lines += [line(" " * hang, (row, "won"), fixed=True) for row in rows[1:]]
+            lines.append(line(" " * indent, (label, "dim"), (rows[0], "good"), fixed=True))
+            lines += [line(" " * hang, (row, "good"), fixed=True) for row in rows[1:]]
             lines += [line(" " * hang, (one.text, "dim"), hang=hang)] if one.text else []
         elif rows:
-            head = line(" " * indent, (label, "dim"), (rows[0], "won"), hang=hang)
+            head = line(" " * indent, (label, "dim"), (rows[0], "good"), hang=hang)
             lines += _code_and_reason(head, one, width)
         else:
             lines.append(line(" " * indent, (label, "dim"), one.text, hang=hang))
@@ -115,7 +116,7 @@ def _code_and_reason(head: Line, advice: Advice, width: int) -> list[Line]:
     reason = advice.text.removesuffix(".")
     if not reason:
         return [head]
-    both = line(*((span.text, span.role) for span in head.spans), "   ", (reason, "dim"))
+    both = line(*head.spans, "   ", (reason, "dim"))
     if cell_len(both.text) <= width:
         return [both]
     return [head, line(" " * head.hang, (reason, "dim"), hang=head.hang)]

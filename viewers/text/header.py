@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 
+from viewers.kit.colours import TONES
 from viewers.places import FileNames
 from viewers.summary import Summary
 from viewers.summary.numerics import numerics_words
-from viewers.text.lines import Line, Role, line
+from viewers.text.lines import Line, line
 from viewers.words import NOT_MEASURED, number, plural, seconds_text
 
 _GRAD = {"grad": "grad", "no-grad": "no grad", "inference": "inference mode", "train": "train"}
-_TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
 
 
 def header(summary: Summary) -> list[Line]:
     """Title, verdict, counts."""
-    tone = _TONES[summary.verdict.tone]
+    tone = TONES[summary.verdict.tone]
     verdict = summary.verdict
     numbers = verdict.detail.text
     detail = f": {numbers}" if numbers else ""

@@ -7,63 +7,33 @@ A span's role says what it means; only `write` knows how that looks. All text pa
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TextIO
+from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from viewers.places import cut
-from viewers.plain import fit_encoding, plain
-
-Role = Literal["", "strong", "dim", "accent", "won", "lost", "recompile", "kept"]
-
-COLOURS: dict[str, dict[Role, str]] = {
-    "dark": {
-        "": "",
-        "strong": "bold",
-        "dim": "#8b93a0",
-        "accent": "#8ab4f8",
-        "won": "#33d6a6",
-        "lost": "#e8613c",
-        "recompile": "#ffd04a",
-        "kept": "#cc6bff",
-    },
-    "light": {
-        "": "",
-        "strong": "bold",
-        "dim": "#5c636d",
-        "accent": "#1c46a0",
-        "won": "#0a7f6d",
-        "lost": "#8f1f0c",
-        "recompile": "#8a7000",
-        "kept": "#b03bd0",
-    },
-}
-"""The colour of each role; the text never depends on it."""
-
-
-@dataclass(frozen=True)
-class Span:
-    text: str
-    role: Role = ""
+from viewers.kit.cells import cut, rows_of
+from viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
+from viewers.kit.spans import Line as Spans
+from viewers.kit.spans import Role, Span, part, text, words_of
+from viewers.plain import fit_encoding
 
 
 @dataclass(frozen=True)
 class Line:
     """One line. `fixed` lines are cut at the width; others wrap, indented by `hang` cells."""
 
-    spans: tuple[Span, ...]
+    spans: Spans
     hang: int = 0
     fixed: bool = False
 
     @property
     def text(self) -> str:
-        return "".join(span.text for span in self.spans)
+        return words_of(self.spans)
 
 
 BLANK = Line(())
@@ -71,18 +41,14 @@ BLANK = Line(())
 
 def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) -> Line:
     """A line from texts and (text, role) pairs; each is made plain."""
-    spans = []
-    for piece in pieces:
-        one = Span(plain(piece)) if isinstance(piece, str) else Span(plain(piece[0]), piece[1])
-        if one.text:
-            spans.append(one)
-    return Line(tuple(spans), hang=hang, fixed=fixed)
+    spans = (text(piece) if isinstance(piece, str) else text(*piece) for piece in pieces)
+    return Line(tuple(span for span in spans if span[0]), hang, fixed)
 
 
-def prose(label: str, text: str, indent: int = 0) -> list[Line]:
+def prose(label: str, words: str, indent: int = 0) -> list[Line]:
     """A labelled text of any number of lines; they keep their indents, blank ones are dropped."""
     width = indent + len(label)
-    rows = [row for row in text.splitlines() if row.strip()]
+    rows = [row for row in words.splitlines() if row.strip()]
     return [
         line((" " * indent + label if index == 0 else " " * width, "dim"), row, hang=width)
         for index, row in enumerate(rows)
@@ -96,7 +62,9 @@ def fitted(lines: Iterable[Line], width: int) -> list[Line]:
         if cell_len(one.text.rstrip()) <= width:
             done.append(one)
         elif one.fixed:
-            done.append(_cut(one, width))
+            shown = cut(one.text, width)
+            spans = (*part(one.spans, 0, len(shown) - 1), ("›", "faint"))
+            done.append(Line(spans, one.hang, True))
         else:
             done.extend(_wrap(one, width))
     return done
@@ -117,13 +85,19 @@ def write(lines: Iterable[Line], stream: TextIO, width: int) -> None:
             stream.write(fit_encoding(one.text.rstrip(), encoding) + "\n")
         stream.flush()
         return
-    colours = COLOURS["light" if _light_terminal() else "dark"]
+    colours = LIGHT if _light_terminal() else DARK
     console = Console(file=stream, width=max(width, 500), highlight=False, markup=False)
     for one in ready:
-        text = Text(end="\n", no_wrap=True)
-        for span in one.spans:
-            text.append(fit_encoding(span.text, encoding), Style.parse(colours[span.role]))
-        console.print(text, soft_wrap=True)
+        shown = Text(end="\n", no_wrap=True)
+        for words, role in one.spans:
+            shown.append(fit_encoding(words, encoding), _style(role, colours))
+        console.print(shown, soft_wrap=True)
+
+
+def _style(role: Role, colours: dict[str, str]) -> Style:
+    """Text keeps the terminal's own colour."""
+    colour = FOREGROUND[role]
+    return Style(color=None if colour == "text" else colours[colour], bold=role in BOLD or None)
 
 
 def _light_terminal() -> bool:
@@ -131,47 +105,8 @@ def _light_terminal() -> bool:
     return os.environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
-def _cut(one: Line, width: int) -> Line:
-    shown = cut(one.text, width)
-    return Line((*_slice(one.spans, 0, len(shown) - 1), Span("›", "dim")), one.hang, True)
-
-
 def _wrap(one: Line, width: int) -> list[Line]:
-    """Break between words; a word longer than a line is broken at the end of the line."""
     hang = min(one.hang, width // 2)
-    rows = [Line(_slice(one.spans, *span), one.hang) for span in _rows(one.text, width, hang)]
-    indent = Span(" " * hang)
-    return [rows[0], *(Line((indent, *row.spans), one.hang) for row in rows[1:])]
-
-
-def _rows(text: str, width: int, hang: int) -> list[tuple[int, int]]:
-    """(start, end) of each row, in characters; all but the first are `hang` cells narrower."""
-    rows: list[tuple[int, int]] = []
-    start = used = 0
-    room = width
-    for word in re.finditer(r"^ *[^ ]+ *|[^ ]+ *", text):
-        size = cell_len(word[0].rstrip())
-        if used and used + size > room:
-            rows.append((start, word.start()))
-            start, used, room = word.start(), 0, width - hang
-        if not used:
-            for index in range(word.start(), word.end()):
-                if used + cell_len(text[index]) > room and text[index] != " ":
-                    rows.append((start, index))
-                    start, used, room = index, 0, width - hang
-                used += cell_len(text[index])
-        else:
-            used += cell_len(word[0])
-    return [*rows, (start, len(text))]
-
-
-def _slice(spans: tuple[Span, ...], start: int, end: int) -> tuple[Span, ...]:
-    """The characters from `start` to `end` of the spans, each with its role."""
-    found = []
-    at = 0
-    for span in spans:
-        piece = span.text[max(0, start - at) : max(0, end - at)]
-        if piece:
-            found.append(Span(piece, span.role))
-        at += len(span.text)
-    return tuple(found)
+    rows = [part(one.spans, *ends) for ends in rows_of(one.text, width, hang)]
+    indent: Span = (" " * hang, "text")
+    return [Line(spans if not at else (indent, *spans), one.hang) for at, spans in enumerate(rows)]

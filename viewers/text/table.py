@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from viewers.places import cut, keep_end
+from viewers.kit.cells import cut, keep_end
+from viewers.kit.spans import Role
 from viewers.plain import plain
-from viewers.text.lines import Line, Role, line
+from viewers.text.lines import Line, line
 
 Cell = str | tuple[str, Role]
 GAP = 2
@@ -38,7 +39,7 @@ def table(rows: Sequence[Sequence[Cell]], align: str, width: int, indent: int = 
                 continue
             fit = keep_end(text, size) if kind == "e" else cut(text, size)
             pad = " " * (size - cell_len(fit))
-            styled = (fit, "" if isinstance(cell, str) else cell[1])
+            styled = (fit, "text" if isinstance(cell, str) else cell[1])
             pieces += [gap + pad, styled] if kind == "r" else [gap, styled]
             gap = " " * GAP + ("" if kind == "r" else pad)
         lines.append(line(*pieces, fixed=True))

@@ -9,7 +9,7 @@ import time
 from typing import TextIO
 
 from compiler.trace.records import AnyRecord, Progress, StageStart
-from viewers.places import cut
+from viewers.kit.cells import cut
 from viewers.plain import fit_encoding, plain
 
 PATIENCE = 10.0

@@ -29,8 +29,9 @@ import msgspec
 from compiler.output_file import check, words, write
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from viewers.kit.spans import Role
 from viewers.recording import Recording
-from viewers.text.lines import BLANK, Line, Role, line
+from viewers.text.lines import BLANK, Line, line
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
@@ -155,7 +156,7 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
         except OSError as error:
             return Written(lines, codes.USAGE, f"-o {target}: {words(error)}")
         shows = f"according to the trace, {_shows(chosen)}" if of_trace else _shows(chosen)
-        lines += [BLANK, line(("wrote ", ""), (str(target), "strong"), f": {shows}")]
+        lines += [BLANK, line("wrote ", (str(target), "strong"), f": {shows}")]
         if of_trace:
             lines.append(line((_WHOSE, "dim"), hang=2))
     wrong = any(one.within is False for _, one in found)
@@ -209,7 +210,7 @@ def _counts(found: list[KernelPrecision]) -> str:
 
 def _about(part: Recording, one: KernelPrecision) -> Iterator[Line]:
     kernel = next((kernel for kernel in part.all(Kernel) if kernel.id == one.kernel), None)
-    role: Role = "lost" if one.within is False else "won" if one.within else "dim"
+    role: Role = "bad" if one.within is False else "good" if one.within else "dim"
     verdict = {False: "wrong", True: "right", None: "not compared"}[one.within]
     title = f"{one.kernel} {kernel.name}" if kernel is not None else one.kernel
     yield line((title, "strong"), "  ", (verdict, role), fixed=True)
@@ -223,7 +224,7 @@ def _about(part: Recording, one: KernelPrecision) -> Iterator[Line]:
         for output in one.outputs:
             numbers = (output.error, output.eager_error, output.bound)
             row = "  ".join(f"{_share(number):>8}" for number in numbers)
-            yield line(f"  {output.node:{width}}  {row}", (f"  {output.note}", "lost"), hang=4)
+            yield line(f"  {output.node:{width}}  {row}", (f"  {output.note}", "bad"), hang=4)
     if one.reason:
         yield line((f"  {one.reason}", "dim"), hang=2)
 

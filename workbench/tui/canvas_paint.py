@@ -9,11 +9,11 @@ from rich.segment import Segment
 from rich.style import Style
 
 from viewers.drawing.cells import Run, row
-from viewers.drawing.colours import fill_of
 from viewers.drawing.layout import Layout, Line
+from viewers.kit.colours import fill_of
+from viewers.kit.spans import Span, clip
 from viewers.panes.picture import Picture
-from viewers.panes.rows import Span
-from workbench.tui.paint import clip, harmless
+from workbench.tui.paint import harmless
 from workbench.tui.theme import Theme, Tint
 
 

@@ -9,7 +9,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
-from viewers.panes.rows import BLANK, Line, Role, Row, pad, width_of, wrap
+from viewers.kit.cells import pad, wrap
+from viewers.kit.spans import Line, Role, width_of
+from viewers.panes.rows import BLANK, Row
 from viewers.plain import plain
 from workbench.tui.again import Thing
 from workbench.tui.overlay import Sheet

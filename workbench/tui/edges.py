@@ -5,9 +5,10 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from compiler.control.decisions import APART, FUSE
+from viewers.kit.spans import Span, width_of
 from viewers.panes import autograd, chrome, decision_bar, fusion, memory, timeline, waterfall
 from viewers.panes.arrangement import PROFILES
-from viewers.panes.rows import Row, Span, width_of
+from viewers.panes.rows import Row
 from viewers.panes.view import View
 from workbench.tui.commands import Commands
 from workbench.tui.edge import Lines

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from viewers.panes.rows import Line, pad
+from viewers.kit.cells import pad
+from viewers.kit.spans import Line
 from workbench.tui.commands import Commands
 
 SENTENCES: dict[str, str] = {

@@ -11,7 +11,9 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from viewers.panes.rows import BLANK, Line, Row, pad, width_of
+from viewers.kit.cells import pad
+from viewers.kit.spans import Line, width_of
+from viewers.panes.rows import BLANK, Row
 from viewers.plain import plain
 from workbench.tui.paint import exactly, paint
 from workbench.tui.theme import Theme, Tint

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 
-from viewers.panes.rows import Line, Row, Span, width_of
+from viewers.kit.spans import Line, clip, width_of
+from viewers.panes.rows import Row
 from viewers.plain import plain
 from workbench.tui.theme import Theme, Tint
 
@@ -22,39 +22,6 @@ def harmless(line: Line) -> Line:
     if all(words.isprintable() for words, _ in line):
         return line
     return tuple((plain(words), role) for words, role in line)
-
-
-def clip(line: Iterable[Span], start: int, width: int) -> list[Span]:
-    """The cells from `start` on, `width` of them at most; a wide character that is cut in half
-    leaves a blank."""
-    found: list[Span] = []
-    at = 0
-    for words, role in line:
-        size = cell_len(words)
-        low, high = max(start, at), min(start + width, at + size)
-        if low < high:
-            if high - low < size:
-                words = _cells(words, low - at, high - at)
-            found.append((words, role))
-        at += size
-        if at >= start + width:
-            break
-    return found
-
-
-def _cells(words: str, low: int, high: int) -> str:
-    if words.isascii():
-        return words[low:high]
-    kept: list[str] = []
-    at = 0
-    for character in words:
-        size = cell_len(character)
-        if at >= low and at + size <= high:
-            kept.append(character)
-        elif at < high and at + size > low:
-            kept.append(" " * (min(high, at + size) - max(low, at)))
-        at += size
-    return "".join(kept)
 
 
 def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> list[Segment]:
@@ -72,9 +39,9 @@ def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> lis
     left = min(left, max(0, total - 1))
     body = clip(line, left, room)
     if total - left > room > 0:
-        body = [*clip(body, 0, room - 1), ("›", "faint")]
+        body = (*clip(body, 0, room - 1), ("›", "faint"))
     if left and body:
-        body = [("‹", "faint"), *clip(body, 1, room)]
+        body = (("‹", "faint"), *clip(body, 1, room))
     blank = max(0, room - width_of(body))
     edge: Tint = tint
     ground: Tint = tint or row.tint

@@ -15,8 +15,9 @@ from textual.widget import Widget
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
+from viewers.kit.spans import width_of
 from viewers.panes.highlight import mark
-from viewers.panes.rows import Content, Row, Rows, width_of
+from viewers.panes.rows import Content, Row, Rows
 from viewers.panes.targets import Target
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly, fill, paint

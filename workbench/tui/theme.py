@@ -1,9 +1,4 @@
-"""Colours: what a role looks like in the dark, the light and the colourless theme.
-
-Foreground hue is meaning, background hue is identity. Every meaning has a glyph or a word as well.
-The meanings have at least 4.5:1 contrast on their background and stay apart in simulated protan,
-deutan and tritan sight.
-"""
+"""Styles: what a role looks like in the dark, the light and the colourless theme."""
 
 from __future__ import annotations
 
@@ -14,39 +9,12 @@ from typing import Literal
 from rich.color import Color, blend_rgb
 from rich.style import Style
 
-from viewers.drawing.colours import DARK, FILLS, LIGHT, Palette
-from viewers.panes.rows import Role
+from viewers.kit.colours import BOLD, DARK, FILLS, FOREGROUND, LIGHT
+from viewers.kit.spans import Role
 
 Tint = Literal["", "selected", "exact", "inferred", "cursor", "title", "added", "removed"]
 ThemeName = Literal["dark", "light", "mono"]
 
-_DARK = {
-    "background": "#14161a", "raised": "#1a1d22", "rule": "#2e333b", "text": "#d6dae0",
-    "dim": "#8b93a0", "faint": "#68707d", "accent": "#8ab4f8", "selected": "#27467a",
-    "exact": "#1e3256", "inferred": "#1a2436", "good": "#33d6a6", "bad": "#e8613c",
-    "warn": "#ffd04a", "hot": "#cc6bff", "bad-range": "#4a2417", "keyword": "#9aa7d0",
-    "string": "#a9b88c", "number": "#c9a98a", "comment": "#6b7480",
-    "added": "#153d31", "removed": "#4a2417",
-}  # fmt: skip
-_LIGHT = {
-    "background": "#fbfbf9", "raised": "#f1f1ee", "rule": "#d4d4cf", "text": "#24272c",
-    "dim": "#5c636d", "faint": "#868d96", "accent": "#1c46a0", "selected": "#c3d7fb",
-    "exact": "#d8e5fc", "inferred": "#edf2fb", "good": "#0a7f6d", "bad": "#8f1f0c",
-    "warn": "#8a7000", "hot": "#b03bd0", "bad-range": "#fbdccb", "keyword": "#4a4f9c",
-    "string": "#55701c", "number": "#8a5a1c", "comment": "#8b9098",
-    "added": "#cdebdd", "removed": "#fbdccb",
-}  # fmt: skip
-_BOLD: frozenset[Role] = frozenset({"strong", "title", "shared", "key", "turn", "button", "here"})
-_FOREGROUND: dict[Role, str] = {
-    "text": "text", "dim": "dim", "faint": "faint", "strong": "text", "accent": "accent",
-    "title": "accent", "good": "good", "bad": "bad", "warn": "warn", "hot": "hot",
-    "keyword": "keyword", "string": "string", "number": "number", "comment": "comment",
-    "bad-range": "text", "here": "text", "hit": "background", "shared": "accent", "bar": "dim",
-    "bar-hot": "hot", "bar-warn": "warn", "bar-accent": "accent", "bar-good": "good",
-    "bar-bad": "bad", "key": "accent",
-    **dict.fromkeys(FILLS, "text"),
-    "turn": "background", "button": "text", "off": "faint",
-}  # fmt: skip
 SHAPES: frozenset[Role] = frozenset({"bar-good", "bar-bad"})
 """Nothing is read in them."""
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
@@ -110,21 +78,18 @@ class Theme:
 
     @cached_property
     def colours(self) -> dict[str, str]:
-        return {"dark": _DARK, "light": _LIGHT, "mono": {}}[self.name]
+        return {"dark": DARK, "light": LIGHT, "mono": {}}[self.name]
 
     @cached_property
     def background(self) -> str:
         """Textual colour of the screen."""
         return self.colours.get("background", "ansi_default")
 
-    @property
-    def _palette(self) -> Palette:
-        return LIGHT if self.name == "light" else DARK
-
     @cached_property
     def quiet_on_fill(self) -> Style:
         """The words of a block that matter less."""
-        return self._roles["dim"] if self.name == "mono" else Style(color=self._palette.dim)
+        colour = self.colours.get("dim-on-fill")
+        return Style(color=colour) if colour else self._roles["dim"]
 
     @cached_property
     def rule(self) -> Style:
@@ -133,10 +98,10 @@ class Theme:
     @cached_property
     def _roles(self) -> dict[Role, Style]:
         if self.name == "mono":
-            return {role: _PLAIN.get(role, Style(bold=role in _BOLD)) for role in _FOREGROUND}
+            return {role: _PLAIN.get(role, Style(bold=role in BOLD)) for role in FOREGROUND}
         styles = {
-            role: Style(color=self.colours[colour], bold=role in _BOLD or None)
-            for role, colour in _FOREGROUND.items()
+            role: Style(color=self.colours[colour], bold=role in BOLD or None)
+            for role, colour in FOREGROUND.items()
         }
         styles["bad-range"] += Style(bgcolor=self.colours["bad-range"])
         styles["here"] += Style(bgcolor=self.colours["selected"])
@@ -144,8 +109,8 @@ class Theme:
         styles["turn"] += Style(bgcolor=self.colours["accent"])
         styles["button"] += Style(bgcolor=self.colours["rule"])
         styles["off"] += Style(bgcolor=self.colours["raised"])
-        for role, colour in self._palette.fills.items():
-            styles[role] = Style(color=self.colours["text"], bgcolor=colour)
+        for role in FILLS:
+            styles[role] += Style(bgcolor=self.colours[role])
         return styles
 
     @cached_property

@@ -12,11 +12,12 @@ from compiler.trace.records import Step, Waiting
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
 from viewers.drawing.export import ExportError, export
+from viewers.kit.spans import Line
 from viewers.panes import autograd as autograd_pane
 from viewers.panes import chrome, decision_bar, fusion, memory, spine, timeline, waterfall
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from viewers.panes.picture import Picture
-from viewers.panes.rows import Content, Line, Row
+from viewers.panes.rows import Content, Row
 from viewers.panes.shown_when import arrangement_for
 from viewers.panes.view import LANGUAGES, Facts, View
 from viewers.playhead import Playhead

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 from rich.color import Color
 
-from viewers.drawing.colours import DARK, LIGHT
+from viewers.kit.colours import DARK, FILLS, LIGHT
 from workbench.tui.theme import LEAST, LEAST_OF_SHAPES, SHAPES, THEMES, Theme, contrast
 
 MEANINGS = ("accent", "good", "bad", "warn", "hot")
@@ -63,9 +63,10 @@ def test_words_are_legible_on_every_ground(theme: Theme) -> None:
 
 def test_words_are_legible_in_a_drawing() -> None:
     for palette in (DARK, LIGHT):
-        for fill in palette.fills.values():
-            assert contrast(Color.parse(palette.text), Color.parse(fill)) >= 7
-            assert contrast(Color.parse(palette.dim), Color.parse(fill)) >= LEAST
+        for fill in FILLS:
+            ground = Color.parse(palette[fill])
+            assert contrast(Color.parse(palette["text"]), ground) >= 7
+            assert contrast(Color.parse(palette["dim-on-fill"]), ground) >= LEAST
 
 
 @pytest.mark.parametrize("sight", SIGHTS)

@@ -33,7 +33,7 @@ from tests.no_torch.stepping import attention
 from tests.no_torch.traces import FILE, at, graph_break, opening
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers import recording as recordings
-from viewers.drawing.bars import cells_of
+from viewers.kit.bars import cells_of
 from viewers.panes import account, bytecode, cache, memory, notes, source, waterfall
 from viewers.panes.names import operations_text
 from viewers.panes.shown_when import kind_of

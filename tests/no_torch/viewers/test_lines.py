@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from viewers.text.lines import Role, fitted, line, to_text
+from viewers.kit.spans import Role
+from viewers.text.lines import fitted, line, to_text
 from viewers.text.table import table
 
-ROLES: list[Role] = ["", "dim", "lost"]
+ROLES: list[Role] = ["text", "dim", "bad"]
 PIECES = st.lists(
     st.tuples(st.text(st.sampled_from("ab 中é"), max_size=12), st.sampled_from(ROLES)), max_size=6
 )
@@ -40,7 +41,7 @@ def test_a_word_longer_than_the_line_is_broken() -> None:
 
 
 def test_words_go_over_spans() -> None:
-    one = line(("torch.", "dim"), ("compile", "lost"), " works well here", hang=1)
+    one = line(("torch.", "dim"), ("compile", "bad"), " works well here", hang=1)
     assert to_text([one], 20) == "torch.compile works\n well here\n"
 
 

@@ -1,12 +1,8 @@
-"""Names of files, and code cut to a width."""
+"""Names of files."""
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.cells import cell_len
-
-from viewers.places import FileNames, cut, keep_end
+from viewers.places import FileNames
 
 
 def test_short_names() -> None:
@@ -24,15 +20,3 @@ def test_a_virtual_environment_beside_the_model() -> None:
     names = FileNames("/home/ada")
     file = "/home/ada/.venv/lib/python3.12/site-packages/transformers/models/bert.py"
     assert names.short(file) == "transformers/models/bert.py"
-
-
-@given(st.text(max_size=40), st.integers(0, 30))
-def test_cuts_fit_and_show_that_they_cut(text: str, width: int) -> None:
-    for done, mark in ((cut(text, width), "›"), (keep_end(text, width), "…")):
-        assert cell_len(done) <= width
-        assert done == text or mark in done or not width
-
-
-def test_cuts() -> None:
-    assert cut("scores = q @ k", 9) == "scores =›"
-    assert keep_end("layers.0.ln1.weight", 11) == "…ln1.weight"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from compiler.trace.records import ModeRow
+from viewers.kit.colours import TONES
+from viewers.kit.figures import unit_of
+from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
@@ -11,11 +14,10 @@ from viewers.summary.profile.doubts import doubts
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.failure import failure_lines
 from viewers.text.header import names_of, title
-from viewers.text.lines import BLANK, Line, Role, line
+from viewers.text.lines import BLANK, Line, line
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.causes import causes_lines
 from viewers.text.profile.machine import ceilings_lines, kernels_lines
-from viewers.text.profile.numbers import unit_for
 from viewers.text.profile.regions import regions_table
 from viewers.text.profile.results import (
     memory_lines,
@@ -24,7 +26,6 @@ from viewers.text.profile.results import (
     trials_lines,
 )
 
-_TONES: dict[str, Role] = {"won": "won", "lost": "lost", "neutral": "strong", "failed": "lost"}
 _MOST_LINES = 10_000
 _LEAST_CAUSES = 12
 """Lines for causes on the smallest terminal."""
@@ -56,7 +57,7 @@ def profile(
         lines.append(first_line(one, names, one.engine if several else ""))
     lines.append(title(summary, " and ".join(one.engine for one in found)))
     for text in asked_for_and_missing(summary):
-        lines.append(line((text, "recompile"), hang=2))
+        lines.append(line((text, "warn"), hang=2))
     for one in found:
         if several:
             lines += [BLANK, line((one.engine, "strong"))]
@@ -77,9 +78,9 @@ def first_line(one: Profile, names: FileNames, engine: str = "") -> Line:
     if first is not None and first.lost and verdict.tone != "lost":
         join = ", but "
     pieces: list[tuple[str, Role]] = [(f"{engine}  " if engine else "", "dim")]
-    pieces.append((verdict.headline, _TONES[verdict.tone]))
+    pieces.append((verdict.headline, TONES[verdict.tone]))
     if verdict.cause:
-        pieces += [(join, ""), (where, "accent"), (verdict.cause, "strong")]
+        pieces += [(join, "text"), (where, "accent"), (verdict.cause, "strong")]
     return line(*pieces, hang=2)
 
 
@@ -93,11 +94,11 @@ def _one(
     several: bool,
 ) -> list[Line]:
     head = one.head
-    unit = unit_for(max(head.eager.median, head.compiled.median))
+    unit = unit_of(head)
     call = f"call {head.call}, {head.what}, by the {head.clock}'s clock, {unit.name}"
     lines = [line(one.verdict.detail.text, (f" · {call}", "dim"), hang=2)]
     for doubt in doubts(one.index):
-        lines.append(line((doubt, "recompile"), hang=2))
+        lines.append(line((doubt, "warn"), hang=2))
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
     room = max(_LEAST_CAUSES, height - len(table) - 8) if top is None else _MOST_LINES
@@ -125,6 +126,6 @@ def _without(recording: Recording, width: int) -> list[Line]:
     rows = modes_lines(_modes(recording), width)
     if summary.failure is not None:
         return [*failure_lines(part, summary, names, width), *rows]
-    lines = [] if rows else [line(("No call was profiled", "lost"))]
-    lines += [line((text, "recompile"), hang=2) for text in asked_for_and_missing(summary)]
+    lines = [] if rows else [line(("No call was profiled", "bad"))]
+    lines += [line((text, "warn"), hang=2) for text in asked_for_and_missing(summary)]
     return [*lines, *warning_lines(summary), title(summary), *rows]

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from compiler.trace.records import Account
+from viewers.kit.figures import Unit
+from viewers.kit.spans import Role
 from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.summary.profile.causes.words import bare
-from viewers.text.lines import BLANK, Line, Role
-from viewers.text.profile.numbers import Unit
+from viewers.text.lines import BLANK, Line
 from viewers.text.table import Cell, heading, table
 from viewers.words import percent, plural
 
@@ -98,7 +99,7 @@ def _remainder(account: Account | None, unit: Unit) -> list[Cell]:
         return [("–", "dim"), ""]
     much = abs(account.remainder) > UNEXPLAINED * account.measured.median
     open_ = much and not in_noise(account)
-    role: Role = "lost" if open_ else "dim"
+    role: Role = "bad" if open_ else "dim"
     return [(unit.text(account.remainder), role), (_share(account, account.remainder), role)]
 
 

@@ -8,15 +8,15 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Settings
 from viewers.command_line import command_line
+from viewers.kit.cells import pad
+from viewers.kit.spans import Span
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Cause
 from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, Role, fitted, line
-from viewers.text.profile.numbers import change_text
-from viewers.words import seconds_text
+from viewers.text.lines import BLANK, Line, fitted, line
 
 
 def causes_lines(
@@ -33,7 +33,7 @@ def causes_lines(
     if not causes:
         quiet = "no region differs by more than its noise, and no other cause was found"
         return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]
-    column = 3 + max(cell_len(_cost(cause)) for cause in causes) + 2
+    column = 3 + max(cell_len(cause.cost) for cause in causes) + 2
     full = [_cause(cause, names, width, column, settings, both) for cause in causes]
     sizes = [len(fitted(lines, width)) for lines in full]
     whole = len(full)
@@ -62,21 +62,17 @@ def _cause(
     for one in first_of_groups(cause.suggestions):
         if settings is not None and one.options and not (both and "--engine" in one.options):
             command = plain(command_line("profile", settings, one.options))
-            lines.append(line(" " * column, ("try  ", "dim"), (command, "won"), hang=column + 5))
+            lines.append(line(" " * column, ("try  ", "dim"), (command, "good"), hang=column + 5))
     return lines
 
 
-def _cost(cause: Cause) -> str:
-    if cause.kind == "precision":
-        return "results"
-    return (
-        seconds_text(cause.seconds) if cause.once else change_text(cause.seconds, cause.estimated)
-    )
+def glyph_of(cause: Cause) -> Span:
+    """`✗` lost, `✓` won, `↻` paid in each recompile."""
+    if cause.once:
+        return ("↻", "warn")
+    return ("✗", "bad") if cause.lost else ("✓", "good")
 
 
-def _head(cause: Cause, column: int) -> tuple[str, Role]:
-    glyph, role = _GLYPHS.get(cause.kind, ("✗", "lost") if cause.lost else ("✓", "won"))
-    return (f"{glyph}  {_cost(cause)}".ljust(column), role)
-
-
-_GLYPHS: dict[str, tuple[str, Role]] = {"recompile": ("↻", "recompile"), "precision": ("✗", "lost")}
+def _head(cause: Cause, column: int) -> Span:
+    glyph, role = glyph_of(cause)
+    return (pad(f"{glyph}  {cause.cost}", column), role)

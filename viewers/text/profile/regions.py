@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from viewers.drawing.bars import Bars
-from viewers.places import FileNames, cut, keep_end
+from viewers.kit.bars import Bars
+from viewers.kit.cells import cut, keep_end
+from viewers.kit.figures import Unit, share_text
+from viewers.kit.spans import Role
+from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
 from viewers.summary.profile.where import where
-from viewers.text.lines import Line, Role, line
-from viewers.text.profile.numbers import Unit, share_text
+from viewers.text.lines import Line, line
 from viewers.words import numbers_text
 
 WIDE = 112
@@ -26,7 +28,7 @@ _FEW, _MANY = 8, 24
 """Least and most rows shown."""
 _LINE, _REGION = 1, 2
 """Places of two columns."""
-_ROLES: dict[str, Role] = {"lost": "lost", "won": "won", "noise": "dim"}
+_ROLES: dict[str, Role] = {"lost": "bad", "won": "good", "noise": "dim"}
 
 
 def regions_table(
@@ -62,7 +64,7 @@ def regions_table(
     lines = [_line(head, sizes, ["dim"] * len(head), "lost".rjust(bars.left - 1) + " │ won", "dim")]
     for row, texts in zip(shown, cells, strict=True):
         role = _ROLES[row.standing]
-        roles: list[Role] = ["dim", "", "", "", "", role, "dim", "dim", "dim"]
+        roles: list[Role] = ["dim", "text", "text", "text", "text", role, "dim", "dim", "dim"]
         value = row.difference
         bar = f"{bars.lost(value)}│" if value > 0 else f"{' ' * bars.left}│{bars.won(-value)}"
         lines.append(_line(texts, sizes, roles, bar, role))

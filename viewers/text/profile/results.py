@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
+from viewers.kit.figures import change_text
+from viewers.kit.spans import Role
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
 from viewers.summary.profile.tried import chosen
-from viewers.text.lines import BLANK, Line, Role, line
-from viewers.text.profile.numbers import change_text
+from viewers.text.lines import BLANK, Line, line
 from viewers.text.table import Cell, heading, table
 from viewers.words import (
     bytes_text,
@@ -105,7 +106,7 @@ def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list
     worst = max(one.outputs, key=lambda out: out.error / (out.bound or 1e-300), default=None)
     if worst is None:
         return []
-    role: Role = "lost" if one.within is False else ""
+    role: Role = "bad" if one.within is False else "text"
     note = "the first that is wrong" if first else worst.note
     return [
         [
@@ -114,7 +115,7 @@ def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list
             (error_text(worst.error), role),
             (error_text(worst.eager_error), "dim"),
             (error_text(worst.bound), "dim"),
-            (note, role or "dim"),
+            (note, "bad" if role == "bad" else "dim"),
         ]
     ]
 
@@ -133,7 +134,7 @@ def modes_lines(rows: tuple[ModeRow, ...], width: int) -> list[Line]:
             cells.append([row.name, ("–", "dim"), ("–", "dim"), ("–", "dim"), "", "", "", ""])
             continue
         quiet = abs(row.speedup - 1) <= row.noise
-        role: Role = "dim" if quiet or row.name == "eager" else "won" if row.speedup > 1 else "lost"
+        role: Role = "dim" if quiet or row.name == "eager" else "good" if row.speedup > 1 else "bad"
         eager = row.eager if row.name != "eager" else None
         cells.append(
             [
@@ -160,7 +161,7 @@ def _pays(row: ModeRow, quiet: bool) -> Cell:
         return ""
     if row.pays_after is not None:
         return f"compiling pays off after {number(row.pays_after)} calls"
-    return ("in the noise", "dim") if quiet else ("never", "lost") if row.speedup < 1 else ""
+    return ("in the noise", "dim") if quiet else ("never", "bad") if row.speedup < 1 else ""
 
 
 def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
@@ -174,7 +175,7 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
             lines += _diff(one)
             continue
         quiet = abs(one.difference) <= one.noise
-        role: Role = "dim" if quiet else "won" if one.difference < 0 else "lost"
+        role: Role = "dim" if quiet else "good" if one.difference < 0 else "bad"
         glyph = "✓" if one.kept else "·" if quiet else "✗"
         times = f"  {seconds_text(one.before.median)} → {seconds_text(one.after.median)}  "
         why = "" if one.kept else f"  {one.reason}"
@@ -186,7 +187,7 @@ def trials_lines(trials: tuple[Trial, ...], width: int) -> list[Line]:
                 times,
                 (change_text(one.difference), role),
                 (f" ±{seconds_text(one.noise)}", "dim"),
-                (different, "lost"),
+                (different, "bad"),
                 (why, "dim"),
                 hang=3,
             )
@@ -209,6 +210,6 @@ def _diff(trial: Trial) -> list[Line]:
             name = text.removeprefix("+++ b/")
             lines.append(line(("     tried on a copy of ", "dim"), (name, "dim"), hang=5))
         elif text.startswith(("@@", "-", "+")) and not text.startswith("---"):
-            role: Role = "dim" if text[0] == "@" else "won" if text[0] == "+" else "lost"
-            lines.append(line(("     ", ""), (text, role), hang=7))
+            role: Role = "dim" if text[0] == "@" else "good" if text[0] == "+" else "bad"
+            lines.append(line("     ", (text, role), hang=7))
     return lines

@@ -35,7 +35,7 @@ def _row(view: View, value: SavedValue) -> list[Cell]:
     place = value.location
     return [
         value.node,
-        (value.choice, "kept" if value.choice == "saved" else "dim"),
+        (value.choice, "hot" if value.choice == "saved" else "dim"),
         bytes_text(value.bytes),
         (view.names.place(place.file, place.line) if place else "", "dim"),
         value.reason,

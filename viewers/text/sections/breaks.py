@@ -40,7 +40,7 @@ def _skipped(view: View) -> list[Line]:
 def _site(view: View, site: BreakSite) -> list[Line]:
     code = f"  {site.gb}" if site.gb else ""
     where = ", ".join(site.compile_ids)
-    lines = [line(("✗ ", "lost"), (site.title, "strong"), code, ("  " + where, "dim"), hang=4)]
+    lines = [line(("✗ ", "bad"), (site.title, "strong"), code, ("  " + where, "dim"), hang=4)]
     lines += place_lines(site.place, view.names, 2, view.width)
     record = site.records[0]
     for frame in record.stack[:-1]:

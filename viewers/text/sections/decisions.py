@@ -51,11 +51,11 @@ def _row(one: Decided) -> list[Cell]:
     numbers = " ".join(f"{name} {_figure(value)}" for name, value in one.numbers.items())
     why = "  ".join(part for part in (one.rule, one.reason, numbers) if part)
     if one.refused:
-        return [one.id, (one.choice, "lost"), f"{one.wanted} was refused: {one.refused}"]
+        return [one.id, (one.choice, "bad"), f"{one.wanted} was refused: {one.refused}"]
     if one.overridden:
         return [
             one.id,
-            (one.choice, "recompile"),
+            (one.choice, "warn"),
             f"overridden; the default is {one.default}  {why}",
         ]
     return [one.id, (one.choice, "accent"), (why, "dim")]

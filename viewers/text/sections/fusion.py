@@ -40,7 +40,7 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -
     lines = [heading(f"fusion {graph.graph}", f"{plural(graph.nodes, 'node')}{ended}")]
     rows: list[list[Cell]] = [
         [
-            ("✓", "won"),
+            ("✓", "good"),
             _names(pair, labels),
             bytes_text(pair.shared_bytes) if pair.shared_bytes else "",
             (f"{pair.first} {pair.second}", "dim"),
@@ -54,7 +54,7 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -
         text = f"{plural(passed, 'pair')} could fuse, but one of the two fused elsewhere first"
         lines.append(line(("  ·  ", "dim"), text, hang=5))
     for rule, count in graph.rejected.items():
-        lines.append(line(("  ✗  ", "lost"), f"{number(count)} {rule_words(rule)}", hang=5))
+        lines.append(line(("  ✗  ", "bad"), f"{number(count)} {rule_words(rule)}", hang=5))
         pairs = [one for one in graph.pairs if one.verdict == "rejected" and one.rule == rule]
         lines += _reasons(pairs, labels)
     return lines

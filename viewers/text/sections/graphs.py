@@ -37,7 +37,7 @@ def _piece(view: View, piece: Piece) -> list[Line]:
         tail = " · ".join(note for note in notes if note)
         lines.append(
             line(
-                ("      ✗ ", "lost"),
+                ("      ✗ ", "bad"),
                 f"{place}  ",
                 (cut.place.text.strip(), "strong"),
                 f"  {tail}",

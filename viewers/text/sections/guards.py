@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from compiler.trace.records import DynamicSize, Guard, Guards
-from viewers.places import keep_end
+from viewers.kit.cells import keep_end
 from viewers.plain import plain
 from viewers.summary.guards import Condition, GuardGroups, condition_value, guard_groups
 from viewers.text.lines import BLANK, Line, line

@@ -60,7 +60,7 @@ def _binaries(row: KernelRow) -> list[Line]:
     for binary in row.binaries:
         head = f"    {row.kernel.id} {binary.arch}  "
         if binary.error:
-            lines.append(line((head, "dim"), ("not compiled: ", "lost"), binary.error, hang=8))
+            lines.append(line((head, "dim"), ("not compiled: ", "bad"), binary.error, hang=8))
             continue
         facts = [binary.configuration]
         if binary.registers is not None:

@@ -32,7 +32,7 @@ def _row(buffer: Buffer) -> list[Cell]:
     return [
         buffer.name,
         bytes_text(buffer.bytes),
-        (buffer.kind, "kept" if buffer.kind == "saved" else "dim"),
+        (buffer.kind, "hot" if buffer.kind == "saved" else "dim"),
         (f"steps {buffer.first}–{buffer.last}", "dim"),
         " ".join(filter(None, [buffer.label, reuse, "in place" if buffer.inplace else ""])),
     ]

@@ -26,14 +26,14 @@ def section(view: View) -> list[Line]:
 
 def _cause(view: View, cause: RecompileCause) -> list[Line]:
     cost = seconds_text(cause.seconds)
-    lines = [line(("↻ ", "recompile"), (recompile_title(cause), "strong"), f"  {cost}", hang=4)]
+    lines = [line(("↻ ", "warn"), (recompile_title(cause), "strong"), f"  {cost}", hang=4)]
     rows: list[list[Cell]] = [
         [
             (f"call {frame.call}" if frame.call else "", "dim"),
             f"{frame.instead_of} → {frame.compile_id}",
             frame.function,
             frame.change.text,
-            (seconds_text(frame.seconds), "recompile"),
+            (seconds_text(frame.seconds), "warn"),
         ]
         for frame in cause.frames
     ]

@@ -32,6 +32,6 @@ def _row(view: View, step: Step) -> list[Cell]:
         (str(step.ip), "dim"),
         indent(step.depth) + f"{step.opcode} {step.argument}".rstrip(),
         (where, "dim"),
-        (added, "won"),
+        (added, "good"),
         (f"{step.guards} guards", "dim"),
     ]

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from compiler.trace.records import AnyRecord, Buffer, Decided, MemoryPlan
 from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.kit.spans import width_of
 from viewers.panes import memory
-from viewers.panes.rows import width_of
 from viewers.panes.targets import Fold
 from viewers.panes.view import View
 from viewers.summary.lifetimes import alive, places

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 from rich.cells import cell_len
 
 from compiler.trace.records import AnyRecord, End, Failure, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.kit.spans import width_of
 from viewers.panes import findings, overview
 from viewers.panes.view import View
 
@@ -91,3 +94,15 @@ def test_a_fix_is_told_in_full(block: View) -> None:
     told = " ".join(words.split())
     for finding in block.summary.findings:
         assert " ".join(finding.fixes[0].text.split()) in told
+
+
+def test_a_name_of_wide_characters_is_cut_by_cells(block: View) -> None:
+    piece = block.summary.calls[0].pieces[0]
+    wide = replace(piece, function="注意力" * 10, resumes_at=None)
+    short = replace(piece, function="f", resumes_at=None)
+    starts = []
+    for one in (wide, short):
+        lead = overview._bar(one, most=1, label=28).body[:3]
+        starts.append(width_of(lead))
+    assert starts[0] == starts[1]
+    assert "›" in overview._bar(wide, most=1, label=28).text

@@ -4,8 +4,8 @@ import pytest
 
 from tests.block_trace import large_trace
 from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.kit.spans import Line, width_of
 from viewers.panes import timeline
-from viewers.panes.rows import Line, width_of
 from viewers.panes.view import View
 
 

@@ -8,8 +8,8 @@ from msgspec import structs
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import AnyRecord, Decided, Kernel, Resumed, Run, Waiting, WhatIf
 from tests.no_torch.two_runs import VETO, two_runs, whatif
+from viewers.kit.spans import width_of
 from viewers.panes import changes, what_if
-from viewers.panes.rows import width_of
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
 

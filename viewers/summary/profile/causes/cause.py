@@ -8,7 +8,9 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Advice
+from viewers.kit.figures import change_text
 from viewers.summary.place import Place
+from viewers.words import seconds_text
 
 Kind = Literal[
     "precision", "recompile", "break", "attention", "padding", "spill", "threads", "copies",
@@ -60,6 +62,15 @@ class Cause:
     """What to try, best first."""
     suggestions: tuple[Suggestion, ...] = ()
     refs: tuple[refs.Ref, ...] = ()
+
+    @property
+    def cost(self) -> str:
+        """`+604 µs`, `≈12.0 µs`, `5.7 s`; `wrong` of results."""
+        if self.kind == "precision":
+            return "wrong"
+        if self.once:
+            return seconds_text(self.seconds)
+        return change_text(self.seconds, self.estimated)
 
     @property
     def lost(self) -> bool:

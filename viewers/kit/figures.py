@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compiler.trace.records import CallProfile
 from viewers.words import percent, seconds_text
 
 
@@ -20,8 +21,17 @@ class Unit:
         return "–" if seconds is None else f"{seconds * self.per_second:,.{self.digits}f}"
 
     def signed(self, seconds: float) -> str:
-        """`+803.7`, `-62.6`."""
-        return f"{seconds * self.per_second:+,.{self.digits}f}"
+        """`+803.7`, `-62.6`, `0.0`."""
+        words = f"{seconds * self.per_second:+,.{self.digits}f}"
+        return words if words.strip("+-0.") else words[1:]
+
+    def short(self, seconds: float) -> str:
+        """In a column of seven: `1,076`, `45.2`, `0.31`."""
+        value = abs(seconds) * self.per_second
+        sign = "-" if seconds < 0 else ""
+        if value >= 99.95:
+            return f"{sign}{value:,.0f}"
+        return f"{sign}{value:.1f}" if value >= 0.95 or self.digits == 1 else f"{sign}{value:.2f}"
 
 
 def unit_for(seconds: float) -> Unit:
@@ -29,6 +39,11 @@ def unit_for(seconds: float) -> Unit:
     if seconds < 1:
         return Unit("µs", 1e6, 1)
     return Unit("ms", 1e3, 1) if seconds < 1000 else Unit("s", 1.0, 1)
+
+
+def unit_of(head: CallProfile) -> Unit:
+    """The one unit of a profile's tables."""
+    return unit_for(max(head.eager.median, head.compiled.median))
 
 
 def change_text(seconds: float, about: bool = False) -> str:

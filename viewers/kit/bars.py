@@ -38,12 +38,15 @@ class Bars:
 
     def lost(self, value: float) -> str:
         """A bar that ends at the axis, in `left` cells."""
-        cells, half = divmod(round(2 * value / self.scale), 2) if self.scale else (0, 0)
+        cells, half = divmod(round(2 * self._cells(value, self.left)), 2)
         bar = ("▐" if half else "") + "█" * cells
         return (bar or "▐")[-self.left :].rjust(self.left)
 
     def won(self, value: float) -> str:
         """A bar that begins at the axis, in at most `right` cells."""
-        cells, eighths = divmod(round(8 * value / self.scale), 8) if self.scale else (0, 0)
+        cells, eighths = divmod(round(8 * self._cells(value, self.right)), 8)
         bar = "█" * cells + (_EIGHTHS[eighths] if eighths else "")
         return (bar or "▏")[: self.right]
+
+    def _cells(self, value: float, room: int) -> float:
+        return min(room, value / self.scale) if self.scale else 0.0

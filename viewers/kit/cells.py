@@ -1,0 +1,76 @@
+"""Text in the cells of a terminal: cut, padded, wrapped."""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len, set_cell_size
+
+from viewers.plain import plain
+
+PER_CELL = 8
+"""Characters of a long text considered per cell: more would be marks on one letter."""
+NARROWEST = 8
+"""Cells of a wrapped line at least."""
+
+
+def cut(text: str, width: int) -> str:
+    """At most `width` cells of `text`; `›` marks a cut at the right."""
+    if width <= 0:
+        return ""
+    shown = text[: PER_CELL * width]
+    if len(shown) == len(text) and cell_len(text) <= width:
+        return text
+    return set_cell_size(shown, width - 1).rstrip() + "›"
+
+
+def keep_end(text: str, width: int) -> str:
+    """At most `width` cells of the end of `text`: `…ln1.weight`."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return text
+    room = width - 1
+    start = len(text)
+    while start and (size := cell_len(text[start - 1])) <= room:
+        room -= size
+        start -= 1
+    return "…" + text[start:]
+
+
+def pad(text: str, width: int) -> str:
+    """`text` (plain already) padded on the right to `width` cells."""
+    return text + " " * max(0, width - cell_len(text))
+
+
+def pad_left(text: str, width: int) -> str:
+    """`text` (plain already) padded on the left to `width` cells."""
+    return " " * max(0, width - cell_len(text)) + text
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Prose, made plain, in lines of at most `width` cells."""
+    words = plain(" ".join(text.split()))
+    return [words[start:end].rstrip() for start, end in rows_of(words, max(NARROWEST, width))]
+
+
+def rows_of(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
+    """(start, end) of each row of a wrapped text, in characters; all but the first are `hang` cells
+    narrower. Broken between words; a word longer than a row is broken at the row's end."""
+    rows: list[tuple[int, int]] = []
+    start = used = 0
+    room = width
+    for word in re.finditer(r"^ *[^ ]+ *|[^ ]+ *", text):
+        size = cell_len(word[0].rstrip())
+        if used and used + size > room:
+            rows.append((start, word.start()))
+            start, used, room = word.start(), 0, width - hang
+        if not used:
+            for index in range(word.start(), word.end()):
+                if used + cell_len(text[index]) > room and text[index] != " ":
+                    rows.append((start, index))
+                    start, used, room = index, 0, width - hang
+                used += cell_len(text[index])
+        else:
+            used += cell_len(word[0])
+    return [*rows, (start, len(text))]
