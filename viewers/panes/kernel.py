@@ -88,7 +88,7 @@ def content(view: View, width: int) -> Content:
         return Content(
             name,
             subject,
-            _fitting(facts, width - len(name) - len(subject) - 6),
+            _fitting(facts, width - len(name) - len(subject) - 7),
             _call(view, kernel),
         )
     if view.language not in ("cpp", "triton"):
@@ -107,7 +107,7 @@ def content(view: View, width: int) -> Content:
     return Content(
         name,
         subject,
-        _fitting(words, width - len(name) - width_of((text(subject),)) - 6),
+        _fitting(words, width - len(name) - width_of((text(subject),)) - 7),
         Rows(len(numbered), rows, row_refs),
         refs.kernel(kernel.id, start),
     )
@@ -197,7 +197,7 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
     shown = whole if view.raw else tuple(line for line in whole if not line.only_places)
     if view.raw:
         facts.append("raw")
-    right = _fitting(facts, width - len(name) - width_of((text(subject),)) - 6)
+    right = _fitting(facts, width - len(name) - width_of((text(subject),)) - 7)
     source = {line.line: line for line in kernel.lines}
     raw = view.recording.text(key).split("\n") if view.raw else []
     row_refs = [refs.kernel(kernel.id, line.origin) if line.origin else "" for line in shown]
