@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
@@ -31,6 +30,7 @@ from viewers.panes.why import diff_rows, trial_words
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.profile import Profile
+from viewers.text.profile.accounts import Side, line_words
 from viewers.text.profile.numbers import Unit, rate_text
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
@@ -38,7 +38,6 @@ NAME, FIGURE, ERROR = 14, 11, 10
 BAR, WHAT = 16, 20
 """Cells of a bar; those that words have at least where there are bars, too."""
 BARS: tuple[Role, ...] = ("bar", "bar-accent")
-Side = Literal["eager", "compiled"]
 SIDES: tuple[Side, ...] = ("eager", "compiled")
 ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
 """Summands of a call, from the work to what surrounds it."""
@@ -56,7 +55,7 @@ def content(view: View, width: int) -> Content:
     for phase in phases:
         sides = {one.side: one for one in profile.accounts if one.phase == phase}
         if sides:
-            rows += [*([BLANK] if rows else []), *_account(sides, phase, unit, width)]
+            rows += [*([BLANK] if rows else []), *_account(profile, sides, phase, width)]
     if not rows:
         rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
     rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
@@ -64,7 +63,8 @@ def content(view: View, width: int) -> Content:
     return Content("account", plain(head.what), right, rows, still=True)
 
 
-def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) -> list[Row]:
+def _account(profile: Profile, sides: Mapping[Side, Account], phase: str, width: int) -> list[Row]:
+    unit = profiled.unit_of(profile.head)
     both = [sides.get(side) for side in SIDES]
     names = dict.fromkeys(line.name for one in both if one for line in one.lines)
     names = dict.fromkeys(sorted(names, key=lambda n: ORDER.index(n) if n in ORDER else 99))
@@ -77,7 +77,8 @@ def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) 
         for one in both:
             line = next((line for line in one.lines if line.name == name), None) if one else None
             values.append(line.time.median if line else None)
-            what = line.what if line is not None and line.what else what
+            said = line_words(profile, line, one) if one and line is not None else ""
+            what = said or what
         rows.append(_line(name, values, what, unit, most, bars, width))
     rest = [one.remainder if one else None for one in both]
     chance = all(abs(one.remainder) <= one.remainder_noise for one in both if one)
