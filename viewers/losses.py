@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.trace.reader import Losses
 from viewers.recording import Recording
 from viewers.words import number, plural
 
@@ -32,9 +33,8 @@ def losses_sentences(recording: Recording) -> list[str]:
     return found
 
 
-def losses_short(recording: Recording) -> str:
-    """The same in a few words, for the edge of the screen."""
-    losses, runs = recording.losses, len(recording.runs_left_out)
+def losses_short(losses: Losses, runs: int) -> str:
+    """The same in a few words, for the edge of the screen; `runs` are not shown."""
     unreadable = losses.damaged + sum(losses.unknown.values())
     counts = (
         (unreadable, f"{plural(unreadable, 'line')} unreadable"),

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from compiler.trace import refs
 from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
 from viewers.drawing.bars import cells_of
-from viewers.labels import kernel_label
 from viewers.panes import profiled
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.profiled import figure, role_of
 from viewers.panes.rows import (
     BLANK,
@@ -288,7 +288,7 @@ def precision(view: View, width: int) -> Content:
 
 def _exact(view: View, one: KernelPrecision, width: int, errors: int) -> list[Row]:
     kernel = view.recording.kernels.get(one.kernel)
-    name = plain(f"{one.kernel} {kernel_label(kernel) if kernel is not None else ''}")
+    name = plain(kernel_title(view.facts, kernel) if kernel is not None else one.kernel)
     room = max(8, width - 4 - errors * ERROR)
     mark: Span = {True: (" ✓ ", "good"), False: (" ✗ ", "bad"), None: (" · ", "dim")}[one.within]  # type: ignore[assignment]
     worst = max(one.outputs, key=lambda output: output.error, default=None)

@@ -6,8 +6,8 @@ from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Location, Step
-from viewers.labels import kernel_label
 from viewers.panes import decision_bar
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import BLANK, Line, Role, Row, Span, text, width_of
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
@@ -163,7 +163,7 @@ def _counterparts(view: View) -> Line:
     if kernels:
         spans.append((" → " if nodes else "", "dim"))
         spans.append((plural(len(kernels), "kernel") + " ", "text"))
-        spans.append(text(", ".join(f"{k.id} {kernel_label(k)}" for k in kernels[:4]), "dim"))
+        spans.append(text(", ".join(kernel_title(view.facts, k) for k in kernels[:4]), "dim"))
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:

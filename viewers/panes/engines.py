@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from compiler.trace.records import Kernel
-from viewers.labels import kernel_label
 from viewers.panes import kernel as kernel_pane
+from viewers.panes.kernel_names import kernel_name
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, empty, pad, pad_left, text
 from viewers.panes.targets import ToLineup
-from viewers.panes.view import View
+from viewers.panes.view import Facts, View
 from viewers.places import cut
 from viewers.plain import plain
 from viewers.summary.engines import Both, Comparison, EngineColumn, LineUp
@@ -66,7 +66,7 @@ def content(view: View, width: int) -> Content:
         *_figures(comparison),
         BLANK,
         *_stages(comparison),
-        *_kernels(comparison, width),
+        *_kernels(view, comparison, width),
     ]
     names = " and ".join(column.engine for column in comparison.columns)
     return Content(
@@ -148,10 +148,11 @@ def _seconds(value: float | None) -> str:
     return "–" if value is None else seconds_text(value)
 
 
-def _kernels(comparison: Comparison, width: int) -> list[Row]:
+def _kernels(view: View, comparison: Comparison, width: int) -> list[Row]:
     rows: list[Row] = []
     room = max(12, (width - 12) // 2)
     graph = ""
+    first, second = (view.facts.of_engines[one.engine] for one in comparison.columns)
     for index, place in enumerate(places(comparison)):
         if place.line_up.graph != graph:
             graph = place.line_up.graph
@@ -160,7 +161,7 @@ def _kernels(comparison: Comparison, width: int) -> list[Row]:
         rows.append(
             Row(
                 gutter=(text(pad_left(lines, LINES) + " ", "faint"),),
-                body=(*_kernel(place.first, room), *_kernel(place.second, room)),
+                body=(*_kernel(first, place.first, room), *_kernel(second, place.second, room)),
                 at=ToLineup(index),
             )
         )
@@ -178,11 +179,11 @@ def _few(lines: str) -> str:
     return shown
 
 
-def _kernel(kernel: Kernel | None, room: int) -> Line:
+def _kernel(facts: Facts, kernel: Kernel | None, room: int) -> Line:
     if kernel is None:
         return ((" " * room, "dim"),)
     role: Role = "dim" if kernel.language == "aten" else "text"
-    words = plain(f"{kernel.id} {kernel_label(kernel)}")
+    words = plain(f"{kernel.id} {kernel_name(facts, kernel)}")
     return ((pad(cut(words, room - 1), room), role),)
 
 

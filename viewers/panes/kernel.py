@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
-from viewers.labels import kernel_label
 from viewers.panes import profile_source
 from viewers.panes.assembly import code_lines
 from viewers.panes.highlight import Language, highlight
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.names import line_text
 from viewers.panes.profile_source import kernel_words
 from viewers.panes.rows import BLANK, Content, Line, Row, Rows, Span, empty, text, width_of
@@ -81,7 +81,7 @@ def content(view: View, width: int) -> Content:
     name = LANGUAGES[view.language].lower()
     if kernel is None:
         return Content(name, rows=empty(width, *_nothing(view)))
-    subject = f"{kernel.id} {kernel_label(kernel)}"
+    subject = kernel_title(view.facts, kernel)
     if not kernel.text:
         called = ["library call"] if kernel.language == "aten" else []
         facts = [*kernel_words(view, kernel), *called]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from compiler.trace.records import Buffer, Decided, MemoryPlan
-from viewers.labels import kernel_label, short_label
+from viewers.labels import short_label
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import (
     BLANK,
     Content,
@@ -261,7 +262,7 @@ def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
 def _step_name(view: View, step: str) -> str:
     """`k2 mul, softmax` -> `k2 softmax`."""
     kernel = view.recording.kernels.get(step.partition(" ")[0])
-    return f"{kernel.id} {kernel_label(kernel)}" if kernel else step
+    return kernel_title(view.facts, kernel) if kernel else step
 
 
 def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:

@@ -130,7 +130,7 @@ def _names(segments: list[Segment], sizes: list[int], here: int, room: int) -> L
 
 def position(view: View, arrangement: str) -> Line:
     """`kernel  record 591 / 1,634`, `capture, attempt 2   live`; what is lost or not shown."""
-    lost = losses_short(view.facts.trace)
+    lost = losses_short(view.recording.losses, len(view.facts.trace.runs_left_out))
     spans: list[Span] = [(f"{lost}  ", "warn")] if lost else []
     total = number(view.track.count)
     segment = view.track.segment_at(view.shown)

@@ -75,6 +75,8 @@ class Facts:
         """(file, what times) -> line -> its time in words."""
         self.node_times: dict[str, dict[str, float]] = {}
         """Graph -> node -> seconds of what it is the last node of."""
+        self.kernel_names: dict[str, str] = {}
+        """Kernel id -> what it is called."""
         self.region_words: dict[str, str] = {}
         """Key of a region -> what it can be filtered by."""
         settings = recording.start.settings if recording.start else None

@@ -202,7 +202,7 @@ def test_missing_records_are_told(tmp_path: Path) -> None:
     assert recording.losses.missing == 500
     total = len(whole()) - 1
     assert f"this trace has {total - 500:,} of {total:,} records: 500 are missing" in text
-    assert losses_short(recording) == "500 missing"
+    assert losses_short(recording.losses, 0) == "500 missing"
 
 
 def test_doubled_records_are_told_and_counted_once(tmp_path: Path) -> None:
