@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from viewers.panes import came_of_it
 from viewers.panes.highlight import highlight
 from viewers.panes.rows import BLANK, Content, Line, Role, Row, Span, pad_left, text, width_of, wrap
 from viewers.panes.targets import ToFinding
@@ -25,6 +26,8 @@ def content(view: View, width: int) -> Content:
         if not narrow:
             rows.append(BLANK)
     rows.append(_rest(view, bool(rows)))
+    if not view.summary.findings and view.recording.end is not None and not view.presenting:
+        rows += came_of_it.rows(view, width)
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
     return Content(
         "findings", right=right, rows=rows, start=str(ToFinding(view.finding)), tracks=True

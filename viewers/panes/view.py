@@ -265,6 +265,8 @@ class View:
     kept: dict[str, str] = field(default_factory=dict)
     """Those of them that the reader keeps: a what-if is compared with a run of these."""
     breakpoints: tuple[Breakpoint, ...] = ()
+    beside: frozenset[str] = frozenset()
+    """The panes that are on the screen."""
 
     def select(self, ref: Ref) -> None:
         self.ref = ref
