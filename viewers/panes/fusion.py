@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.control.decisions import FUSE
 from compiler.trace import refs
-from compiler.trace.records import Asked, SchedulerNode
+from compiler.trace.records import Asked, Run, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.panes.names import operations_text
 from viewers.panes.nests import computes
@@ -276,6 +276,14 @@ def _rule(
     return rows
 
 
+def _of_the_next_run(view: View, pair: Pair) -> str:
+    """The reader's choice for a pair, where the run that is shown does not have it; else ""."""
+    wanted = view.overrides.get(pair.id, "")
+    run = next((one for one in view.facts.trace.all(Run) if one.number == view.run), None)
+    has = dict(run.settings.overrides).get(pair.id, "") if run is not None else wanted
+    return plain(wanted) if wanted != has else ""
+
+
 def verdict(view: View, width: int) -> list[Row]:
     """The bar below: the decision on the chosen pair, its rule and its numbers."""
     pair = chosen_pair(view)
@@ -288,6 +296,11 @@ def verdict(view: View, width: int) -> list[Row]:
         "passed": "A and B may fuse; one of them fused elsewhere first",
         "rejected": f"A and B were kept apart: {rule_words(pair.rule)}",
     }[pair.verdict]
+    wanted = _of_the_next_run(view, pair)
+    if wanted and view.live and view.waiting is None:
+        title = f"Run {view.run} goes on without your {wanted}, to compare with   here {title}"
+    elif wanted:
+        title = f"{title}; your {wanted} is for the next run"
     chain = {
         "vertical": "B reads what A writes",
         "horizontal": "neither reads the other",
@@ -302,7 +315,8 @@ def verdict(view: View, width: int) -> list[Row]:
         rule = (("rule     ", "dim"), text(f"✗ {pair.rule}", "bad"), text(f"   {reason}", "text"))
     else:
         kind = f"{pair.kind}: " if pair.kind else ""
-        rule = (("rule     ", "dim"), ("✓ ", "good"), (f"{kind}{chain}", "text"))
+        mark: Span = ("· ", "dim") if wanted else ("✓ ", "good")
+        rule = (("rule     ", "dim"), mark, (f"{kind}{chain}", "text"))
     score: list[Span] = [("score    ", "dim")]
     if pair.shared_bytes:
         score += [("shared bytes ", "text"), (number(pair.shared_bytes), "strong")]
