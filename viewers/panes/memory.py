@@ -41,6 +41,8 @@ NAME, SIZE = 12, 8
 NOTE, KIND, LABEL = 13, 8, 14
 NARROWEST, WIDEST = 4, 16
 """Cells of a step."""
+LONGEST = 40
+"""Cells of a step at most, where its name needs more than the widest."""
 NAMED = 5
 """Cells of a step from which on it is named by what runs, not by its kernel's id."""
 LIVE_LINES = 4
@@ -120,7 +122,9 @@ class _Chart:
         self.wide = width >= 90
         tail = NOTE + KIND + (LABEL + 1 if self.wide else 0)
         self.room = max(NARROWEST, width - NAME - SIZE - tail - 4)
-        self.cell = max(NARROWEST, min(WIDEST, self.room // steps))
+        longest = max((cell_len(_step_name(view, one)) for one in plan.steps[:steps]), default=0)
+        widest = max(WIDEST, min(LONGEST, longest - 2))
+        self.cell = max(NARROWEST, min(widest, self.room // steps))
         self.cells = self.cell * steps
         self.largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
         self.decided = reuse_decisions(view.recording, plan.graph)

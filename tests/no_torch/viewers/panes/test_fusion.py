@@ -192,3 +192,12 @@ def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
     view.facts = Facts(whole.runs[2], Provenance(whole.runs[2].records), whole)
     view.run = 2
     assert "next run" not in fusion.verdict(view, 120)[0].text
+
+
+def test_names_take_the_room_that_nothing_else_needs(block: View) -> None:
+    def cut_names(width: int) -> int:
+        rows = (row.text for row in fusion.decisions(block, width).rows)
+        return sum("›" in row for row in rows)
+
+    assert cut_names(60) == cut_names(84) == 1
+    assert cut_names(80) == cut_names(100) == 0
