@@ -12,6 +12,7 @@ from viewers.panes.rows import BLANK, Line, Role, Row, Span, text, width_of
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
 from viewers.summary.doing import doing
+from viewers.summary.verdict import means_nothing
 from viewers.words import number, plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "waiting", "finished", "incomplete", "failed", "replay"]
@@ -102,7 +103,9 @@ def _counts(view: View) -> list[Span]:
         word = " recompile  " if causes == 1 else " recompiles  "
         spans += [(f"↻{causes}", "warn"), (word, "dim")]
     speed = summary.speed
-    if speed is not None:
+    if speed is not None and means_nothing(speed):
+        pass  # the overview says why
+    elif speed is not None:
         won: Role = "text" if speed.in_noise else "good" if speed.speedup >= 1 else "bad"
         note = " in noise " if speed.in_noise else " "
         spans += [(" " + ratio_text(speed.speedup), won), (note, "dim")]

@@ -191,7 +191,8 @@ def side(view: View, width: int, second: bool) -> Content:
     """The code that one of the engines made of the chosen lines."""
     comparison = view.facts.comparison
     if comparison is None:
-        return Content("engine", rows=empty(width, "one engine was recorded"))
+        name = "second engine" if second else "first engine"
+        return Content(name, rows=empty(width, "one engine was recorded"))
     column = comparison.columns[second]
     found = places(comparison)
     place = found[min(view.lined, len(found) - 1)] if found else None

@@ -69,6 +69,12 @@ def during(doing: str) -> str:
     return f"while {doing}" if first.endswith("ing") else f"in {doing}"
 
 
+def means_nothing(speed: Speed) -> bool:
+    """Whether the ratio of the times says nothing: it was compiled meanwhile, or the machine was
+    busy."""
+    return bool(speed.compiled_again) or (speed.in_noise and speed.noise >= USELESS)
+
+
 def _speed(speed: Speed, served: Served) -> Verdict:
     eager, compiled = milliseconds_text(speed.eager_ms), milliseconds_text(speed.compiled_ms)
     noise, pairs = f"±{percent(speed.noise)}", plural(speed.pairs, "pair")
@@ -76,7 +82,7 @@ def _speed(speed: Speed, served: Served) -> Verdict:
     if speed.compiled_again:
         took = f"{sides}; {plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
         return Verdict("Recompiled during timing", took, "lost")
-    if speed.in_noise and speed.noise >= USELESS:
+    if means_nothing(speed):
         return Verdict(
             "Speed not measured: the machine is busy",
             f"{sides}, {noise} ({pairs})",
