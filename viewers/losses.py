@@ -1,13 +1,15 @@
-"""What a trace lacks and what was skipped, in words: its figures are incomplete."""
+"""What a trace lacks, and what of it is skipped or not shown, in words."""
 
 from __future__ import annotations
 
 from compiler.trace.reader import Losses
+from viewers.recording import Recording
 from viewers.words import number, plural
 
 
-def losses_sentences(losses: Losses) -> list[str]:
+def losses_sentences(recording: Recording) -> list[str]:
     """One sentence for each kind of loss; none for a complete trace."""
+    losses = recording.losses
     unknown = sum(losses.unknown.values())
     left = (
         (losses.damaged, plural(losses.damaged, "damaged line")),
@@ -23,17 +25,23 @@ def losses_sentences(losses: Losses) -> list[str]:
         found.append(f"this trace has {there} of {_records(losses.written)}: {missing}")
     if losses.added:
         found.append(f"this trace has {_records(losses.added)} that its recording did not write")
+    left_out, shown = len(recording.runs_left_out), len(recording.runs)
+    if left_out:
+        found.append(
+            f"only the first {plural(shown, 'run')} of {number(shown + left_out)} are shown"
+        )
     return found
 
 
-def losses_short(losses: Losses) -> str:
-    """The same in a few words, for the edge of the screen."""
+def losses_short(losses: Losses, runs: int) -> str:
+    """The same in a few words, for the edge of the screen; `runs` are not shown."""
     unreadable = losses.damaged + sum(losses.unknown.values())
     counts = (
         (unreadable, f"{plural(unreadable, 'line')} unreadable"),
         (losses.missing, f"{number(losses.missing)} missing"),
         (losses.doubled, f"{number(losses.doubled)} twice"),
         (losses.foreign + losses.added, f"{number(losses.foreign + losses.added)} foreign"),
+        (runs, f"{plural(runs, 'run')} not shown"),
     )
     return ", ".join(words for count, words in counts if count)
 

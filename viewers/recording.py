@@ -105,6 +105,8 @@ class Recording:
         self.runs: dict[int, Recording] = {}
         """Number of a run -> its part, in order; empty where the compile was not driven. A run of
         both engines has its own `engines`, and those of the whole are empty."""
+        self.runs_left_out: set[int] = set()
+        """Numbers of the runs that are no parts, because all together would hold too much."""
         self._of_one_run = of_one_run
         self._part: Recording | None = None
         """The part that the records of now belong to."""
@@ -151,6 +153,7 @@ class Recording:
                 self._part = self.runs[record.number] = self._new_part(record.settings)
             else:
                 self._part = Recording(of_one_run=True)  # of a run that is not kept
+                self.runs_left_out.add(record.number)
             self._part.feed([record])
         elif isinstance(record, EnginePart) and not self.runs:
             if record.engine not in self.engines:

@@ -46,13 +46,18 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
                 if not (hasattr(value, "op") and texts.get(value) == "ops")
             ]
             arguments += [f"{name}={_text(value, texts)}" for name, value in node.kwargs.items()]
-            call = f"{node.target}({', '.join(arguments)})"
+            call = f"{_called(node.target)}({', '.join(arguments)})"
             if node.target in _STORES:
                 lines.append(margin + call)
                 texts[node] = node.name
             else:
                 lines.append(f"{margin}{node.name} = {call}")
                 texts[node] = node.name
+
+
+def _called(target: Any) -> str:
+    """`getitem`, of what a reduction with several results is taken apart by."""
+    return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 
 
 def _text(value: Any, texts: dict[Any, str]) -> str:

@@ -13,7 +13,8 @@ from viewers.drawing.diagram import Block, Diagram, Kind
 from viewers.drawing.inputs import input_name, is_weight
 from viewers.drawing.layers import Edge
 from viewers.drawing.modules import MOST, runs_of
-from viewers.labels import kernel_label, short_label
+from viewers.labels import short_label
+from viewers.panes.kernel_names import kernel_name, kernel_title, purpose
 from viewers.panes.names import is_view, short_target
 from viewers.panes.view import View
 from viewers.words import plural, shape_text, tensor_text
@@ -290,39 +291,26 @@ class _Maker:
 
     def _group_words(self, group: Group) -> str:
         """`k4 softmax`. Where too many operations are listed: those of the user's program."""
-        kernel = group.kernel
-        label = kernel_label(kernel) if kernel and group.alone else short_label(group.label)
+        kernel, facts = group.kernel, self.view.facts
+        if kernel is not None and group.alone:
+            return kernel_title(facts, kernel)
+        label = short_label(group.label)
         if label.endswith("…"):
-            known = self.view.facts.operations
+            known = facts.operations
             records = (known.get((self.graph.id, operation)) for operation in group.nodes)
             names = [origin for record in records if record for origin in record.origins]
-            nodes = self.view.facts.nodes(self.graph.id)
-            label = self._purpose([nodes[name] for name in names if name in nodes]) or label
+            label = purpose(facts, self.graph, names) or label
         return f"{kernel.id if kernel else ''} {label}".strip()
-
-    def _purpose(self, nodes: Sequence[Node]) -> str:
-        """The captured operations that nodes come from; "" where the trace does not say."""
-        graph, names = self.graph, dict.fromkeys(n.name for n in nodes if not is_view(n))
-        while graph.kind != "captured":
-            known = self.view.facts.nodes(graph.id)
-            origins = (known[name].origins for name in names if name in known)
-            names = dict.fromkeys(name for group in origins for name in group)
-            parent = self.view.recording.graphs.get(graph.parent)
-            if parent is None or parent is graph:
-                return ""
-            graph = parent
-        known = self.view.facts.nodes(graph.id)
-        targets = (short_target(known[name].target) for name in names if name in known)
-        return short_label(", ".join(dict.fromkeys(targets)))
 
     def _call(
         self, piece: _Piece, nodes: list[Node], indices: tuple[int, ...], kernel: str
     ) -> Block:
         main = ([n for n in nodes if not is_view(n)] or nodes)[-1]
         words = short_label(short_target(main.target)) or short_target(main.target)
-        of = main.module.rpartition(".")[2]
-        recorded = piece.group.kernel.label if piece.group and piece.group.kernel else ""
-        named = recorded if recorded.startswith(f"{words} ") else f"{words} {of}".strip()
+        named = f"{words} {main.module.rpartition('.')[2]}".strip()
+        called = self.view.recording.kernels.get(kernel)
+        if called is not None and called.language == "aten":
+            named = kernel_name(self.view.facts, called)
         known = self.view.facts.nodes(self.graph.id)
         shapes = [known[n].value for n in main.inputs if n in known]
         sizes = [shape_text(value.shape) for value in shapes if value and len(value.shape) > 1]

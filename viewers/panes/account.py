@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
@@ -12,8 +11,8 @@ from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, pad_left, wrap
 from viewers.kit.figures import Unit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text
-from viewers.labels import kernel_label
 from viewers.panes import profiled
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.profiled import role_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
@@ -21,13 +20,13 @@ from viewers.panes.view import View
 from viewers.panes.why import diff_rows, trial_words
 from viewers.plain import plain
 from viewers.summary.profile import Profile
+from viewers.text.profile.accounts import Side, line_words
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
 NAME, FIGURE, ERROR = 14, 11, 10
 BAR, WHAT = 16, 20
 """Cells of a bar; those that words have at least where there are bars, too."""
 BARS: tuple[Role, ...] = ("bar", "bar-accent")
-Side = Literal["eager", "compiled"]
 SIDES: tuple[Side, ...] = ("eager", "compiled")
 ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
 """Summands of a call, from the work to what surrounds it."""
@@ -45,7 +44,7 @@ def content(view: View, width: int) -> Content:
     for phase in phases:
         sides = {one.side: one for one in profile.accounts if one.phase == phase}
         if sides:
-            rows += [*([BLANK] if rows else []), *_account(sides, phase, unit, width)]
+            rows += [*([BLANK] if rows else []), *_account(profile, sides, phase, width)]
     if not rows:
         rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
     rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
@@ -53,7 +52,8 @@ def content(view: View, width: int) -> Content:
     return Content("account", plain(head.what), right, rows, still=True)
 
 
-def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) -> list[Row]:
+def _account(profile: Profile, sides: Mapping[Side, Account], phase: str, width: int) -> list[Row]:
+    unit = unit_of(profile.head)
     both = [sides.get(side) for side in SIDES]
     names = dict.fromkeys(line.name for one in both if one for line in one.lines)
     names = dict.fromkeys(sorted(names, key=lambda n: ORDER.index(n) if n in ORDER else 99))
@@ -66,7 +66,8 @@ def _account(sides: Mapping[Side, Account], phase: str, unit: Unit, width: int) 
         for one in both:
             line = next((line for line in one.lines if line.name == name), None) if one else None
             values.append(line.time.median if line else None)
-            what = line.what if line is not None and line.what else what
+            said = line_words(profile, line, one) if one and line is not None else ""
+            what = said or what
         rows.append(_line(name, values, what, unit, most, bars, width))
     rest = [one.remainder if one else None for one in both]
     chance = all(abs(one.remainder) <= one.remainder_noise for one in both if one)
@@ -276,7 +277,7 @@ def precision(view: View, width: int) -> Content:
 
 def _exact(view: View, one: KernelPrecision, width: int, errors: int) -> list[Row]:
     kernel = view.recording.kernels.get(one.kernel)
-    name = plain(f"{one.kernel} {kernel_label(kernel) if kernel is not None else ''}")
+    name = plain(kernel_title(view.facts, kernel) if kernel is not None else one.kernel)
     room = max(8, width - 4 - errors * ERROR)
     mark: Span = {True: (" ✓ ", "good"), False: (" ✗ ", "bad"), None: (" · ", "dim")}[one.within]  # type: ignore[assignment]
     worst = max(one.outputs, key=lambda output: output.error, default=None)

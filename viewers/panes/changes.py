@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.spans import Line, Role, Span, text
-from viewers.labels import kernel_label
 from viewers.panes.highlight import Language, highlight
 from viewers.panes.kernel import tidy, without_decorators
+from viewers.panes.kernel_names import kernel_name
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToLineup
 from viewers.panes.view import LANGUAGES, View
@@ -60,14 +60,16 @@ def diff(view: View, width: int) -> Content:
         same = f"{plural(count, 'kernel')}, and all are as before" if count else "no kernels yet"
         return Content("code", rows=empty(width, same))
     kernels = change.after or change.before
+    owner = view.facts if change.after or view.base is None else view.base
     name = ", ".join(kernel.id for kernel in kernels)
     if change.language == "aten":
         rows = empty(width, kernel_words(change), "a library call: no code is generated")
-        return Content(name, kernel_label(kernels[0]), rows=rows)
+        return Content(name, kernel_name(owner, kernels[0]), rows=rows)
     before, after = _shown(view, change)
     found = diff_lines(before, after)
     language: Language = "cpp" if change.language == "cpp" else "python"
-    subject = f"{kernel_label(kernels[0])}  {LANGUAGES[change.language]}  {_sides(difference)}"  # type: ignore[index]
+    written = LANGUAGES[change.language]  # type: ignore[index]
+    subject = f"{kernel_name(owner, kernels[0])}  {written}  {_sides(difference)}"
     right = f"+{found.added} −{found.removed} lines"
     if not view.raw:
         right += " · tidied"

@@ -7,12 +7,13 @@ from typing import Literal
 from compiler.trace import refs
 from compiler.trace.records import Location, Step
 from viewers.kit.spans import Line, Role, Span, text, width_of
-from viewers.labels import kernel_label
 from viewers.panes import decision_bar
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
 from viewers.summary.doing import doing
+from viewers.summary.verdict import means_nothing
 from viewers.words import number, plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "waiting", "finished", "incomplete", "failed", "replay"]
@@ -103,7 +104,9 @@ def _counts(view: View) -> list[Span]:
         word = " recompile  " if causes == 1 else " recompiles  "
         spans += [(f"↻{causes}", "warn"), (word, "dim")]
     speed = summary.speed
-    if speed is not None:
+    if speed is not None and means_nothing(speed):
+        pass  # the overview says why
+    elif speed is not None:
         won: Role = "text" if speed.in_noise else "good" if speed.speedup >= 1 else "bad"
         note = " in noise " if speed.in_noise else " "
         spans += [(" " + ratio_text(speed.speedup), won), (note, "dim")]
@@ -164,7 +167,7 @@ def _counterparts(view: View) -> Line:
     if kernels:
         spans.append((" → " if nodes else "", "dim"))
         spans.append((plural(len(kernels), "kernel") + " ", "text"))
-        spans.append(text(", ".join(f"{k.id} {kernel_label(k)}" for k in kernels[:4]), "dim"))
+        spans.append(text(", ".join(kernel_title(view.facts, k) for k in kernels[:4]), "dim"))
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:

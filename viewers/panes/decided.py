@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
 from compiler.trace import refs
 from compiler.trace.records import Asked, Decided
 from viewers.kit.cells import keep_end, pad
@@ -9,6 +13,7 @@ from viewers.kit.spans import Role, Span, text
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
+from viewers.plain import plain
 from viewers.summary import rule_words
 from viewers.words import plural
 
@@ -22,9 +27,12 @@ def content(view: View, width: int) -> Content:
     found = [one for one in view.recording.all(Decided) if one.graph.startswith(prefix)]
     last = {one.id: one for one in found}
     asked = view.asked
-    rows = [_row(one, width) for id, one in last.items() if asked is None or id != asked.id]
+    shown = [one for id, one in last.items() if asked is None or id != asked.id]
+    every: list[Asked | Decided] = [*shown, *([asked] if asked is not None else [])]
+    column = _column(every, width)
+    rows = [_row(one, column, width) for one in shown]
     if asked is not None:
-        rows.append(_open(asked, width))
+        rows.append(_open(asked, column, width))
     if not rows:
         name = view.compile_id or "this recording"
         why = f"no decision of {name} was recorded"
@@ -39,22 +47,37 @@ def content(view: View, width: int) -> Content:
     return Content("decisions", view.compile_id, ((words, "dim"),), rows, start, tracks=True)
 
 
-def _row(one: Decided, width: int) -> Row:
+def _row(one: Decided, column: int, width: int) -> Row:
     mark: Span = (" · ", "faint")
     if one.refused:
         mark = (" ✗ ", "bad")
     elif one.overridden:
         mark = (" * ", "accent")
-    return _line(one, one.choice, mark, "text" if one.overridden else "dim", width)
+    return _line(one, one.choice, mark, "text" if one.overridden else "dim", column, width)
 
 
-def _open(asked: Asked, width: int) -> Row:
-    return _line(asked, f"{asked.default}?", (" ◆ ", "accent"), "strong", width)
+def _open(asked: Asked, column: int, width: int) -> Row:
+    return _line(asked, f"{asked.default}?", (" ◆ ", "accent"), "strong", column, width)
 
 
-def _line(one: Asked | Decided, choice: str, mark: Span, role: Role, width: int) -> Row:
-    names = one.id.rpartition("/")[2].replace("+", " + ")
-    column = max(10, min(36, width - 26))
+def _column(shown: Sequence[Asked | Decided], width: int) -> int:
+    """Cells of the names; more than 36 only where the rule still stands beside them."""
+    least = max(10, min(36, width - 26))
+    longest = max((cell_len(_names(one)) for one in shown[:400]), default=0)
+    rules = max((cell_len(rule_words(one.rule)) for one in shown[:400] if one.rule), default=0)
+    room = width - 26 - (rules + 2 if width >= WIDE else 0)
+    return max(least, min(longest, room))
+
+
+def _names(one: Asked | Decided) -> str:
+    """`exp + sum`."""
+    return plain(one.id.rpartition("/")[2].replace("+", " + "))
+
+
+def _line(
+    one: Asked | Decided, choice: str, mark: Span, role: Role, column: int, width: int
+) -> Row:
+    names = _names(one)
     spans: list[Span] = [
         mark,
         text(pad(one.kind, 9), "dim"),

@@ -15,6 +15,8 @@ from viewers.words import bytes_text, number
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
 
+LINES = 3
+"""Lines of what a choice means, at most."""
 NARROW = 100
 """Below this width only what cannot be missing is said."""
 
@@ -33,7 +35,7 @@ def rows(view: View, width: int) -> list[Row]:
         Row(body=(title,), right=right, heading=True),
         *_rules(view, asked, width),
         Row(body=(_label("numbers"), *_numbers(asked))),
-        _means(view, asked, width),
+        *_means(view, asked, width),
         *([refused] if refused is not BLANK or width >= NARROW else []),
         Row(body=buttons(asked, width)),
     ]
@@ -156,18 +158,26 @@ def _numbers(asked: Asked) -> Line:
     return tuple(spans) or (("none are given", "dim"),)
 
 
-def _means(view: View, asked: Asked, width: int) -> Row:
-    """What the other choice means here; for a fusion, what both share as well."""
+def _means(view: View, asked: Asked, width: int) -> list[Row]:
+    """What the other choice means here; for a fusion, what both share as well, on a line of its
+    own where one has no room for both."""
     spans: list[Span] = []
     shared = _shared(*sides(view, asked)) if width >= NARROW or not asked.means else []
     if shared:
         more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
         spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]
         spans.append(("   ", "text"))
-    if asked.means:
-        other = choice_of(asked, "v") or "else"
-        spans += [text(f"{other}: ", "dim"), text(asked.means)]
-    return Row(body=(_label("means"), *spans)) if spans else BLANK
+    if not asked.means:
+        return [Row(body=(_label("means"), *spans)) if spans else BLANK]
+    other = choice_of(asked, "v") or "else"
+    means: Line = (text(f"{other}: ", "dim"), text(asked.means))
+    if width_of((_label("means"), *spans, *means)) < width:
+        return [Row(body=(_label("means"), *spans, *means))]
+    lead = width_of((_label(""), means[0]))
+    first, *rest = wrap(asked.means, width - lead - 2)[: LINES if width >= NARROW else 1]
+    rows = [Row(body=(_label("means"), means[0], (first, "text")))]
+    rows += [Row(body=((" " * lead, "text"), (line, "text"))) for line in rest]
+    return [*rows, *([Row(body=(_label(""), *spans))] if spans else [])]
 
 
 def _refused(view: View, asked: Asked, width: int) -> Row:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from compiler.trace.records import Kernel
 from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.spans import Line, Role, text
-from viewers.labels import kernel_label
 from viewers.panes import kernel as kernel_pane
+from viewers.panes.kernel_names import kernel_name
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToLineup
-from viewers.panes.view import View
+from viewers.panes.view import Facts, View
 from viewers.plain import plain
 from viewers.summary.engines import Both, Comparison, EngineColumn, LineUp
 from viewers.words import (
@@ -67,7 +67,7 @@ def content(view: View, width: int) -> Content:
         *_figures(comparison),
         BLANK,
         *_stages(comparison),
-        *_kernels(comparison, width),
+        *_kernels(view, comparison, width),
     ]
     names = " and ".join(column.engine for column in comparison.columns)
     return Content(
@@ -149,10 +149,11 @@ def _seconds(value: float | None) -> str:
     return "–" if value is None else seconds_text(value)
 
 
-def _kernels(comparison: Comparison, width: int) -> list[Row]:
+def _kernels(view: View, comparison: Comparison, width: int) -> list[Row]:
     rows: list[Row] = []
     room = max(12, (width - 12) // 2)
     graph = ""
+    first, second = (view.facts.of_engines[one.engine] for one in comparison.columns)
     for index, place in enumerate(places(comparison)):
         if place.line_up.graph != graph:
             graph = place.line_up.graph
@@ -161,7 +162,7 @@ def _kernels(comparison: Comparison, width: int) -> list[Row]:
         rows.append(
             Row(
                 gutter=(text(pad_left(lines, LINES) + " ", "faint"),),
-                body=(*_kernel(place.first, room), *_kernel(place.second, room)),
+                body=(*_kernel(first, place.first, room), *_kernel(second, place.second, room)),
                 at=ToLineup(index),
             )
         )
@@ -179,11 +180,11 @@ def _few(lines: str) -> str:
     return shown
 
 
-def _kernel(kernel: Kernel | None, room: int) -> Line:
+def _kernel(facts: Facts, kernel: Kernel | None, room: int) -> Line:
     if kernel is None:
         return ((" " * room, "dim"),)
     role: Role = "dim" if kernel.language == "aten" else "text"
-    words = plain(f"{kernel.id} {kernel_label(kernel)}")
+    words = plain(f"{kernel.id} {kernel_name(facts, kernel)}")
     return ((pad(cut(words, room - 1), room), role),)
 
 
@@ -191,7 +192,8 @@ def side(view: View, width: int, second: bool) -> Content:
     """The code that one of the engines made of the chosen lines."""
     comparison = view.facts.comparison
     if comparison is None:
-        return Content("engine", rows=empty(width, "one engine was recorded"))
+        name = "second engine" if second else "first engine"
+        return Content(name, rows=empty(width, "one engine was recorded"))
     column = comparison.columns[second]
     found = places(comparison)
     place = found[min(view.lined, len(found) - 1)] if found else None

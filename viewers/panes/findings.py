@@ -6,6 +6,7 @@ from rich.cells import cell_len
 
 from viewers.kit.cells import pad, pad_left, wrap
 from viewers.kit.spans import Line, Role, Span, text, width_of
+from viewers.panes import came_of_it
 from viewers.panes.highlight import highlight
 from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToFinding
@@ -27,6 +28,8 @@ def content(view: View, width: int) -> Content:
         if not narrow:
             rows.append(BLANK)
     rows.append(_rest(view, bool(rows)))
+    if not view.summary.findings and view.recording.end is not None and not view.presenting:
+        rows += came_of_it.rows(view, width)
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
     return Content(
         "findings", right=right, rows=rows, start=str(ToFinding(view.finding)), tracks=True

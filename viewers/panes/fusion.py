@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from compiler.control.decisions import FUSE
 from compiler.trace import refs
-from compiler.trace.records import Asked, SchedulerNode
+from compiler.trace.records import Asked, Run, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.spans import Line, Role, Span, text, width_of
@@ -20,6 +22,12 @@ from viewers.words import bytes_text, number, plural
 
 WITH_NODES = 70
 """From this width on the scheduler nodes of a pair are named."""
+TESTS_FROM = 84
+"""… and how often they were tested."""
+NAMES = 34
+"""Cells of their names, where there is no more room."""
+MOST_MEASURED = 400
+"""Pairs whose names are measured for it."""
 FEW = 4
 """Rejected pairs that are shown of a rule before it is unfolded."""
 GLYPHS: dict[str, tuple[str, Role]] = {
@@ -139,9 +147,10 @@ def decisions(view: View, width: int) -> Content:
     if not pairs:
         return Content("fusion", subject, rows=_nothing(view, graph, width))
     rows: list[Row] = []
-    column = min(34, max(12, width - (40 if width >= WITH_NODES else 24)))
+    told = _told_once(view, pairs)
+    column = _column(view, told, width)
     groups: dict[str, list[Pair]] = {}
-    for pair in _told_once(view, pairs):
+    for pair in told:
         if pair.verdict in ("rejected", "passed"):
             groups.setdefault(pair.rule, []).append(pair)
         else:
@@ -151,6 +160,24 @@ def decisions(view: View, width: int) -> Content:
     chosen = chosen_pair(view)
     start = str(ToPair(chosen.id)) if chosen else ""
     return Content("fusion", subject, _counts(view, pairs), rows, start, tracks=True)
+
+
+def _column(view: View, pairs: list[Pair], width: int) -> int:
+    """Cells of the names: more than they mostly need only where nothing else is cut for it."""
+    least = min(NAMES, max(12, width - (40 if width >= WITH_NODES else 24)))
+    room = width - (3 + 16 + 8 + 7 + 20 if width >= TESTS_FROM else 40)
+    if room <= least:
+        return least
+    longest = max(cell_len(_names(view, pair)) for pair in pairs[:MOST_MEASURED])
+    return max(least, min(room, longest + 4))
+
+
+def _names(view: View, pair: Pair) -> str:
+    """`amax,exp + sum`."""
+    first, second = (
+        label_of(view, pair.graph, name).replace(", ", ",") for name in (pair.first, pair.second)
+    )
+    return f"{first} + {second}"
 
 
 def _told_once(view: View, pairs: list[Pair]) -> list[Pair]:
@@ -195,8 +222,7 @@ def _nothing(view: View, graph: str, width: int) -> list[Row]:
 def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Row:
     glyph, role = GLYPHS[pair.verdict]
     quiet: Role = {"fused": "text", "asked": "strong"}.get(pair.verdict, "dim")  # type: ignore[assignment]
-    first = label_of(view, pair.graph, pair.first).replace(", ", ",")
-    second = label_of(view, pair.graph, pair.second).replace(", ", ",")
+    names = _names(view, pair)
     lead: Span = (f" {glyph} ", role) if not indent else (" " * indent, "text")
     override = pair.override
     if override is not None:
@@ -207,17 +233,18 @@ def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Ro
     kind = {"vertical": "chain", "horizontal": "beside", "": ""}[pair.kind]
     spans: list[Span] = [
         lead,
-        text(pad(cut(f"{first} + {second}", room - 1), room), quiet),
+        text(pad(cut(names, room - 1), room), quiet),
     ]
     if width >= WITH_NODES:
-        spans.append(text(pad(cut(f"{left} {right}" if left != first else "", 15), 16), "dim"))
+        nodes = "" if names.startswith(f"{left} + ") else f"{left} {right}"
+        spans.append(text(pad(cut(nodes, 15), 16), "dim"))
     spans.append((pad_left(bytes_text(size) if size is not None else "", 8), "dim"))
     if override is None or width >= WITH_NODES:
         spans.append((f"  {kind}", "dim"))
     if override is not None:
         note = f"  {override.wanted} refused" if override.refused else "  your choice"
         spans.append(text(note, "warn"))
-    elif width >= 84 and pair.tests:
+    elif width >= TESTS_FROM and pair.tests:
         tests = f"{pair.tests} tests" if pair.tests > 1 else "1 test"
         spans.append((f"  round {pair.round}  {tests}" if pair.round else f"  {tests}", "faint"))
     if pair.verdict == "queued" and width_of(tuple(spans)) + 8 <= width:
@@ -265,6 +292,14 @@ def _rule(
     return rows
 
 
+def _of_the_next_run(view: View, pair: Pair) -> str:
+    """The reader's choice for a pair, where the run that is shown does not have it; else ""."""
+    wanted = view.overrides.get(pair.id, "")
+    run = next((one for one in view.facts.trace.all(Run) if one.number == view.run), None)
+    has = dict(run.settings.overrides).get(pair.id, "") if run is not None else wanted
+    return plain(wanted) if wanted != has else ""
+
+
 def verdict(view: View, width: int) -> list[Row]:
     """The bar below: the decision on the chosen pair, its rule and its numbers."""
     pair = chosen_pair(view)
@@ -277,6 +312,11 @@ def verdict(view: View, width: int) -> list[Row]:
         "passed": "A and B may fuse; one of them fused elsewhere first",
         "rejected": f"A and B were kept apart: {rule_words(pair.rule)}",
     }[pair.verdict]
+    wanted = _of_the_next_run(view, pair)
+    if wanted and view.live and view.waiting is None:
+        title = f"Run {view.run} goes on without your {wanted}, to compare with   here {title}"
+    elif wanted:
+        title = f"{title}; your {wanted} is for the next run"
     chain = {
         "vertical": "B reads what A writes",
         "horizontal": "neither reads the other",
@@ -291,7 +331,8 @@ def verdict(view: View, width: int) -> list[Row]:
         rule = (("rule     ", "dim"), text(f"✗ {pair.rule}", "bad"), text(f"   {reason}", "text"))
     else:
         kind = f"{pair.kind}: " if pair.kind else ""
-        rule = (("rule     ", "dim"), ("✓ ", "good"), (f"{kind}{chain}", "text"))
+        mark: Span = ("· ", "dim") if wanted else ("✓ ", "good")
+        rule = (("rule     ", "dim"), mark, (f"{kind}{chain}", "text"))
     score: list[Span] = [("score    ", "dim")]
     if pair.shared_bytes:
         score += [("shared bytes ", "text"), (number(pair.shared_bytes), "strong")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from compiler.trace import refs
 from compiler.trace.records import Guard, Guards
 from viewers.kit.cells import cut, keep_end, pad
-from viewers.kit.spans import text
+from viewers.kit.spans import Line, text
 from viewers.panes import growing
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.stepping import state_of
@@ -58,6 +59,7 @@ def _condition(
         Row(
             gutter=((_line(guard) if not several else " " * 5, "faint"), (mark, "faint")),
             body=(text(pad(shown, column)), text(condition.value, "accent")),
+            right=() if several else _file(view, guard),
             ref="" if several else _ref(guard),
             key=key,
             opens=Fold(key) if several else None,
@@ -65,7 +67,9 @@ def _condition(
         )
     ]
     if opened:
-        rows.extend(_guard(one, f"{key}:{index}") for index, one in enumerate(condition.guards))
+        rows.extend(
+            _guard(view, one, f"{key}:{index}") for index, one in enumerate(condition.guards)
+        )
     return rows
 
 
@@ -85,11 +89,11 @@ def _kind(view: View, compile_id: str, group: KindGroup, width: int, column: int
         )
     ]
     if opened:
-        rows.extend(_guard(one, f"{key}:{index}") for index, one in enumerate(group.guards))
+        rows.extend(_guard(view, one, f"{key}:{index}") for index, one in enumerate(group.guards))
     return rows
 
 
-def _guard(guard: Guard, key: str) -> Row:
+def _guard(view: View, guard: Guard, key: str) -> Row:
     value = condition_value(guard)
     return Row(
         gutter=((_line(guard), "faint"), ("  ", "faint")),
@@ -97,6 +101,7 @@ def _guard(guard: Guard, key: str) -> Row:
             text("  " + (guard.name or guard.source or "global state")),
             text(f" = {value}" if value else "", "accent" if guard.value else "faint"),
         ),
+        right=_file(view, guard),
         ref=_ref(guard),
         key=key,
         copies="\n".join(guard.code),
@@ -105,6 +110,14 @@ def _guard(guard: Guard, key: str) -> Row:
 
 def _line(guard: Guard) -> str:
     return f"{guard.location.line:>4} " if guard.location else " " * 5
+
+
+def _file(view: View, guard: Guard) -> Line:
+    """The file of a guard's line, where that is not the user's file."""
+    place = guard.location
+    if place is None or place.file == view.facts.main_file:
+        return ()
+    return (text(f" {os.path.basename(place.file)} ", "dim"),)
 
 
 def _ref(guard: Guard) -> str:

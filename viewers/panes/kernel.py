@@ -9,10 +9,10 @@ from functools import lru_cache
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
 from viewers.kit.spans import Line, Span, text, width_of
-from viewers.labels import kernel_label
 from viewers.panes import profile_source
 from viewers.panes.assembly import code_lines
 from viewers.panes.highlight import Language, highlight
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.names import line_text
 from viewers.panes.profile_source import kernel_words
 from viewers.panes.rows import BLANK, Content, Row, Rows, empty
@@ -82,14 +82,14 @@ def content(view: View, width: int) -> Content:
     name = LANGUAGES[view.language].lower()
     if kernel is None:
         return Content(name, rows=empty(width, *_nothing(view)))
-    subject = f"{kernel.id} {kernel_label(kernel)}"
+    subject = kernel_title(view.facts, kernel)
     if not kernel.text:
         called = ["library call"] if kernel.language == "aten" else []
         facts = [*kernel_words(view, kernel), *called]
         return Content(
             name,
             subject,
-            _fitting(facts, width - len(name) - len(subject) - 6),
+            _fitting(facts, width - len(name) - len(subject) - 7),
             _call(view, kernel),
         )
     if view.language not in ("cpp", "triton"):
@@ -108,7 +108,7 @@ def content(view: View, width: int) -> Content:
     return Content(
         name,
         subject,
-        _fitting(words, width - len(name) - width_of((text(subject),)) - 6),
+        _fitting(words, width - len(name) - width_of((text(subject),)) - 7),
         Rows(len(numbered), rows, row_refs),
         refs.kernel(kernel.id, start),
     )
@@ -198,7 +198,7 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
     shown = whole if view.raw else tuple(line for line in whole if not line.only_places)
     if view.raw:
         facts.append("raw")
-    right = _fitting(facts, width - len(name) - width_of((text(subject),)) - 6)
+    right = _fitting(facts, width - len(name) - width_of((text(subject),)) - 7)
     source = {line.line: line for line in kernel.lines}
     raw = view.recording.text(key).split("\n") if view.raw else []
     row_refs = [refs.kernel(kernel.id, line.origin) if line.origin else "" for line in shown]

@@ -6,7 +6,7 @@ from compiler.trace import refs
 from compiler.trace.records import Kernel
 from viewers.kit.cells import cut, pad
 from viewers.kit.spans import Line, Role, text
-from viewers.labels import kernel_label
+from viewers.panes.kernel_names import kernel_name
 from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
@@ -28,7 +28,7 @@ def content(view: View, width: int) -> Content:
         return Content("kernels", view.compile_id, rows=empty(width, why, next_step))
     wide = width >= WIDE
     column = max(10, width - (34 if wide else 21))
-    column = min(max(len(kernel_label(kernel)) for kernel in kernels) + 1, column)
+    column = min(max(len(kernel_name(view.facts, kernel)) for kernel in kernels) + 1, column)
     graphs = list(dict.fromkeys(kernel.graph for kernel in real))
     rows: list[Row] = []
     for graph in graphs:
@@ -67,7 +67,7 @@ def _row(view: View, kernel: Kernel, column: int, wide: bool) -> Row:
     return Row(
         gutter=(text(f"{kernel.id:>4} ", "faint"),),
         body=(
-            text(pad(cut(plain(kernel_label(kernel)), column - 1), column), role),
+            text(pad(cut(plain(kernel_name(view.facts, kernel)), column - 1), column), role),
             text(pad(lines or "no line", 9), "faint"),
         ),
         right=(text(f" {facts} ", "dim"),),

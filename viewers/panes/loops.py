@@ -15,13 +15,15 @@ from functools import lru_cache
 from compiler.trace import refs
 
 _LOOP = re.compile(r"^ *(?:for|reduce) (\w+) in (.+):$")
-_LINE = re.compile(r"^ *(?:(\w+) = )?(\w+)\((.*)\)$")
+_LINE = re.compile(r"^ *(?:(\w+) = )?(?:<built-in function )?(\w+)>?\((.*)\)$")
 _BINARY = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
     "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=",
     "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|",
 }  # fmt: skip
 _REDUCE = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "or=", "xor_sum": "^="}
+_PARTS = ("mean", "m2", "weight")
+"""What Welford's reduction gives: the mean, the sum of squared differences from it, the count."""
 _LOOSE = {"+", "-", "and", "or", "==", "!=", "<", ">", "<=", ">=", "&", "|"}
 LONG = 44
 """An expression longer than this that is read twice keeps a name."""
@@ -120,8 +122,12 @@ def _statements(
             place = arguments[0] + subscript(arguments[1], ranges)
             statements.append(f"{place} {values[arguments[2]]}")
         elif operation == "reduction":
-            kind, value = arguments[2], values[arguments[3]]
+            kind, value = arguments[2], values.get(arguments[3], arguments[3])
             values[name] = f"{_REDUCE.get(kind, kind + '=')} {_outer(value)}"
+        elif operation == "getitem":
+            _, sign, value = values[arguments[0]].partition("= ")
+            part = _PARTS[int(arguments[1])] if sign else ""
+            values[name] = f"{part}= {value}" if sign else f"{arguments[0]}[{arguments[1]}]"
         elif operation == "load":
             values[name] = arguments[0] + subscript(arguments[1], ranges)
         else:

@@ -13,7 +13,8 @@ from rich.cells import cell_len
 from compiler.trace.records import Buffer, Decided, MemoryPlan
 from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
 from viewers.kit.spans import Line, Role, Span, text
-from viewers.labels import kernel_label, short_label
+from viewers.labels import short_label
+from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToBuffer
 from viewers.panes.view import View
@@ -28,6 +29,8 @@ NAME, SIZE = 12, 8
 NOTE, KIND, LABEL = 13, 8, 14
 NARROWEST, WIDEST = 4, 16
 """Cells of a step."""
+LONGEST = 40
+"""Cells of a step at most, where its name needs more than the widest."""
 NAMED = 5
 """Cells of a step from which on it is named by what runs, not by its kernel's id."""
 LIVE_LINES = 4
@@ -107,7 +110,9 @@ class _Chart:
         self.wide = width >= 90
         tail = NOTE + KIND + (LABEL + 1 if self.wide else 0)
         self.room = max(NARROWEST, width - NAME - SIZE - tail - 4)
-        self.cell = max(NARROWEST, min(WIDEST, self.room // steps))
+        longest = max((cell_len(_step_name(view, one)) for one in plan.steps[:steps]), default=0)
+        widest = max(WIDEST, min(LONGEST, longest - 2))
+        self.cell = max(NARROWEST, min(widest, self.room // steps))
         self.cells = self.cell * steps
         self.largest = max((buffer.bytes or 0 for buffer in plan.buffers), default=1) or 1
         self.decided = reuse_decisions(view.recording, plan.graph)
@@ -249,7 +254,7 @@ def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
 def _step_name(view: View, step: str) -> str:
     """`k2 mul, softmax` -> `k2 softmax`."""
     kernel = view.recording.kernels.get(step.partition(" ")[0])
-    return f"{kernel.id} {kernel_label(kernel)}" if kernel else step
+    return kernel_title(view.facts, kernel) if kernel else step
 
 
 def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:

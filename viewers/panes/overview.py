@@ -52,7 +52,7 @@ def content(view: View, width: int) -> Content:
 
 def _losses(view: View, width: int) -> list[Row]:
     """What the figures do not hold, because the trace lacks it."""
-    sentences = losses_sentences(view.facts.trace.losses)
+    sentences = losses_sentences(view.facts.trace)
     lines = (words for sentence in sentences for words in wrap(sentence, width - 2))
     return [Row(body=((f" {words}", "warn"),)) for words in lines]
 

@@ -11,8 +11,9 @@ from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
 from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.figures import Unit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text
-from viewers.labels import kernel_label, short_label
+from viewers.labels import short_label
 from viewers.panes import profiled
+from viewers.panes.kernel_names import kernel_name
 from viewers.panes.names import short_target
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
@@ -157,7 +158,7 @@ def _step(
 ) -> Row:
     first = group[0]
     kernel = profile.index.kernel_of(first)
-    words = kernel_label(kernel) if kernel is not None else short_target(first.name)
+    words = kernel_name(view.facts, kernel) if kernel is not None else short_target(first.name)
     name = plain(words) + (f" ×{len(group)}" if len(group) > 1 else "")
     id = f"{kernel.id:>4} " if kernel is not None else "     "
     quiet: Role = "dim" if first.kind != "kernel" else "text"

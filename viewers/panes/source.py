@@ -17,6 +17,8 @@ from viewers.plain import plain, plain_column
 from viewers.summary import BreakSite
 
 Badge = tuple[str, Role]
+_MODULE = re.compile(r"class\s+\w+\(.*\bModule\b")
+_MODEL = re.compile(r"(?:def\s+)?model\b\s*[=:(]")
 
 
 def file_of(view: View) -> str:
@@ -68,9 +70,16 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     said = [profile_source.title(view)] if times is not None else []
     said += [f"line {selected}"] if selected and times is None else []
     right: Line = tuple((words, "dim") for words in said)
-    start = refs.source(file, selected or _first_line(view, file))
-    at_hottest = bool(hottest)
-    return Content("source", name, right, rows, start, tracks=at_hottest, centred=at_hottest)
+    start = refs.source(file, selected or _first_line(view, file, lines))
+    return Content(
+        "source",
+        name,
+        right,
+        rows,
+        start,
+        tracks=bool(hottest),
+        centred=bool(hottest) or not selected,
+    )
 
 
 def stepped(view: View, width: int) -> Content:
@@ -126,12 +135,19 @@ def _selected_line(view: View, file: str) -> int:
     return next((line for name, line in lines if name == file), 0)
 
 
-def _first_line(view: View, file: str) -> int:
-    """Where the reader starts: the first line that the compile has a node for."""
+def _first_line(view: View, file: str, lines: Sequence[str]) -> int:
+    """Where the reader starts: the first line that the compile has a node for; without one, the
+    first module that the file defines, or where it makes its model."""
     graph = view.graph()
     nodes = graph.nodes if graph else ()
     known = [n.location.line for n in nodes if n.location and n.location.file == file]
-    return min(known, default=1)
+    if known:
+        return min(known)
+    for pattern in (_MODULE, _MODEL):
+        for number, line in enumerate(lines, start=1):
+            if pattern.match(line):
+                return number
+    return 1
 
 
 def _row(file: str, number: int, body: Line, badge: Badge | None, time: Span | None = None) -> Row:

@@ -129,11 +129,9 @@ def _names(segments: list[Segment], sizes: list[int], here: int, room: int) -> L
 
 
 def position(view: View, arrangement: str) -> Line:
-    """`kernel  record 591 / 1,634`, `capture, attempt 2   live`; what the trace lost."""
-    losses = view.recording.losses
-    spans: list[Span] = []
-    if losses:
-        spans.append((f"{losses_short(losses)}  ", "warn"))
+    """`kernel  record 591 / 1,634`, `capture, attempt 2   live`; what is lost or not shown."""
+    lost = losses_short(view.recording.losses, len(view.facts.trace.runs_left_out))
+    spans: list[Span] = [(f"{lost}  ", "warn")] if lost else []
     total = number(view.track.count)
     segment = view.track.segment_at(view.shown)
     attempt = f", attempt {segment.attempt + 1}" if segment and segment.attempt else ""

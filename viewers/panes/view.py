@@ -75,6 +75,8 @@ class Facts:
         """(file, what times) -> line -> its time in words."""
         self.node_times: dict[str, dict[str, float]] = {}
         """Graph -> node -> seconds of what it is the last node of."""
+        self.kernel_names: dict[str, str] = {}
+        """Kernel id -> what it is called."""
         self.region_words: dict[str, str] = {}
         """Key of a region -> what it can be filtered by."""
         settings = recording.start.settings if recording.start else None
@@ -263,6 +265,8 @@ class View:
     kept: dict[str, str] = field(default_factory=dict)
     """Those of them that the reader keeps: a what-if is compared with a run of these."""
     breakpoints: tuple[Breakpoint, ...] = ()
+    beside: frozenset[str] = frozenset()
+    """The panes that are on the screen."""
 
     def select(self, ref: Ref) -> None:
         self.ref = ref

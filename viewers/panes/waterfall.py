@@ -147,7 +147,7 @@ class _Chart:
         self.main = view.facts.main_file
         self.line = WIDE_LINE if width >= 100 else LINE
         if not files <= {self.main}:
-            self.line = 28 if width >= 150 else FILE_LINE if width >= 100 else FILE_LINE - 4
+            self.line = 28 if width >= 120 else FILE_LINE if width >= 100 else FILE_LINE - 4
         if width >= BAR_FROM and any(map(where, table.rows[:400])):
             self.line = max(self.line, FILE_LINE if width >= 100 else WIDE_LINE)
         if self.line > LINE:
@@ -281,7 +281,8 @@ class _Chart:
         if file == self.main:
             return _ends(lines, self.line)
         name = plain(self.view.facts.names.short(file).rpartition("/")[2])
-        return keep_end(f"{name}:{_ends(lines, LINE)}", self.line)
+        room = max(LINE, self.line - cell_len(name) - 1)
+        return keep_end(f"{name}:{_ends(lines, room)}", self.line)
 
     def _phase(self, key: str, group: Group) -> Row:
         fall = group.waterfall
@@ -323,16 +324,18 @@ class _Chart:
     def _sum(self) -> Row:
         total = self.table.total
         role = role_of(total.difference, total.in_noise)
+        said = _verdict(self.table)
+        inside = self.table.whole and not self.bars and cell_len(said) < self.name
+        place, name = ("sum", said) if inside else ("", "sum")
         body = self._line(
-            ("", "dim"), ("sum", "strong"), total.eager, total.compiled, total.difference,
-            total.noise, role, "strong",
+            (place, "strong"), (name, role if inside else "strong"), total.eager, total.compiled,
+            total.difference, total.noise, role, "strong",
         )  # fmt: skip
-        if not self.table.whole:
-            return Row(body=body, key="sum")
+        if inside or not self.table.whole:
+            return Row(body=body, key="sum", opens=ToView("account") if inside else None)
         if self.bars:
             body = body[: -len(self._bar(0.0 if role == "dim" else total.difference, role))]
         room = self.width - width_of(body) - 3
-        said = _verdict(self.table)
         if total.in_noise and cell_len(said) > room:
             said = "in noise"
         right: Line = ((" ", "text"), (said, role), (" ", "text"))

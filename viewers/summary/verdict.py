@@ -88,6 +88,12 @@ def _words(text: str) -> Detail:
     return Detail(more=(text,) if text else ())
 
 
+def means_nothing(speed: Speed) -> bool:
+    """Whether the ratio of the times says nothing: it was compiled meanwhile, or the machine was
+    busy."""
+    return bool(speed.compiled_again) or (speed.in_noise and speed.noise >= USELESS)
+
+
 def _speed(speed: Speed, served: Served) -> Verdict:
     sides = (
         f"eager {milliseconds_text(speed.eager_ms)}",
@@ -98,7 +104,7 @@ def _speed(speed: Speed, served: Served) -> Verdict:
         again = f"{plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
         detail = Detail((sides[0], f"{sides[1]}; {again}"))
         return Verdict("Recompiled during timing", detail, "lost")
-    if speed.in_noise and speed.noise >= USELESS:
+    if means_nothing(speed):
         detail = Detail(sides, (f"{noise} ({pairs})",))
         return Verdict("Speed not measured: the machine is busy", detail, "neutral")
     if speed.in_noise:

@@ -171,7 +171,7 @@ def _distinct(binaries: Sequence[KernelBinary]) -> list[str]:
 
 
 def _losses(recording: Recording) -> list[Line]:
-    return [line((words, "warn"), hang=2) for words in losses_sentences(recording.losses)]
+    return [line((words, "warn"), hang=2) for words in losses_sentences(recording)]
 
 
 def asked_for_and_missing(summary: Summary) -> list[str]:

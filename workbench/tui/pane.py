@@ -326,7 +326,7 @@ class PaneView(Widget, can_focus=True):
     def _title(self, width: int) -> list[Segment]:
         content = self.content
         focus = self.active
-        number = f" {self.number} " if self.number else " "
+        number = f"[{self.number}] " if self.number else " "
         left = (
             (number, "accent" if focus else "faint"),
             (content.name, "title" if focus else "strong"),

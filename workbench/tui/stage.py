@@ -117,6 +117,7 @@ class Stage(Vertical):
     def _pane(self, slot: Slot, rule: bool) -> PaneView:
         def make(width: int) -> Content:
             view = self._view()
+            view.beside = frozenset(pane.pane for pane in self.panes)
             try:
                 found = notes.marked(view, PANES[slot.pane](view, width), width)
                 return without_ids(found) if view.presenting else found

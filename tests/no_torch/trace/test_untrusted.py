@@ -191,7 +191,7 @@ def words_of(lines: list[bytes], tmp_path: Path) -> tuple[str, Recording]:
 def test_a_whole_trace_has_no_losses(tmp_path: Path) -> None:
     text, recording = words_of(lines_of(whole()), tmp_path)
     assert not recording.losses
-    assert losses_sentences(recording.losses) == []
+    assert losses_sentences(recording) == []
     assert "missing" not in text
 
 
@@ -202,7 +202,7 @@ def test_missing_records_are_told(tmp_path: Path) -> None:
     assert recording.losses.missing == 500
     total = len(whole()) - 1
     assert f"this trace has {total - 500:,} of {total:,} records: 500 are missing" in text
-    assert losses_short(recording.losses) == "500 missing"
+    assert losses_short(recording.losses, 0) == "500 missing"
 
 
 def test_doubled_records_are_told_and_counted_once(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_two_traces_in_one_file_are_not_added_up(ended: bool, tmp_path: Path) ->
     _, recording = words_of(lines_of([*first, *second]), tmp_path)
     assert recording.records == first
     assert recording.losses.foreign == len(second)
-    assert losses_sentences(recording.losses) == [
+    assert losses_sentences(recording) == [
         f"left out of this trace: {len(second):,} records of another recording"
     ]
 

@@ -167,3 +167,12 @@ async def test_settings_compile_again_and_compare(drive: Drive) -> None:
         assert rerun.because == "mode max-autotune"  # type: ignore[attr-defined]
         assert rerun.compare_with == 1  # type: ignore[attr-defined]
         assert driver.bench.view.run == 2
+
+
+async def test_the_number_of_a_pane_is_not_read_as_a_count(
+    open_trace: Open, block_file: Path
+) -> None:
+    async with open_trace(block_file) as reader:
+        titles = [line.partition("│")[2] for line in reader.lines()]
+        assert any(line.startswith("[3] findings") for line in titles)
+        assert not any(line.startswith(" 3 findings") for line in titles)

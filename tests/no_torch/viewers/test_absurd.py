@@ -34,6 +34,7 @@ from tests.no_torch.traces import FILE, at, graph_break, opening
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers import recording as recordings
 from viewers.kit.bars import cells_of
+from viewers.losses import losses_sentences, losses_short
 from viewers.panes import account, bytecode, cache, memory, notes, source, waterfall
 from viewers.panes.names import operations_text
 from viewers.panes.shown_when import kind_of
@@ -208,7 +209,7 @@ def test_calls_with_very_long_arguments() -> None:
 
 def test_runs_share_what_belongs_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are there once, however many runs there are; of a trace of absurdly many runs the
-    last are not parts of their own."""
+    last are not parts of their own, and that is said."""
     monkeypatch.setattr(recordings, "MOST_SHARED", 500)
     settings = Settings(file="a.py")
     head = [one for one in opening() if not isinstance(one, Decided)]
@@ -216,6 +217,9 @@ def test_runs_share_what_belongs_to_all(monkeypatch: pytest.MonkeyPatch) -> None
     found = Recording([*head, *runs])
     assert 2 < len(found.runs) < 300
     assert len(found.records) == len(head) + 1000
+    shown = len(found.runs)
+    assert losses_sentences(found) == [f"only the first {shown} runs of 1,000 are shown"]
+    assert losses_short(found.losses, len(found.runs_left_out)) == f"{1000 - shown} runs not shown"
     part = next(iter(found.runs.values()))
     assert part.source(FILE) == found.source(FILE) != []
     waits = Waiting(number=1, kind="end", why="", stage="load")

@@ -14,7 +14,9 @@ from compiler.trace.records import (
     Account,
     CallProfile,
     Ceilings,
+    CompiledStep,
     KernelPrecision,
+    Location,
     ModeRow,
     Region,
     Trial,
@@ -105,6 +107,30 @@ class Profile:
         """The row of a step or an operation, by its id."""
         region = self.region_of(thing)
         return self.row_of(region.id) if region is not None else None
+
+    def lines_between(self, phase: str = "") -> tuple[tuple[str, int], ...]:
+        """(file, line) of what runs outside all graphs, most time first."""
+        seconds: dict[tuple[str, int], float] = {}
+        for step in self.index.steps.values():
+            if step.kind != "eager" or step.time is None or phase not in ("", step.phase):
+                continue
+            place = self._place_between(step)
+            if place is not None:
+                key = (place.file, place.line)
+                seconds[key] = seconds.get(key, 0.0) + step.time.median
+        return tuple(sorted(seconds, key=lambda key: -seconds[key]))
+
+    def _place_between(self, step: CompiledStep) -> Location | None:
+        """The user line of a step outside all graphs: its region's, where that has only one; else
+        that of the operation of its name in the region."""
+        region = self.index.region_of.get(step.id)
+        if region is None:
+            return None
+        if len(region.locations) == 1:
+            return region.locations[0]
+        operations = self.index.operations_in(region)
+        same = (one.location for one in operations if one.operation == step.name)
+        return next((place for place in same if place is not None), None)
 
     def region_of(self, thing: str) -> Region | None:
         """The region of a step or an operation, by its id."""

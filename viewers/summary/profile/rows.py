@@ -134,12 +134,16 @@ def _ranked(rows: Sequence[RegionRow]) -> list[RegionRow]:
 
 
 def ordered(rows: Iterable[RegionRow], sort: Sort) -> tuple[RegionRow, ...]:
-    """By rank, by the time compiled, or by the user's lines."""
+    """By rank, then by size; by the time compiled; or by the user's lines."""
     if sort == "time":
         return tuple(sorted(rows, key=lambda row: -(row.compiled.median if row.compiled else 0.0)))
     if sort == "line":
         return tuple(sorted(rows, key=_line))
-    return tuple(sorted(rows, key=lambda row: (not row.rank, row.position, row.order)))
+    return tuple(sorted(rows, key=_difference))
+
+
+def _difference(row: RegionRow) -> tuple[bool, int, float, int]:
+    return (not row.rank, row.position, -abs(row.difference), row.order)
 
 
 def _line(row: RegionRow) -> tuple[str, int, str]:

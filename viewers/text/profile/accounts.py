@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
-from compiler.trace.records import Account
+from compiler.trace.records import Account, AccountLine
 from viewers.kit.figures import Unit
 from viewers.kit.spans import Role
+from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.summary.profile.causes.words import bare
@@ -15,8 +17,12 @@ from viewers.text.lines import BLANK, Line
 from viewers.text.table import Cell, heading, table
 from viewers.words import percent, plural
 
+Side = Literal["eager", "compiled"]
+
 UNEXPLAINED = 0.05
 """Unexplained share of a call above which its account does not add up."""
+_LINES = 3
+"""At most this many lines that run between graphs are named."""
 _NAMES = 4
 """At most this many names of operations are listed."""
 
@@ -28,7 +34,7 @@ def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
         both = {one.side: one for one in profile.accounts if one.phase == phase}
         what = f"{phase} alone" if phase else f"where the {unit.name} of a call go"
         lines += [BLANK, heading("account", what)]
-        lines += _account(both.get("eager"), both.get("compiled"), width, unit)
+        lines += _account(profile, phase, both, width, unit)
         if phase == "step":
             lines += _step(profile, width, unit)
     return lines
@@ -61,8 +67,26 @@ def _named(names: Iterable[str]) -> str:
     return plain(", ".join(shown + more))
 
 
-def _account(eager: Account | None, compiled: Account | None, width: int, unit: Unit) -> list[Line]:
-    sides = [eager, compiled]
+def line_words(profile: Profile, line: AccountLine, account: Account) -> str:
+    """`4 kernels`; what runs between graphs with its lines, most time first: `18 calls at m.py:20,
+    21`."""
+    if line.name != "eager" or not line.what:
+        return line.what
+    places = profile.lines_between(account.phase)
+    if not places:
+        return line.what
+    start = profile.index.recording.start
+    file = places[0][0]
+    name = FileNames.for_settings(start.settings if start else None).short(file)
+    lines = [str(number) for where, number in places if where == file][:_LINES]
+    more = " …" if len(places) > len(lines) else ""
+    return f"{line.what} at {name}:{', '.join(lines)}{more}"
+
+
+def _account(
+    profile: Profile, phase: str, both: Mapping[Side, Account], width: int, unit: Unit
+) -> list[Line]:
+    sides = [both.get("eager"), both.get("compiled")]
     names = dict.fromkeys(line.name for one in sides if one for line in one.lines)
     rows: list[list[Cell]] = [
         [("", "dim"), ("eager", "dim"), ("", "dim"), ("compiled", "dim"), ("", "dim"), ""]
@@ -73,7 +97,7 @@ def _account(eager: Account | None, compiled: Account | None, width: int, unit: 
         for one in sides:
             found = next((line for line in one.lines if line.name == name), None) if one else None
             row += _time(one, found.time.median if found else None, unit)
-            words += [found.what] if found and found.what else []
+            words += [line_words(profile, found, one)] if one and found and found.what else []
         rows.append([*row, ("; ".join(dict.fromkeys(words)), "dim")])
     row = ["remainder"]
     for one in sides:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compiler.trace.records import AnyRecord, End
@@ -56,3 +58,16 @@ def test_rows_are_made_when_they_are_looked_at(block: View) -> None:
     assert made == [5, 6, 999]
     with pytest.raises(IndexError):
         rows[1000]
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("name", ARRANGEMENTS)
+def test_two_panes_never_share_a_title(block: View, name: str, language: str) -> None:
+    view = replace(block, language=language)  # type: ignore[arg-type]
+    arrangement = ARRANGEMENTS[name]
+    for columns in (arrangement.columns, arrangement.wide):
+        shown = [slot.pane for column in columns for slot in column.slots]
+        shown += [arrangement.top.pane] if arrangement.top else []
+        found = [PANES[pane](view, 60) for pane in shown]
+        titles = [(content.name, content.subject) for content in found]
+        assert len(set(titles)) == len(titles)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from compiler.trace import refs
+from compiler.trace.records import Speed
 from tests.block_capture import FILE
+from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import chrome
 from viewers.panes.view import View
 
@@ -44,3 +47,16 @@ def test_a_line_that_no_graph_has_says_why(block: View) -> None:
     assert "left to Python: print() GB0059" in chrome.selection(block, 120)[1].text
     block.select(refs.source(FILE, 2))
     assert "no graph has a node of it" in chrome.selection(block, 120)[1].text
+
+
+def test_a_ratio_that_means_nothing_is_not_in_the_header(block: View) -> None:
+    def header(**changes: object) -> str:
+        records = [
+            structs.replace(one, **changes) if isinstance(one, Speed) else one
+            for one in block.recording.records
+        ]
+        return words(chrome.header(view_of(records), "replay", 160))
+
+    assert "1.06x in noise" in header()
+    assert "1.06x" not in header(noise=0.64)
+    assert "1.06x" not in header(compiled_again=3)

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from compiler.trace.provenance import Provenance
 from compiler.trace.records import Decided, Resumed, Text
 from tests.no_torch.asking import ID, decided, operations, stopped
+from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import fusion, pair_loops
-from viewers.panes.view import View
+from viewers.panes.view import Facts, View
+from viewers.recording import Recording
 from viewers.summary.fusion import saved_bytes
 
 
@@ -170,3 +173,31 @@ def test_nothing_is_told_while_the_reader_guesses(waits: View, block: View) -> N
 def test_on_a_narrow_screen_b_takes_the_place_of_the_list(waits: View, block: View) -> None:
     assert pair_loops.loops_or_list(waits, 80).name == "B"
     assert pair_loops.loops_or_list(block, 80).name == "fusion"
+
+
+def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
+    whole = Recording(two_runs())
+    view = View(Facts(whole.runs[1], Provenance(whole.runs[1].records), whole), compile_id="0/0")
+    view.run, view.driven, view.live, view.pair = 1, True, True, VETO
+    before = fusion.verdict(view, 120)[0].body[0][0]
+    assert before.startswith("A and B")
+    assert "✓" in fusion.verdict(view, 120)[1].text
+    view.overrides = {VETO: "apart"}
+    title, rule, _ = (row.text for row in fusion.verdict(view, 120))
+    assert title.startswith(f"Run 1 goes on without your apart, to compare with   here {before}")
+    assert "✓" not in rule
+    view.live = False
+    title = fusion.verdict(view, 120)[0].text
+    assert title.startswith(f"{before}; your apart is for the next run")
+    view.facts = Facts(whole.runs[2], Provenance(whole.runs[2].records), whole)
+    view.run = 2
+    assert "next run" not in fusion.verdict(view, 120)[0].text
+
+
+def test_names_take_the_room_that_nothing_else_needs(block: View) -> None:
+    def cut_names(width: int) -> int:
+        rows = (row.text for row in fusion.decisions(block, width).rows)
+        return sum("›" in row for row in rows)
+
+    assert cut_names(60) == cut_names(84) == 1
+    assert cut_names(80) == cut_names(100) == 0

@@ -81,3 +81,22 @@ def test_what_reads_otherwise_is_left_alone(printed: str) -> None:
 @given(st.text())
 def test_any_text_is_read_or_refused(printed: str) -> None:
     read_loops(printed)
+
+
+@pytest.mark.parametrize("getitem", ["getitem", "<built-in function getitem>"])
+def test_a_reduction_with_several_results_reads_as_one_statement_each(getitem: str) -> None:
+    nest = read_loops(
+        "for p0 in 64:\n"
+        "  reduce p1 in 128:\n"
+        "    load = load(primals_3, 128*p0 + p1)\n"
+        "    reduction = reduction(torch.float32, torch.float32, welford_reduce, load)\n"
+        f"    getitem = {getitem}(reduction, 0)\n"
+        f"    getitem_1 = {getitem}(reduction, 1)\n"
+        "    store_reduction(buf0, p0, getitem)\n"
+        "    store_reduction(buf1, p0, getitem_1)\n"
+    )
+    assert nest is not None
+    assert nest.body == (
+        "buf0[p0] mean= primals_3[p0, p1]",
+        "buf1[p0] m2= primals_3[p0, p1]",
+    )

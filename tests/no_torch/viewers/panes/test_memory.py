@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from compiler.trace.records import AnyRecord, Buffer, Decided, MemoryPlan
+from compiler.trace.records import AnyRecord, Buffer, Decided, Kernel, MemoryPlan
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.kit.spans import width_of
 from viewers.panes import memory
@@ -167,3 +168,15 @@ def test_any_plan_is_drawn_within_its_cells(lives: list[tuple[int, int, int]], s
     for place in found:
         row = chart.row(memory._Drawn(place))
         assert width_of(row.body) == chart.cells
+
+
+def test_a_step_is_named_in_full_where_there_is_room(block: View) -> None:
+    records = [
+        structs.replace(one, steps=("k4 a kernel of a rather long name",), buffers=())
+        if isinstance(one, MemoryPlan)
+        else one
+        for one in block.recording.records
+        if not isinstance(one, Kernel)
+    ]
+    rows = memory.content(view_of(records), 150).rows
+    assert any("a kernel of a rather long name" in row.text for row in rows)

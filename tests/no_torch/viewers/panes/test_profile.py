@@ -427,3 +427,31 @@ def test_the_time_of_each_loop_nest_stands_beside_it() -> None:
         ["62.0"],
         ["17.5"],
     ]
+
+
+def test_the_sum_says_what_it_comes_to_at_every_width() -> None:
+    view = view_of(profiles.block_profile())
+    for width in (60, 71, 90, 120):
+        rows = [row.text for row in waterfall.content(view, width).rows]
+        total = next(row for row in rows if row.split()[:1] == ["sum"])
+        assert "faster" in total or "slower" in total or "no measurable" in total, width
+
+
+def test_differences_in_the_noise_are_in_order_of_size_too() -> None:
+    view = view_of(profiles.block_profile())
+    profile = view.facts.profile
+    assert profile is not None
+    quiet = [abs(row.difference) for row in profile.waterfall().quiet]
+    assert len(quiet) > 2
+    assert quiet == sorted(quiet, reverse=True)
+
+
+def test_a_line_of_a_library_has_all_of_its_file_and_lines_where_there_is_room() -> None:
+    library = "/usr/lib/python3.12/site-packages/transformers/models/llama/modeling_llama.py"
+    places = tuple(at(line, file=library) for line in (64, 65, 66, 370))
+    records = [
+        structs.replace(one, locations=places) if isinstance(one, Region) else one
+        for one in profiles.block_profile()
+    ]
+    rows = [row.text for row in waterfall.content(view_of(records), 127).rows]
+    assert any("modeling_llama.py:64–66, 370" in row for row in rows)

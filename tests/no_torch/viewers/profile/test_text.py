@@ -7,12 +7,16 @@ import pytest
 from msgspec import structs
 from rich.cells import cell_len
 
+from compiler.trace.provenance import Provenance
 from compiler.trace.records import CallProfile, Ceilings, EnginePart, Region
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
+from tests.no_torch.profile_building import Call
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
+from viewers.panes import account
+from viewers.panes.view import Facts, View
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
@@ -114,3 +118,16 @@ def test_hostile(how: How, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(row.isprintable() for row in raw.getvalue().decode("ascii").split("\n"))
     assert json.loads(json_report.encode(json_report.report(recording)))
     assert json.loads(json.dumps(chrome_trace(recording)))
+
+
+def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
+    call = Call()
+    slow = call.between("aten.sort.default", 40.0)
+    call.region("sort", [slow], [call.operation("aten.sort.default", 28, 41.0)], 2.0)
+    quick = call.between("aten.mean.default", 3.0)
+    call.region("mean", [quick], [call.operation("aten.mean.default", 27, 4.0)], 2.0)
+    records = call.done()
+    words = "outside all graphs at block.py:28, 27"
+    assert words in to_text(profile(Recording(records), 120), 120)
+    view = View(Facts(Recording(records), Provenance(records)))
+    assert any(words in row.text for row in account.content(view, 120).rows)

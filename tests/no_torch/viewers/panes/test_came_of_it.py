@@ -1,0 +1,45 @@
+"""Where nothing needs attention, the overview shows what came of the compile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.trace.records import GraphBreak, Recompile
+from tests.block_trace import block_trace
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.panes import findings
+from viewers.panes.targets import ToStage
+from viewers.panes.view import View
+
+
+def opens(view: View) -> list[str]:
+    found = (row.opens for row in findings.content(view, 120).rows)
+    return [one.name for one in found if isinstance(one, ToStage)]
+
+
+def clean() -> View:
+    return view_of([one for one in block_trace() if not isinstance(one, GraphBreak | Recompile)])
+
+
+def test_kernels_fusion_and_memory_are_shown_where_all_is_well() -> None:
+    view = clean()
+    assert not view.summary.findings
+    assert opens(view) == ["kernels", "fusion", "memory"]
+    said = "\n".join(row.text for row in findings.content(view, 120).rows)
+    for words in ("addmm qkv", "amax", "without reuse"):
+        assert words in said
+
+
+def test_only_the_headings_can_be_selected() -> None:
+    rows = findings.content(clean(), 120).rows
+    assert all(row.key == "" or isinstance(row.opens, ToStage) for row in rows)
+
+
+def test_kernels_are_not_told_twice() -> None:
+    view = replace(clean(), beside=frozenset({"findings", "kernels"}))
+    assert opens(view) == ["fusion", "memory"]
+
+
+def test_findings_are_all_there_is_where_there_are_any(block: View) -> None:
+    assert block.summary.findings
+    assert opens(block) == []

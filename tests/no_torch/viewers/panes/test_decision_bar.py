@@ -1,0 +1,20 @@
+"""The bar of a decision that waits."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from compiler.trace.records import Asked
+from tests.no_torch.asking import stopped
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.panes import decision_bar
+
+
+def test_what_a_choice_means_is_not_cut() -> None:
+    means = "two loop nests in place of one, and " + "a buffer of 4 MB between them, " * 5
+    records = [
+        structs.replace(one, means=means) if isinstance(one, Asked) else one for one in stopped()
+    ]
+    for width in (110, 150, 220):
+        said = " ".join(row.text for row in decision_bar.rows(view_of(records), width))
+        assert means.strip() in " ".join(said.split()), width

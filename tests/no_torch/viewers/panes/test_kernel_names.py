@@ -1,0 +1,59 @@
+"""One name a kernel, wherever it is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import structs
+
+from compiler.trace.records import AnyRecord, Graph, Kernel, Node
+from tests.block_trace import block_trace
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.drawing.blocks import diagram
+from viewers.panes import kernel as code
+from viewers.panes import kernels
+from viewers.panes.kernel_names import kernel_name, kernel_title
+from viewers.panes.view import View
+
+
+def test_graph_code_and_list_call_a_kernel_the_same(block: View) -> None:
+    drawn = diagram(block)
+    assert drawn is not None
+    shown = [one for one in drawn.blocks if one.kernel and one.kind in ("group", "call")]
+    blocks = Counter(one.kernel for one in shown)
+    assert len(blocks) == 9
+    listed = [row.text for row in kernels.content(block, 90).rows]
+    for one in shown:
+        kernel = block.recording.kernels[one.kernel]
+        name = kernel_name(block.facts, kernel)
+        assert name in one.title or blocks[one.kernel] > 1  # a block is a part of its kernel
+        assert any(row.split()[:1] == [one.kernel] and f" {name} " in row for row in listed)
+        block.kernel = one.kernel
+        assert code.content(block, 200).subject == kernel_title(block.facts, kernel)
+
+
+def test_kernels_of_one_name_are_told_apart_by_their_line() -> None:
+    def copied(one: AnyRecord) -> AnyRecord:
+        copies = isinstance(one, Kernel) and one.id in ("k0", "k6")
+        return structs.replace(one, label="clone") if copies else one
+
+    view = view_of([copied(one) for one in block_trace()])
+    kernels = [view.recording.kernels[one] for one in ("k0", "k6", "k4")]
+    titles = [kernel_title(view.facts, one) for one in kernels]
+    assert titles == ["k0 copy :23", "k6 copy :20", "k4 softmax"]
+
+
+def test_a_library_call_has_the_module_that_it_is_of() -> None:
+    def bare(one: AnyRecord) -> AnyRecord:
+        if isinstance(one, Graph) and one.kind == "lowered":
+            return structs.replace(one, nodes=tuple(placed(node) for node in one.nodes))
+        wanted = isinstance(one, Kernel) and one.language == "aten"
+        return structs.replace(one, label=one.label.split(" ")[0]) if wanted else one
+
+    def placed(node: Node) -> Node:
+        modules = {"addmm": "layers.0.attn.qkv", "addmm_1": "layers.0.attn.proj"}
+        return structs.replace(node, module=modules.get(node.name, ""))
+
+    view = view_of([bare(one) for one in block_trace()])
+    names = [kernel_name(view.facts, view.recording.kernels[one]) for one in ("k1", "k7", "k3")]
+    assert names == ["addmm qkv", "addmm proj", "bmm"]

@@ -1,0 +1,44 @@
+"""Where the source pane opens."""
+
+from __future__ import annotations
+
+from compiler.trace import refs
+from compiler.trace.records import AnyRecord, Source, Text
+from compiler.trace.writer import text_hash
+from tests.no_torch import traces
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.panes import source
+from viewers.panes.view import View
+
+PROSE = '"""A docstring.\n\nOf several lines.\n"""\n'
+
+
+def opened(code: str) -> list[AnyRecord]:
+    body = PROSE + code
+    return [
+        *traces.opening()[:2],
+        Text(hash=text_hash(body), body=body),
+        Source(file=traces.FILE, text=text_hash(body)),
+    ]
+
+
+def starts_at(view: View) -> int:
+    content = source.content(view, 60)
+    assert content.centred
+    return refs.split_source(content.start)[1]
+
+
+def test_a_file_opens_at_its_module() -> None:
+    code = "import torch\n\nclass Options:\n    pass\n\n"
+    code += "class Net(torch.nn.Module):\n    pass\n\nmodel = Net()\n"
+    assert starts_at(view_of(opened(code))) == 10
+
+
+def test_a_file_that_defines_no_module_opens_where_it_makes_its_model() -> None:
+    code = "import lib\n\ndef helper():\n    model = 1\n\nmodel = lib.Net()\n"
+    assert starts_at(view_of(opened(code))) == 10
+    assert starts_at(view_of(opened("def model(x):\n    return x\n"))) == 5
+
+
+def test_a_file_that_was_compiled_opens_at_its_first_node(block: View) -> None:
+    assert starts_at(block) == 17
