@@ -83,7 +83,7 @@ def test_a_fusion_is_refused_another_vetoed_measured_saved_and_replayed(
 
         shown = screen.at("w", VERDICT)
         assert re.search(COST, shown)
-        assert re.search(r"│ \d? ?k\d.* C\+\+  base → veto +\+\d+ −\d+ lines", shown)
+        assert re.search(r"│\[\d\] k\d.* C\+\+  base → veto +\+\d+ −\d+ lines", shown)
         assert "✓ the veto holds" in shown
 
         screen.at("W", "write overrides to")
