@@ -139,5 +139,5 @@ HOOK = Hook(
     needs=(_LISTS,),
     install=_install,
     stage="capture",
-    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+    test="capture/test_cache_entries.py",
 )

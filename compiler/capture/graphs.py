@@ -44,5 +44,5 @@ HOOK = Hook(
     needs=("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
     install=install,
     stage="capture",
-    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+    test="capture/test_frames.py",
 )

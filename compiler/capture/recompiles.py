@@ -184,5 +184,5 @@ HOOK = Hook(
     ),
     install=install,
     stage="capture",
-    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+    test="capture/test_recompiles.py",
 )

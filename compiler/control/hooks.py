@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compiler.control.recorder import Recorder
+from compiler.control.tried_on import TRIED_ON
 from compiler.trace.records import HookStatus, Stage
 
 Uninstall = Callable[[], None]
@@ -35,8 +36,8 @@ class Hook:
     install: Callable[[Recorder], Uninstall]
     stage: Stage
     """The stage it records. A recording that ends earlier never imports what the hook needs."""
-    tried_on: tuple[str, ...]
-    """torch versions on which a test of the hook passed."""
+    test: str
+    """The file that tests it, under `tests/cpu`; `python -m tests.cpu.versions` runs it."""
 
     def check(self) -> HookStatus:
         """Whether this torch has everything that the hook needs. Imports torch."""
@@ -52,7 +53,7 @@ class Hook:
             available=not reason,
             offers=self.offers,
             reason=reason,
-            tried_on=self.tried_on,
+            tried_on=TRIED_ON.get(self.name, ()),
         )
 
 

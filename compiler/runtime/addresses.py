@@ -16,9 +16,11 @@ from pathlib import Path
 import torch
 
 from compiler.control.hooks import Missing, resolve, torch_version
+from compiler.control.tried_on import TRIED_ON
 from compiler.trace.records import HookStatus
 
-TRIED_ON = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
+NAME = "launcher"
+TEST = "runtime/test_launcher.py"
 
 PYTHON = (
     "PyTuple_New",
@@ -101,11 +103,11 @@ def launcher_status() -> HookStatus:
     """Whether graphs can be called without Python in between, for `tcw doctor` and the records."""
     found = addresses()
     return HookStatus(
-        name="launcher",
+        name=NAME,
         available=isinstance(found, Addresses),
         offers="direct calls of compiled graphs, without Python on the way to the kernels",
         reason=str(found) if isinstance(found, Missing) else "",
-        tried_on=TRIED_ON,
+        tried_on=TRIED_ON.get(NAME, ()),
     )
 
 

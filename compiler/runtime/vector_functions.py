@@ -10,9 +10,11 @@ import torch
 
 from compiler.codegen.cpp.vocabulary import sleef
 from compiler.control.hooks import torch_version
+from compiler.control.tried_on import TRIED_ON
 from compiler.trace.records import HookStatus
 
-TRIED_ON = ("2.13.0",)
+NAME = "vector functions"
+TEST = "codegen/test_vocabulary_math.py"
 
 
 @cache
@@ -32,9 +34,9 @@ def missing() -> str:
 def vector_functions_status() -> HookStatus:
     """Whether elementary functions without a polynomial run in vectors, for `tcw doctor`."""
     return HookStatus(
-        name="vector_functions",
+        name=NAME,
         available=not missing(),
         offers="elementary functions of kernels in vectors, as torch's own",
         reason=missing(),
-        tried_on=TRIED_ON,
+        tried_on=TRIED_ON.get(NAME, ()),
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from compiler.control.hooks import Hook
 from compiler.measure.compiled import inductor_graphs
+from compiler.measure.probes import guard_cost
 from compiler.trace.records import HookStatus
 from workbench.worker import forget
 
-HOOKS: tuple[Hook, ...] = (forget.HOOK, inductor_graphs.HOOK)
+WHAT_IFS: tuple[Hook, ...] = (forget.HOOK, inductor_graphs.HOOK)
+"""What timing one run against another needs."""
+HOOKS: tuple[Hook, ...] = (*WHAT_IFS, guard_cost.HOOK)
 
 
 def statuses() -> tuple[HookStatus, ...]:
@@ -17,4 +20,4 @@ def statuses() -> tuple[HookStatus, ...]:
 
 def missing() -> str:
     """Why runs cannot be timed against each other with this torch; "" where they can."""
-    return next((one.reason for one in statuses() if not one.available), "")
+    return next((reason for hook in WHAT_IFS if (reason := hook.check().reason)), "")

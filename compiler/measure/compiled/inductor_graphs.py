@@ -32,7 +32,7 @@ HOOK = Hook(
     needs=("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",),
     install=on_demand,
     stage="run",
-    tried_on=("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+    test="measure/compiled/test_inductor_graphs.py",
 )
 
 

@@ -15,16 +15,22 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from compiler.control.hooks import Missing, patch, resolve
+from compiler.control.hooks import Hook, on_demand, patch
 from compiler.measure.rounds.noise import timed
 from compiler.trace.records import Timed
 
-NEEDS = (
-    "torch._dynamo.guards:profile_guard_manager",
-    "torch._dynamo.guards:CheckFunctionManager",
-    "torch._guards:CompileContext.current_compile_id",
+HOOK = Hook(
+    name="guard cost",
+    offers="profile: how long each frame's guards take to check",
+    needs=(
+        "torch._dynamo.guards:profile_guard_manager",
+        "torch._dynamo.guards:CheckFunctionManager",
+        "torch._guards:CompileContext.current_compile_id",
+    ),
+    install=on_demand,
+    stage="run",
+    test="measure/probes/test_guard_cost.py",
 )
-TRIED_ON = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
 
 _SECONDS = 0.02
 """Time for all measurements of one frame's guards."""
@@ -50,12 +56,8 @@ class GuardCosts:
 @contextmanager
 def guard_costs() -> Iterator[GuardCosts]:
     """The guard costs of all frames compiled inside the block."""
-    costs = GuardCosts()
-    try:
-        for need in NEEDS:
-            resolve(need)
-    except Missing as missing:
-        costs.missing = str(missing)
+    costs = GuardCosts(missing=HOOK.check().reason)
+    if costs.missing:
         yield costs
         return
     from torch._dynamo import guards as torch_guards

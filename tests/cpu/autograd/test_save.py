@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import networkx
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import fx
+from torch._functorch import partitioners
 
 from compiler.autograd.failed_cut import why_failed
 from compiler.autograd.save import forbidden
@@ -147,3 +149,18 @@ def test_what_draws_random_numbers_is_not_computed_twice() -> None:
     assert forbidden(draw, SAVE) is None
     exp = graph.call_function(torch.ops.aten.exp.default, (draw,))
     assert forbidden(exp, RECOMPUTE) is None
+
+
+def test_a_failed_cut_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch writes the joint graph into the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def impossible(*_: object, **__: object) -> None:
+        raise networkx.NetworkXUnbounded("no cut")
+
+    monkeypatch.setattr(networkx, "minimum_cut", impossible)
+    monkeypatch.setattr(partitioners, "minimum_cut", impossible, raising=False)  # torch 2.15
+    w = torch.ones(4, 4, requires_grad=True)
+    with pytest.raises(Exception, match=r"partition|no cut|Infinite"):
+        record(model, torch.ones(4, 4), w, grad=True)
+    assert list(tmp_path.iterdir()) == []

@@ -23,7 +23,7 @@ from workbench.worker.forget import beside_what_is_compiled, caches_folder, forg
 
 
 def test_this_torch_has_what_measurements_need() -> None:
-    assert [one.reason for one in measuring_hooks.statuses()] == ["", ""]
+    assert [one.reason for one in measuring_hooks.statuses()] == [""] * len(measuring_hooks.HOOKS)
     assert measuring_hooks.missing() == ""
 
 
@@ -32,9 +32,9 @@ def test_a_torch_without_it_measures_nothing_and_says_what_is_missing(
 ) -> None:
     lacking = Hook(
         name="x", offers="", needs=("torch._inductor.codecache:NoSuchCache",), install=on_demand,
-        stage="run", tried_on=(),
+        stage="run", test="",
     )  # fmt: skip
-    monkeypatch.setattr(measuring_hooks, "HOOKS", (FORGETTING, lacking))
+    monkeypatch.setattr(measuring_hooks, "WHAT_IFS", (FORGETTING, lacking))
     told: list[Any] = []
     runs = [SimpleNamespace(number=number) for number in (1, 2)]
     host = SimpleNamespace(emit=told.append)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from compiler.control.hooks import resolve
 from compiler.measure.probes import guard_cost
-from compiler.measure.probes.guard_cost import NEEDS, guard_costs
+from compiler.measure.probes.guard_cost import HOOK, guard_costs
 
 
-@pytest.mark.parametrize("need", NEEDS)
+@pytest.mark.parametrize("need", HOOK.needs)
 def test_torch_has_what_it_needs(need: str) -> None:
     resolve(need)
 
@@ -37,7 +39,8 @@ def test_each_frame_that_is_compiled_has_its_cost() -> None:
 
 
 def test_a_torch_without_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_cost, "NEEDS", ("torch._dynamo.guards:no_such_function",))
+    lacking = replace(HOOK, needs=("torch._dynamo.guards:no_such_function",))
+    monkeypatch.setattr(guard_cost, "HOOK", lacking)
     with guard_costs() as costs:
         pass
     assert "no_such_function" in costs.missing

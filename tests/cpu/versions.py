@@ -1,0 +1,96 @@
+"""Runs each hook's tests on one version of torch, and notes which hooks passed.
+
+.venv-2.14/bin/python -m tests.cpu.versions [FILE...]
+
+The interpreter's environment has the torch to try and tcw's `test` extra; each FILE is a hook's
+test file under `tests/cpu`, by default all of them. A hook whose test file passes gets that version
+in `compiler/control/tried_on.py`, and one whose tests fail loses it; the table in
+`docs/versions.md` is written from that file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from compiler import pipeline
+from compiler.control.hooks import torch_version
+from compiler.control.tried_on import TRIED_ON
+from compiler.runtime import addresses, vector_functions
+from workbench.worker import measuring_hooks
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = ROOT / "compiler" / "control" / "tried_on.py"
+PAGE = ROOT / "docs" / "versions.md"
+BEGIN, END = "<!-- hooks: begin -->\n", "<!-- hooks: end -->\n"
+
+HEAD = '''"""torch versions on which each hook's tests passed, by `python -m tests.cpu.versions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TRIED_ON: Mapping[str, tuple[str, ...]] = {
+'''
+
+
+def tests() -> dict[str, str]:
+    """Hook -> the file that tests it, under `tests/cpu`."""
+    hooks = (*pipeline.HOOKS, *measuring_hooks.HOOKS)
+    return {
+        **{hook.name: hook.test for hook in hooks},
+        addresses.NAME: addresses.TEST,
+        vector_functions.NAME: vector_functions.TEST,
+    }
+
+
+def module_text(tried: Mapping[str, tuple[str, ...]]) -> str:
+    """`compiler/control/tried_on.py`."""
+    lines = (f"    {json.dumps(name)}: {_tuple(tried[name])},\n" for name in sorted(tried))
+    return f"{HEAD}{''.join(lines)}}}\n"
+
+
+def table(tried: Mapping[str, tuple[str, ...]]) -> str:
+    """The table of `docs/versions.md`: a row a hook, a column a version."""
+    versions = sorted({each for all_ in tried.values() for each in all_}, key=_release)
+    rows = [["hook", *versions, "tests"], ["---"] * (len(versions) + 2)]
+    files = tests()
+    for name in sorted(files):
+        marks = ["passed" if version in tried.get(name, ()) else "" for version in versions]
+        rows.append([name, *marks, f"`{files[name]}`"])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def main() -> None:
+    version = torch_version().partition("+")[0]
+    tried = {name: set(TRIED_ON.get(name, ())) for name in tests()}
+    outcomes: dict[str, bool] = {}
+    for file in sys.argv[1:] or sorted(set(tests().values())):
+        command = [sys.executable, "-m", "pytest", "-q", "-n0", f"tests/cpu/{file}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        outcomes[file] = done.returncode == 0
+        print(file, done.stdout.strip().splitlines()[-1:] or done.stderr[-500:], flush=True)
+    for name, file in tests().items():
+        if file in outcomes:
+            (set.add if outcomes[file] else set.discard)(tried[name], version)
+    found = {name: tuple(sorted(versions, key=_release)) for name, versions in tried.items()}
+    MODULE.write_text(module_text(found))
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + BEGIN + table(found) + END + rest.partition(END)[2])
+
+
+def _tuple(versions: tuple[str, ...]) -> str:
+    inside = ", ".join(f'"{version}"' for version in versions)
+    return f"({inside},)" if len(versions) == 1 else f"({inside})"
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+if __name__ == "__main__":
+    main()
