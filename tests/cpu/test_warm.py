@@ -27,6 +27,11 @@ from workbench.worker.client import record
 ROOT = Path(__file__).parents[2]
 
 LEAST = "example_inputs = (1,)\ndef model(x): return x\n"
+STARTED_BY = LEAST + (
+    "import os\n"
+    "print(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])\n"
+)
+"""Prints who started the recording's processes: a server, or this process."""
 INHERITED = """
 import ctypes, json, locale, os, random, sys, tempfile, threading
 import __main__, numpy
@@ -131,15 +136,28 @@ def _recording(text: str) -> str:
 def test_what_the_server_has_read_is_not_read_again(
     warm: WarmStart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = LEAST + (
-        "import os\nprint(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
-    )
-    assert int(printed(tmp_path, text)) != os.getpid()
+    assert int(printed(tmp_path, STARTED_BY)) != os.getpid()
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert int(printed(tmp_path, text)) == os.getpid()
+    assert int(printed(tmp_path, STARTED_BY)) == os.getpid()
     monkeypatch.undo()
     monkeypatch.setattr(child, "start_process", warm.start)
-    assert int(printed(tmp_path, text)) != os.getpid()
+    assert int(printed(tmp_path, STARTED_BY)) != os.getpid()
+
+
+def test_a_fork_ignores_the_signals_that_this_process_does_now(
+    warm: WarmStart, tmp_path: Path
+) -> None:
+    text = STARTED_BY + "import signal; print(signal.getsignal(signal.SIGUSR2).name)"
+    first, before = printed(tmp_path, text).split()
+    handler = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    try:
+        second, during = printed(tmp_path, text).split()
+    finally:
+        signal.signal(signal.SIGUSR2, handler)
+    third, after = printed(tmp_path, text).split()
+    assert [before, during, after] == ["SIG_DFL", "SIG_IGN", "SIG_DFL"]
+    assert first == third != second, "one server for each set of ignored signals"
+    assert str(os.getpid()) not in (first, second), "all of them are forks"
 
 
 def test_how_a_fork_ends_is_told(warm: WarmStart, tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ READ_LATE = (
 """Environment variables that torch and ours read when they use them, and not when they are
 imported. A worker with any other that the server has not is a new process."""
 
+RESTORED = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
+"""Signals that Python ignores, and that `subprocess.Popen` restores in what it starts."""
+
 log = logging.getLogger(__name__)
 
 Start = Callable[[list[str], dict[str, str], list[int]], Any]
@@ -165,7 +168,8 @@ class WarmStart:
         self._first = {k: v for k, v in os.environ.items() if k not in READ_LATE}
         self._inherited = inherited_state()
         self._lock = threading.Lock()
-        self._server: Server | None = None
+        self._servers: dict[int, Server] = {}
+        """By the signals that they ignore, which Triton's first compile in this process changes."""
 
     def start(self, arguments: list[str], environment: dict[str, str], inherited: list[int]) -> Any:
         """In place of `start_process`."""
@@ -180,13 +184,14 @@ class WarmStart:
             "umask": umask(),
         }
         with self._lock:  # drivers have threads of their own
-            if self._server is None or not self._server.lives:
-                self._server = Server(self._first)
-            return self._server.fork(request, inherited)
+            server = self._servers.get(signals := ignored_signals())
+            if server is None or not server.lives:
+                server = self._servers[signals] = Server(self._first)
+            return server.fork(request, inherited)
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers.values():
+            server.close()
 
     def _why_cold(self, environment: Mapping[str, str]) -> str:
         """What the server has read that is different now; "" for nothing."""
@@ -194,16 +199,22 @@ class WarmStart:
             if name not in READ_LATE and self._first.get(name) != environment.get(name):
                 return f"{name} has changed"
         if inherited_state() != self._inherited:
-            return "limits, signals or the processors have changed"
+            return "limits, blocked signals or the processors have changed"
         return ""
 
 
 def inherited_state() -> list[str]:
-    """Limits, ignored signals and processors of this process, which a new one has too."""
+    """Limits, blocked signals and processors of this process, which a new one has too."""
     status = Path("/proc/thread-self/status").read_text().splitlines()
-    names = ("SigBlk:", "SigIgn:", "Cpus_allowed:")
+    names = ("SigBlk:", "Cpus_allowed:")
     limits = Path("/proc/self/limits").read_text().splitlines()
     return [*(line for line in status if line.startswith(names)), *limits]
+
+
+def ignored_signals() -> int:
+    """By a process that this one starts, as bits."""
+    status = Path("/proc/thread-self/status").read_text()
+    return int(status.partition("SigIgn:")[2].split()[0], 16) & ~RESTORED
 
 
 def umask() -> int:
