@@ -28,8 +28,7 @@ ROOT = Path(__file__).parents[2]
 
 LEAST = "example_inputs = (1,)\ndef model(x): return x\n"
 STARTED_BY = LEAST + (
-    "import os\n"
-    "print(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])\n"
+    "import os\nprint(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])\n"
 )
 """Prints who started the recording's processes: a server, or this process."""
 INHERITED = """
