@@ -70,7 +70,7 @@ class Kernel:
         self.function = function
 
     def __call__(self, memory: dict[str, torch.Tensor], sizes: dict[str, int]) -> int:
-        """Run on these flat tensors; answers the error code."""
+        """Run on these flat tensors; returns the error code."""
         function = self.function
         pointers = [memory[name].data_ptr() for name in function.pointers]
         table = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)

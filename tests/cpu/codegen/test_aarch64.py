@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 NEON = dataclasses.replace(PORTABLE, fma=True)
-"""What `detect` answers on aarch64."""
+"""What `detect` returns on aarch64."""
 
 ALONE = """
 extern "C" void GOMP_parallel(void (*run)(void*), void* data, unsigned, unsigned) { run(data); }

@@ -12,6 +12,7 @@ from compiler.codegen.choices import Ask
 from compiler.codegen.cpp.isa import Isa, cpu_flags, detect, runnable
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
+from tests.cpu.codegen.units import each_isa
 
 NARROW = runnable(cpu_flags())[1:]
 """The other instruction sets of this machine."""
@@ -24,7 +25,7 @@ def check(
     dynamic: bool = False,
     ask: Ask | None = None,
 ) -> None:
-    """Compile all cases in one unit; each answers what eager does, with any number of threads."""
+    """Compile all cases in one unit; each returns what eager does, with any number of threads."""
     found = [programs(fn, *inputs, dynamic=dynamic)[0] for fn, inputs in cases.values()]
     threads = torch.get_num_threads()
     try:
@@ -75,7 +76,7 @@ def test_dynamic_sizes() -> None:
     check({**floats(torch.float32), **{f"{n}'": c for n, c in mixed().items()}}, dynamic=True)
 
 
-@pytest.mark.parametrize("isa", NARROW, ids=[isa.name for isa in NARROW])
+@pytest.mark.parametrize("isa", each_isa(NARROW))
 def test_other_instruction_sets(isa: Isa) -> None:
     check({**floats(torch.float32), **{f"{n}'": c for n, c in mixed().items()}}, isa)
 

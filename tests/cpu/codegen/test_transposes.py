@@ -14,6 +14,7 @@ from compiler.codegen.cpp.unit import buffer_dtypes
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, programs
+from tests.cpu.codegen.units import each_isa
 
 ISAS = runnable(cpu_flags())
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int8)
@@ -27,7 +28,7 @@ def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return y + x.transpose(-1, -2)
 
 
-@pytest.fixture(scope="module", params=ISAS, ids=[isa.name for isa in ISAS])
+@pytest.fixture(scope="module", params=each_isa(ISAS))
 def compiled(request: pytest.FixtureRequest) -> dict[tuple[torch.dtype, int], CompiledProgram]:
     """For each dtype and rank a program of any size, all of one unit."""
     cases = {}
@@ -52,7 +53,7 @@ def test_any_size(compiled, dtype, outer, rows, columns) -> None:
     assert torch.equal(got, joined(x, y))
 
 
-@pytest.mark.parametrize("isa", ISAS, ids=[isa.name for isa in ISAS])
+@pytest.mark.parametrize("isa", each_isa(ISAS))
 def test_rows_pages_apart(isa: Isa) -> None:
     """Whole and broken blocks, in rows, in columns and in both; both layouts of the sum."""
     cases = []
@@ -67,7 +68,7 @@ def test_rows_pages_apart(isa: Isa) -> None:
         assert torch.equal(got, joined(x, y)), (x.dtype, x.shape, x.stride(), y.stride())
 
 
-@pytest.mark.parametrize("isa", ISAS, ids=[isa.name for isa in ISAS])
+@pytest.mark.parametrize("isa", each_isa(ISAS))
 def test_squares_of_a_large_nest(isa: Isa) -> None:
     """Cut off at the end of the rows, of the columns and of both; many short rows."""
     cases = []
@@ -94,7 +95,7 @@ def normalized(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Te
     return F.layer_norm(z, z.shape[-1:]), z.cumsum(-1)
 
 
-@pytest.mark.parametrize("isa", ISAS, ids=[isa.name for isa in ISAS])
+@pytest.mark.parametrize("isa", each_isa(ISAS))
 def test_rows_across_memory(isa: Isa) -> None:
     """Reductions along what lies strided, whole and broken tiles, into contiguous rows."""
     torch.manual_seed(0)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 import torch
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
 from tests.cpu.codegen.test_vocabulary_operators import ALL, fits
-from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, same
+from tests.cpu.codegen.units import Unit, each_width, same
 
 REDUCTIONS = {
     "sum": torch.sum,
@@ -36,7 +35,7 @@ def samples(dtype: str, lanes: int) -> torch.Tensor:
     return rows
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_reductions(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code, single = unit.lanes, unit.vocabulary.lanes(1)
@@ -68,7 +67,7 @@ def test_reductions(isa, lanes) -> None:
         assert same(out, expected).all(), (op, dtype, out, expected)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_argmax_and_argmin(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
@@ -97,7 +96,7 @@ def test_argmax_and_argmin(isa, lanes) -> None:
         assert torch.equal(out, expected), (op, dtype, rows[out != expected], out, expected)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_scans_carry_on(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code, scalar = unit.lanes, unit.vocabulary.lanes(1)
@@ -132,7 +131,7 @@ def test_scans_carry_on(isa, lanes) -> None:
         assert same(out, expected).all(), (op, dtype, out, expected)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_transposes(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
@@ -159,7 +158,7 @@ def test_transposes(isa, lanes) -> None:
         assert torch.equal(out, square.t()), dtype
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_transposes_from_memory(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
@@ -192,7 +191,7 @@ def test_transposes_from_memory(isa, lanes) -> None:
         assert torch.equal(edge, corner), dtype
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_selected_lanes_iota_and_constants(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes

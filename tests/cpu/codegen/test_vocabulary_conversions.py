@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from functools import cache
 
-import pytest
 import torch
 
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
 from tests.cpu.codegen.test_vocabulary_operators import edges, fits, padded
-from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise, same
+from tests.cpu.codegen.units import WIDTHS, Unit, each_width, elementwise, same
 
 DTYPES = tuple(BYTES)
 
@@ -34,7 +33,7 @@ def between(dtype: str) -> torch.Tensor:
     return padded(torch.cat([around.view(torch.float32), tiny, -tiny, special, -special]))
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_conversions_are_atens(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     dtypes = [dtype for dtype in DTYPES if fits(dtype, isa, lanes)]
@@ -58,7 +57,7 @@ def test_conversions_are_atens(isa, lanes) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_sixteen_bit_floats_round_to_nearest_even(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     out_of = {
@@ -78,7 +77,7 @@ def test_sixteen_bit_floats_round_to_nearest_even(isa, lanes) -> None:
         assert not wrong.any(), (dtype, singles[wrong][:5], rounded[wrong][:5])
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_where_and_comparisons_mix_sizes(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes

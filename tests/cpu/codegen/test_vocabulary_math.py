@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.cpu.codegen.test_vocabulary_operators import edges, padded
-from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise
+from tests.cpu.codegen.units import Unit, each_width, elementwise
 
 ULPS = {
     "exp": 1.0,
@@ -91,12 +91,12 @@ def reference(op: str):
 
 
 @cache
-def answers(op: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """What float64 answers at the points, and which of float32's zeros are negative."""
+def float64_values(op: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """The float64 values at the points, and which of float32's zeros are negative."""
     return reference(op)(points().double()), reference(op)(points()).signbit()
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     numbers = {op: elementwise(unit, op, ["float32"], "float32", "float32") for op in ULPS}
@@ -106,7 +106,7 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
     for op, number in numbers.items():
         out = torch.empty_like(x)
         unit.run(number, [x, out], x.numel())
-        exact, negative = answers(op)
+        exact, negative = float64_values(op)
         error = ulps(out, exact)
         if op == "sigmoid":
             # where exp(-x) overflows, 1 / (1 + exp(-x)) is 0, in ATen too
@@ -127,7 +127,7 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
 TWO_ULPS = {"pow": 1.0, "atan2": 1.5, "hypot": 1.5}
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_float32_functions_of_two_operands(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     numbers = {
@@ -208,14 +208,14 @@ def wide_error(ours: float, exact) -> float:
 
 
 @cache
-def exact_answers(op: str) -> list:
+def exact_values(op: str) -> list:
     """None where mpmath would take too long."""
     function = EXACTLY.get(op) or getattr(mpmath, op)
     most = {"sin": 1e15, "cos": 1e15, "tan": 1e15, "lgamma": 1e5}.get(op, math.inf)
     return [exactly(function, x) if abs(x) <= most else None for x in wide_points().tolist()]
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_float64_functions_are_within_their_bounds(isa, lanes) -> None:
     if 8 * lanes > isa.vector_bytes and lanes > 1:
         pytest.skip("float64 has half as many lanes")
@@ -229,7 +229,7 @@ def test_float64_functions_are_within_their_bounds(isa, lanes) -> None:
         unit.run(number, [x, out], x.numel())
         error, at, ours = max(
             (wide_error(ours, exact) if math.isfinite(ours) else math.inf, at, ours)
-            for at, ours, exact in zip(x.tolist(), out.tolist(), exact_answers(op), strict=True)
+            for at, ours, exact in zip(x.tolist(), out.tolist(), exact_values(op), strict=True)
             if exact is not None
         )
         if error > WIDE_ULPS.get(op, 1.1):
@@ -243,7 +243,7 @@ def test_float64_functions_are_within_their_bounds(isa, lanes) -> None:
     assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_float64_functions_of_two_operands(isa, lanes) -> None:
     if 8 * lanes > isa.vector_bytes and lanes > 1:
         pytest.skip("float64 has half as many lanes")

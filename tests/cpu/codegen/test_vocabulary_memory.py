@@ -10,7 +10,7 @@ import torch
 
 from compiler.loops.dtypes import BYTES
 from tests.cpu.codegen.test_vocabulary_operators import fits
-from tests.cpu.codegen.units import NAMES, WIDTHS, Unit
+from tests.cpu.codegen.units import Unit, each_width
 
 PAGE = mmap.PAGESIZE
 
@@ -34,7 +34,7 @@ def filled(dtype: str, count: int) -> torch.Tensor:
     return (values % 2 == 1) if dtype == "bool" else values.to(getattr(torch, dtype))
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_partial_loads_and_stores_touch_nothing_beyond(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
@@ -71,7 +71,7 @@ def test_partial_loads_and_stores_touch_nothing_beyond(isa, lanes) -> None:
             assert torch.equal(back[:count], source[:count]), (dtype, count)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_strided_gathered_and_scattered(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
@@ -114,7 +114,7 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
             assert torch.equal(out, expected), (dtype, count)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_even_and_odd_elements_of_bfloat16(isa, lanes) -> None:
     if lanes == 1:
         pytest.skip("pairs of one lane are no vectors")

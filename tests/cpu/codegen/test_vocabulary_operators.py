@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy
-import pytest
 import torch
 
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO
 from compiler.loops.dtypes import FLOATS, INTEGERS
 from compiler.loops.operators import OPERATORS
-from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise, same
+from tests.cpu.codegen.units import Unit, each_width, elementwise, same
 
 ALL = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -138,8 +137,8 @@ def fits(dtype: str, isa: object, lanes: int) -> bool:
     return lanes == 1 or size * lanes <= isa.vector_bytes  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
-def test_operators_answer_what_aten_answers(isa, lanes) -> None:
+@each_width
+def test_operators_compute_what_aten_does(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     numbers = {}
     for op, dtype in CASES:
@@ -170,7 +169,7 @@ def test_operators_answer_what_aten_answers(isa, lanes) -> None:
 INTEGERS_TESTED = tuple(dtype for dtype in ALL if dtype in INTEGERS)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_a_zero_divisor_is_reported_and_answers_zero(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
@@ -198,7 +197,7 @@ def test_a_zero_divisor_is_reported_and_answers_zero(isa, lanes) -> None:
             assert out[0] == (a[0] if op.endswith("divide") else 0), (op, dtype)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_constant_exponents_and_divisors(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes

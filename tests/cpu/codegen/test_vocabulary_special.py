@@ -7,7 +7,7 @@ import torch
 
 from compiler.codegen.cpp.vocabulary.special_functions import UNARY
 from compiler.loops.interpreter.operators import apply
-from tests.cpu.codegen.units import NAMES, WIDTHS, Unit, elementwise
+from tests.cpu.codegen.units import WIDTHS, Unit, each_width, elementwise
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 TIGHT = {"erfinv": 2e-7, "digamma": 2e-6}
@@ -23,7 +23,7 @@ def points(dtype: torch.dtype) -> torch.Tensor:
     return torch.cat([x, torch.ones(-x.numel() % 16)]).to(dtype)
 
 
-@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+@each_width
 def test_special_functions(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     held = [name for name in DTYPES if name == "float32" or lanes * 8 <= max(isa.vector_bytes, 8)]

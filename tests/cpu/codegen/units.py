@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 import torch
+from _pytest.mark import ParameterSet
 
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, cpu_flags, runnable
 from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
@@ -26,7 +29,23 @@ WIDTHS = [
     (RUNNABLE[-1], 1),
 ]
 """Every instruction set that this machine runs, with the lanes of a 4-byte and an 8-byte nest."""
-NAMES = [f"{isa.name}-{lanes}" for isa, lanes in WIDTHS]
+
+
+def each_isa(isas: Sequence[Isa]) -> list[ParameterSet]:
+    """Parameters for one test each; those between the widest and the portable one are long."""
+    return [pytest.param(isa, id=isa.name, marks=_tier(isa)) for isa in isas]
+
+
+def _tier(isa: Isa) -> tuple[pytest.MarkDecorator, ...]:
+    ends = (RUNNABLE[0].name, RUNNABLE[-1].name)
+    return () if isa.name in ends else (pytest.mark.long,)
+
+
+each_width = pytest.mark.parametrize(
+    ("isa", "lanes"),
+    [pytest.param(isa, lanes, id=f"{isa.name}-{lanes}", marks=_tier(isa)) for isa, lanes in WIDTHS],
+)
+"""A test for each of `WIDTHS`."""
 
 
 def compiler_command() -> tuple[str, ...]:
@@ -46,7 +65,7 @@ class Unit:
         self._library: ctypes.CDLL | None = None
 
     def kernel(self, body: str) -> int:
-        """A kernel whose body sees `void** p`, `long n` and `int* error`; answers its number."""
+        """A kernel whose body sees `void** p`, `long n` and `int* error`; returns its number."""
         name = f"kernel_{len(self.kernels)}"
         self.kernels.append(f'extern "C" void {name}(void** p, long n, int* error) {{ {body} }}')
         return len(self.kernels) - 1
@@ -74,7 +93,7 @@ class Unit:
             self._library = ctypes.CDLL(str(library))
 
     def run(self, number: int, tensors: list[torch.Tensor], n: int) -> int:
-        """Call a kernel on the tensors' memory; answers the error code."""
+        """Call a kernel on the tensors' memory; returns the error code."""
         assert self._library is not None
         return self.call(number, [tensor.data_ptr() for tensor in tensors], n)
 
