@@ -43,6 +43,9 @@ UnixTime = Annotated[float, Meta(ge=0, le=1e11)]
 Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
 """A ratio, a rate or a score."""
 
+Noise = Annotated[float, Meta(ge=0.0, le=1e30)]
+"""The half width within which a difference does not count: seconds, or a share of the larger."""
+
 Ratio = Annotated[float, Meta(ge=1e-30, le=1e30)]
 """One time over another."""
 

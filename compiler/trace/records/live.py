@@ -9,6 +9,7 @@ from compiler.trace.records.base import (
     Error,
     Index,
     Location,
+    Noise,
     Number,
     Part,
     Record,
@@ -160,7 +161,7 @@ class WhatIf(Record):
     difference: Seconds = 0.0
     """Median of the paired differences, after - before, seconds; negative if the new one is
     faster."""
-    noise: Seconds = 0.0
+    noise: Noise = 0.0
     """Half width below which a difference means nothing, seconds."""
     pairs: Count = 0
     caches: Literal["warm", "cold"] = "warm"

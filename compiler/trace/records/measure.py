@@ -8,7 +8,7 @@ from compiler.trace.records.base import (
     Error,
     Location,
     Milliseconds,
-    Number,
+    Noise,
     Part,
     Ratio,
     Record,
@@ -43,7 +43,7 @@ class Speed(Record):
     compiled_mad_ms: Milliseconds
     speedup: Ratio
     """Median of the ratios eager/compiled, pair by pair."""
-    noise: Number
+    noise: Noise
     """max(3 MAD of the pair ratios / their median, 1%): a difference within it does not count."""
     pairs: Count
     in_noise: bool
@@ -72,7 +72,7 @@ class EngineSpeed(Record):
     second_ms: Milliseconds
     speedup: Ratio
     """Median of the ratios first/second, round by round: above 1 if the second is faster."""
-    noise: Number
+    noise: Noise
     """max(3 MAD of the ratios / their median, 1%)."""
     rounds: Count
     in_noise: bool

@@ -15,6 +15,7 @@ from compiler.trace.records.base import (
     Index,
     Line,
     Location,
+    Noise,
     Number,
     Part,
     Ratio,
@@ -152,7 +153,7 @@ class Region(Record):
     difference: Seconds = 0.0
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever is
     less noisy; negative if compiling won."""
-    noise: Seconds = 0.0
+    noise: Noise = 0.0
     """9 MAD/√rounds of it, and at least 3 MAD on a contended machine; at least 1% of eager. A
     difference within it does not count."""
     same: Sameness = ""
@@ -187,7 +188,7 @@ class Account(Record):
     lines: tuple[AccountLine, ...]
     remainder: Seconds
     """measured - sum of the lines: what they do not explain; negative if they explain too much."""
-    remainder_noise: Seconds = 0.0
+    remainder_noise: Noise = 0.0
     """Seconds of uncertainty, from the medians of both calls: a remainder within it does not count.
     0 if unknown."""
     phase: CallPhase = ""
@@ -206,7 +207,7 @@ class CallProfile(Record):
     speedup: Ratio
     """eager/compiled: the median over the rounds, or the ratio of the medians, whichever is less
     noisy."""
-    noise: Number
+    noise: Noise
     """As a share of `speedup`, by the same rule as a region's."""
     rounds: Count
     """Rounds of the plain calls; there may be more or fewer that count under probes."""
@@ -322,7 +323,7 @@ class ModeRow(Record):
     """From the same rounds."""
     time: Timed | None = None
     speedup: Ratio = 1.0
-    noise: Number = 0.0
+    noise: Noise = 0.0
     compile_seconds: Seconds = 0.0
     """Wall seconds of the first call beyond its run time, with empty caches."""
     compile_cpu_seconds: Seconds | None = None
@@ -350,7 +351,7 @@ class Trial(Record):
     before: Timed | None = None
     after: Timed | None = None
     difference: Seconds = 0.0
-    noise: Seconds = 0.0
+    noise: Noise = 0.0
     kept: bool = False
     equal: bool | None = None
     """Whether outputs are equal within `assert_close`'s defaults."""

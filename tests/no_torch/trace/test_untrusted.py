@@ -96,6 +96,7 @@ def decoded(lines: list[bytes]) -> tuple[list[AnyRecord], Losses]:
         ("start", ("pid",), 10**12),
         ("start", ("pid",), -1),
         ("speed", ("eager_ms",), 1e308),
+        ("trial", ("noise",), -1e-6),
         ("speed", ("at",), -1e300),
         ("fusion-pair", ("score",), [1e308]),
         ("kernel", ("locations", 0, "line"), 2**31),
