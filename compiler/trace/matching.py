@@ -8,7 +8,7 @@ counters.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,24 +58,43 @@ def base_graph(graph: str) -> str:
     return graph.removesuffix("/lowered")
 
 
-def work_by_origins(
-    kernels: Iterable[Kernel], operations: Iterable[SchedulerNode]
-) -> dict[str, Work]:
-    """Kernel id -> what it computes, for runs of one engine. Scheduler nodes with equal origins are
-    distinguished by their order."""
+Rename = Callable[[str, str], str]
+"""(Graph without its last stage, node) -> the node's name in the other run."""
+
+
+def as_named(graph: str, node: str) -> str:
+    """The `Rename` of two runs of the same source."""
+    return node
+
+
+def identities(
+    operations: Iterable[SchedulerNode], rename: Rename = as_named
+) -> dict[tuple[str, str], Hashable]:
+    """(Graph, scheduler node) -> what it computes, for runs of one engine. Scheduler nodes with
+    equal origins are distinguished by their order."""
     names: dict[tuple[str, str], Hashable] = {}
     seen: Counter[Hashable] = Counter()
     for node in operations:
-        like = (base_graph(node.graph), frozenset(node.origins))
+        graph = base_graph(node.graph)
+        like = (graph, frozenset(rename(graph, origin) for origin in node.origins))
         names[node.graph, node.name] = (like, seen[like])
         seen[like] += 1
+    return names
+
+
+def work_by_origins(
+    kernels: Iterable[Kernel],
+    names: Mapping[tuple[str, str], Hashable],
+    rename: Rename = as_named,
+) -> dict[str, Work]:
+    """Kernel id -> what it computes. `names`: of `identities`."""
     found: dict[str, Work] = {}
     for kernel in kernels:
         graph = base_graph(kernel.graph)
         known = [
             names[kernel.graph, node] for node in kernel.nodes if (kernel.graph, node) in names
         ]
-        origins: list[Hashable] = [(graph, origin) for origin in kernel.origins]
+        origins: list[Hashable] = [(graph, rename(graph, origin)) for origin in kernel.origins]
         found[kernel.id] = frozenset(known or origins or [(graph, kernel.label)])
     return found
 

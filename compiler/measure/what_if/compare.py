@@ -197,7 +197,7 @@ def _known(
     run: FinishedRun, graphs: Graphs
 ) -> tuple[list[Kernel], dict[str, matching.Work], dict[str, str]]:
     kernels = [kernel for kernel in run.all(Kernel) if not kernel.predicted]
-    work = matching.work_by_origins(kernels, run.all(SchedulerNode))
+    work = matching.work_by_origins(kernels, matching.identities(run.all(SchedulerNode)))
     return kernels, work, {kernel.id: _code(kernel, graphs) for kernel in kernels}
 
 

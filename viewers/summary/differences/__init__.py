@@ -14,6 +14,7 @@ from compiler.trace.records import Run, WhatIf
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.decisions import (
     DecisionChange,
     DecisionChanges,
@@ -88,7 +89,8 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
     across = engines[0] != engines[1]
     names = FileNames.for_settings(after.settings or before.settings)
     last = run.last(Run)
-    kernels = kernel_changes(base, run, by_lines=across)
+    alignment = Alignment(base, run)
+    kernels = kernel_changes(alignment, by_lines=across)
     return Difference(
         base=base,
         run=run,
@@ -97,10 +99,10 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
         engines=engines,
         figures=figures(base, run, before, after),
         graphs=graph_changes(base, run),
-        breaks=break_changes(before, after, names),
+        breaks=break_changes(before, after, alignment, names),
         recompiles=recompile_changes(before, after),
         guards=guard_changes(base, run),
-        decisions=DecisionChanges((), 0) if across else decision_changes(base, run),
+        decisions=DecisionChanges((), 0) if across else decision_changes(alignment),
         kernels=kernels,
         vetoes=vetoes_of(run),
         measured=measured_of(measured, kernels),

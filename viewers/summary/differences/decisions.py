@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.trace import matching
 from compiler.trace.matching import base_graph
-from compiler.trace.records import Decided
+from compiler.trace.records import Decided, SchedulerNode
 from viewers.recording import Recording
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.fusion import fusion_summary, node_labels
 
 Change = Literal["vetoed", "forced", "overruled", "undone", "refused", "other", "new", "gone"]
@@ -55,15 +57,16 @@ class _Choice:
     kind: str
     subject: str
     choice: str
-    parts: frozenset[str] = frozenset()
+    parts: frozenset[Hashable] = frozenset()
     """Scheduler nodes, or names in the id, that it concerns."""
     overridden: bool = False
     refused: str = ""
     reason: str = ""
 
 
-def decision_changes(base: Recording, run: Recording) -> DecisionChanges:
-    before, after = _choices(base), _choices(run)
+def decision_changes(alignment: Alignment) -> DecisionChanges:
+    before = _choices(alignment.base, alignment.id, alignment.node)
+    after = _choices(alignment.run)
     changes: list[DecisionChange] = []
     alike = 0
     fused_before = {
@@ -137,15 +140,21 @@ def _overruled(choice: _Choice) -> Change:
     return "forced" if choice.choice == "fuse" else "vetoed"
 
 
-def _choices(recording: Recording) -> dict[tuple[str, ...], _Choice]:
-    """The last choice of each decision. Pairs of scheduler nodes count if no decision has their id;
-    they are identified by their nodes because Inductor numbers them by their first test."""
-    found: dict[tuple[str, ...], _Choice] = {}
+def _choices(
+    recording: Recording,
+    id_of: Callable[[str], str] = str,
+    rename: matching.Rename = matching.as_named,
+) -> dict[Hashable, _Choice]:
+    """The last choice of each decision, by the names of the run. Pairs of scheduler nodes count if
+    no decision has their id; they are identified by what their nodes compute, because Inductor
+    numbers those."""
+    found: dict[Hashable, _Choice] = {}
     ids: set[str] = set()
     for one in recording.all(Decided):
-        names = one.id.rpartition("/")[2].split("+")
+        id = id_of(one.id)
+        names = id.rpartition("/")[2].split("+")
         ids.add(one.id)
-        found[one.id,] = _Choice(
+        found[id] = _Choice(
             id=one.id,
             graph=base_graph(one.graph),
             kind=one.kind,
@@ -157,23 +166,28 @@ def _choices(recording: Recording) -> dict[tuple[str, ...], _Choice]:
             reason=one.reason,
         )
     labels = node_labels(recording)
+    known = matching.identities(recording.all(SchedulerNode), rename)
     for graph in fusion_summary(recording).graphs:
         for pair in graph.pairs:
             if pair.id in ids:
                 continue
             words = [labels.get((pair.graph, name), name) for name in (pair.first, pair.second)]
-            found[pair.graph, pair.first, pair.second] = _Choice(
+            nodes = [
+                frozenset(known.get((pair.graph, part), part) for part in _parts(name))
+                for name in (pair.first, pair.second)
+            ]
+            found[pair.graph, *nodes] = _Choice(
                 id=pair.id,
                 graph=base_graph(pair.graph),
                 kind="fuse",
                 subject=" + ".join(words),
                 choice="fuse" if pair.verdict == "fused" else "apart",
-                parts=_parts((pair.first, pair.second)),
+                parts=nodes[0] | nodes[1],
                 reason=pair.reason or pair.rule,
             )
     return found
 
 
-def _parts(names: Iterable[str]) -> frozenset[str]:
+def _parts(name: str) -> list[str]:
     """`op9_op10` -> op9, op10."""
-    return frozenset(part for name in names for part in name.split("_") if part)
+    return [part for part in name.split("_") if part]

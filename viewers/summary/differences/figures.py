@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from compiler.trace.records import (
@@ -19,7 +19,8 @@ from compiler.trace.records import (
 )
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Summary
+from viewers.summary import BreakSite, Summary
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.overrides import settings_of
 from viewers.summary.kernels import loop_nests
 from viewers.summary.recompiles import RecompileCause
@@ -57,6 +58,17 @@ class CountChange:
     what: str
     before: int
     after: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """What is counted, equal in both runs, and how it is called."""
+
+    key: Hashable
+    words: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.words
 
 
 def setting_changes(base: Settings | None, run: Settings | None) -> tuple[SettingChange, ...]:
@@ -158,19 +170,25 @@ def _hits(recording: Recording) -> int:
     return sum(one.verdict == "hit" for one in recording.all(CacheLookup))
 
 
-def break_changes(before: Summary, after: Summary, names: FileNames) -> tuple[CountChange, ...]:
+def break_changes(
+    before: Summary, after: Summary, alignment: Alignment, names: FileNames
+) -> tuple[CountChange, ...]:
     """Graph breaks by site: how often each broke."""
+
+    def key(site: BreakSite, line: tuple[str, int]) -> Named:
+        place = site.place
+        words = f"{names.place(alignment.file(place.file), place.line)}  {site.title}"
+        return Named((*line, site.gb or site.type), words)
+
     return _changes(
-        *(
-            [
-                (
-                    f"{names.place(site.place.file, site.place.line)}  {site.title}",
-                    len(site.records),
-                )
-                for site in summary.breaks
-            ]
-            for summary in (before, after)
-        )
+        [
+            (key(site, alignment.line(site.place.file, site.place.line)), len(site.records))
+            for site in before.breaks
+        ],
+        [
+            (key(site, (site.place.file, site.place.line)), len(site.records))
+            for site in after.breaks
+        ],
     )
 
 
@@ -225,7 +243,7 @@ def _changes(
         for what, count in found:
             counter[what] += count
     return tuple(
-        CountChange(what, one[what], other[what])
+        CountChange(str(what), one[what], other[what])
         for what in dict.fromkeys([*one, *other])
         if one[what] != other[what]
     )

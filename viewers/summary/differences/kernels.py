@@ -11,6 +11,7 @@ from compiler.trace.matching import Match
 from compiler.trace.records import FusionGroups, Kernel, SchedulerNode
 from viewers.labels import kernel_label
 from viewers.recording import Recording
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.lines import TextDiff, diff_lines
 
 CALLS = ("extern", "nop")
@@ -67,16 +68,21 @@ class KernelChange:
         return diff_lines(_loops(self.base, self.before), _loops(self.run, self.after))
 
 
-def kernel_changes(base: Recording, run: Recording, by_lines: bool) -> tuple[KernelChange, ...]:
+def kernel_changes(alignment: Alignment, by_lines: bool) -> tuple[KernelChange, ...]:
     """All kernels of both runs. `by_lines` matches by user lines, for engines that differ, where
     origins cannot be matched."""
+    base, run = alignment.base, alignment.run
     first, second = (list(recording.kernels.values()) for recording in (base, run))
     if by_lines:
         work = matching.work_by_lines(first), matching.work_by_lines(second)
     else:
         work = (
-            matching.work_by_origins(first, base.all(SchedulerNode)),
-            matching.work_by_origins(second, run.all(SchedulerNode)),
+            matching.work_by_origins(
+                first,
+                matching.identities(base.all(SchedulerNode), alignment.node),
+                alignment.node,
+            ),
+            matching.work_by_origins(second, matching.identities(run.all(SchedulerNode))),
         )
     code = {k.id: _compared(base, k) for k in first}, {k.id: _compared(run, k) for k in second}
     return tuple(
