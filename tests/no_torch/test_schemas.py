@@ -10,14 +10,18 @@ import pytest
 
 from compiler.trace import schema
 from tests.conftest import Golden
-from viewers import json_report
+from viewers import json_diff, json_report
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
     ("name", "made"),
-    [("explain", json_report.schema()), ("trace", schema.schema())],
+    [
+        ("explain", json_report.schema()),
+        ("diff", json_diff.schema()),
+        ("trace", schema.schema()),
+    ],
 )
 def test_published(name: str, made: dict[str, Any], golden: Golden) -> None:
     golden(DOCS / "schema" / f"{name}.schema.json", json.dumps(made, indent=2) + "\n")
@@ -25,6 +29,7 @@ def test_published(name: str, made: dict[str, Any], golden: Golden) -> None:
 
 def test_the_documentation_names_every_key() -> None:
     text = (DOCS / "json.md").read_text(encoding="utf-8")
-    for definition in json_report.schema()["$defs"].values():
-        for key in definition["properties"]:
-            assert f"`{key}`" in text, key
+    for one in (json_report.schema(), json_diff.schema()):
+        for definition in one["$defs"].values():
+            for key in definition["properties"]:
+                assert f"`{key}`" in text, key

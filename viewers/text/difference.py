@@ -33,7 +33,14 @@ ROWS = 8
 def difference_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
     """The whole difference; with `code`, also a line diff of the kernels that changed."""
     lines = answer(difference)
-    for block in (
+    for block in blocks(difference, width, code):
+        lines += [line(""), *block]
+    return lines
+
+
+def blocks(difference: Difference, width: int, code: bool = False) -> list[list[Line]]:
+    """What changed, kind by kind; only those in which something did."""
+    found = (
         _settings(difference),
         _figures(difference, width),
         _counted("graph breaks", difference.breaks, width),
@@ -42,10 +49,8 @@ def difference_lines(difference: Difference, width: int, code: bool = False) -> 
         _decisions(difference, width),
         _kernels(difference, width, code),
         [_veto(veto) for veto in difference.vetoes],
-    ):
-        if block:
-            lines += [line(""), *block]
-    return lines
+    )
+    return [block for block in found if block]
 
 
 def answer(difference: Difference) -> list[Line]:
@@ -90,6 +95,7 @@ def _settings(difference: Difference) -> list[Line]:
     return [
         line((f"{one.name}  ", "dim"), f"{one.before or 'default'} → {one.after or 'default'}")
         for one in difference.settings
+        if one.name != "file"
     ]
 
 

@@ -11,7 +11,7 @@ import click
 from workbench.cli import codes
 from workbench.cli.output import say, write_json
 
-VERBS = ("explain", "profile", "repro", "step", "open", "serve", "doctor")
+VERBS = ("explain", "profile", "diff", "repro", "step", "open", "serve", "doctor")
 """In the order of `tcw --help`. Each is a module in this folder that defines `command`."""
 
 EXAMPLES = """\b
@@ -19,6 +19,7 @@ Examples:
   tcw explain model.py                    what torch.compile did to the model
   tcw explain model.py --trace run.tcw    the same, and keep the recording
   tcw profile model.py                    which kernel won, which lost, and why
+  tcw diff --base main model.py           what a change does to compilation
   tcw step model.py                       drive the compile: stop, look, overrule
   tcw open run.tcw                        browse a recording in the terminal
   tcw serve run.tcw                       browse it in a browser

@@ -24,6 +24,7 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Iterator
 
 RECORDING = "TCW_RECORDING"
 """Environment variable that names the recording to which a process belongs."""
@@ -137,6 +138,26 @@ def _lock(folder: str) -> int:
             return number
     os.close(number)
     return -1
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[str]:
+    """A new private folder, gone at the end. If this process is killed, a later guardian removes
+    it as it does a recording's caches."""
+    import tempfile
+    import uuid
+
+    folder = os.path.join(
+        os.path.abspath(tempfile.gettempdir()), f"{CACHES_PREFIX}{uuid.uuid4().hex}"
+    )
+    os.mkdir(folder, 0o700)
+    held = _lock(folder)
+    try:
+        yield folder
+    finally:
+        remove_caches(folder)
+        if held >= 0:
+            os.close(held)
 
 
 def sweep(folder: str) -> None:

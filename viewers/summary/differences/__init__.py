@@ -7,7 +7,7 @@ equal is counted, not listed. Code is compared only when someone looks at it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from compiler.trace.records import Run, WhatIf
@@ -20,6 +20,7 @@ from viewers.summary.differences.decisions import (
     DecisionChanges,
     decision_changes,
 )
+from viewers.summary.differences.effects import Effect, effects_of
 from viewers.summary.differences.figures import (
     CountChange,
     Figure,
@@ -63,6 +64,12 @@ class Difference:
     """All pieces of work, including those whose code is equal."""
     vetoes: tuple[Veto, ...]
     measured: tuple[Measured, ...]
+    alignment: Alignment = field(repr=False, compare=False)
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        """What differs in words, by cost, each with its cause."""
+        return effects_of(self, self.alignment)
 
     @property
     def changed_kernels(self) -> tuple[KernelChange, ...]:
@@ -106,6 +113,7 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
         kernels=kernels,
         vetoes=vetoes_of(run),
         measured=measured_of(measured, kernels),
+        alignment=alignment,
     )
 
 
@@ -115,6 +123,7 @@ __all__ = [
     "DecisionChanges",
     "DiffLine",
     "Difference",
+    "Effect",
     "Figure",
     "Hunk",
     "KernelChange",

@@ -84,19 +84,24 @@ class Alignment:
         return self._nodes[graph]
 
     def _aligned(self, base: Graph, run: Graph) -> dict[str, str]:
-        first = [self._same(node, self.place(node.location)) for node in base.nodes]
-        second = [
-            self._same(node, (at.file, at.line) if (at := node.location) else None)
-            for node in run.nodes
-        ]
-        return {base.nodes[i].name: run.nodes[j].name for i, j in common(first, second)}
-
-    @staticmethod
-    def _same(node: Node, place: Line | None) -> Hashable:
-        """Equal for nodes that do the same at the same line. AOTAutograd numbers its placeholders
-        (`primals_3`), so there only their order counts."""
-        numbered = node.op == "placeholder" and _NUMBERED.fullmatch(node.target)
-        return node.op, "" if numbered else node.target, place
+        """First the nodes that do the same at the same line, then, between those, the nodes that do
+        the same at lines that were edited."""
+        what = [_what(node) for node in base.nodes], [_what(node) for node in run.nodes]
+        where = (
+            [self.place(node.location) for node in base.nodes],
+            [(at.file, at.line) if (at := node.location) else None for node in run.nodes],
+        )
+        sure = common(
+            list(zip(what[0], where[0], strict=True)), list(zip(what[1], where[1], strict=True))
+        )
+        found = list(sure)
+        ends = (len(base.nodes), len(run.nodes))
+        for (i1, j1), (i2, j2) in zip([(-1, -1), *sure], [*sure, ends], strict=True):
+            found += [
+                (i1 + 1 + i, j1 + 1 + j)
+                for i, j in common(what[0][i1 + 1 : i2], what[1][j1 + 1 : j2])
+            ]
+        return {base.nodes[i].name: run.nodes[j].name for i, j in found}
 
     def id(self, decision: str) -> str:
         """The run's id of a base's decision: `…/fuse/exp+add_3` -> `…/fuse/exp+add_4`."""
@@ -108,6 +113,13 @@ class Alignment:
                 nodes = self.nodes(base_graph(graph))
                 return head + slash + "+".join(nodes.get(one, one) for one in names.split("+"))
         return decision
+
+
+def _what(node: Node) -> Hashable:
+    """Equal for nodes that do the same. AOTAutograd numbers its placeholders (`primals_3`), so
+    there only their order counts."""
+    numbered = node.op == "placeholder" and _NUMBERED.fullmatch(node.target)
+    return node.op, "" if numbered else node.target
 
 
 def _graphs(recording: Recording) -> set[str]:

@@ -46,8 +46,8 @@ class DecisionChanges:
     as_before: int
     """Decisions that are equal in both."""
     followed: int = 0
-    """Decisions other than fusions that only one run came to: they concern loop nests that the
-    other does not have."""
+    """Decisions that only one run came to, about nodes or loop nests that the other does not
+    have."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,17 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
         if one.kind == "fuse" and one.choice == "fuse"
         for part in one.parts
     }
+    known = [{part for one in side.values() for part in one.parts} for side in (before, after)]
+    followed = 0
     for key in dict.fromkeys([*after, *before]):
         old, new = before.get(key), after.get(key)
         change = _change(old, new)
+        only = new if old is None else old if new is None else None
+        if change in ("new", "gone") and only is not None:
+            others = known[0] if old is None else known[1]
+            if not only.parts <= others:
+                followed += 1
+                continue
         if change is None:
             alike += old is not None and new is not None and old.choice == new.choice
             continue
@@ -102,7 +110,7 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
     changes = [one for one in changes if not (one.graph in vetoed and _by_veto(one))]
     listed = [one for one in changes if one.kind == "fuse" or one.change not in ("new", "gone")]
     listed.sort(key=lambda one: _ORDER.index(one.change))
-    return DecisionChanges(tuple(listed), alike, len(changes) - len(listed))
+    return DecisionChanges(tuple(listed), alike, followed + len(changes) - len(listed))
 
 
 def _by_veto(change: DecisionChange) -> bool:

@@ -1,0 +1,135 @@
+"""The object of `tcw diff --json` (docs/json.md)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from viewers.json_profile import Item
+from viewers.summary.differences import Difference, Effect
+from viewers.summary.differences.effects import EffectKind, EffectTone
+
+VERSION = 1
+
+
+class EffectItem(Item):
+    """One thing that the second side does differently."""
+
+    kind: EffectKind
+    tone: EffectTone
+    words: str
+    file: str
+    line: int | None
+    """Of the second side; of the first if only that has it."""
+    count: int
+    cause: str
+    """"" if it was not found."""
+
+
+class FigureItem(Item):
+    """One number of both sides; null where it was not measured."""
+
+    what: str
+    unit: Literal["count", "bytes", "seconds", "error"]
+    before: float | None
+    after: float | None
+    not_compared: str
+    """Why the two cannot be compared; "" if they can."""
+
+
+class CountItem(Item):
+    """How often each side has something."""
+
+    what: str
+    before: int
+    after: int
+
+
+class SettingItem(Item):
+    name: str
+    before: str
+    after: str
+
+
+class DecisionItem(Item):
+    """A decision that fell otherwise."""
+
+    id: str
+    kind: str
+    subject: str
+    change: str
+    before: str
+    after: str
+    reason: str
+
+
+class KernelsItem(Item):
+    """Kernels that do one piece of work on both sides."""
+
+    change: str
+    """`changed`, `split`, `merged`, `regrouped`, `new` or `gone`."""
+    before: list[str]
+    after: list[str]
+
+
+class DiffReport(Item):
+    """The whole object."""
+
+    version: int
+    before: str
+    """What the first side is called …"""
+    after: str
+    """… and the second."""
+    same: bool
+    """Whether nothing differs except times."""
+    effects: list[EffectItem]
+    """By cost."""
+    settings: list[SettingItem]
+    figures: list[FigureItem]
+    """All of them, changed or not."""
+    breaks: list[CountItem]
+    recompiles: list[CountItem]
+    guards: list[CountItem]
+    decisions: list[DecisionItem]
+    kernels: list[KernelsItem]
+    """Without those that are the same."""
+
+
+def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
+    """`before`, `after`: what the two sides are called."""
+    return DiffReport(
+        version=VERSION,
+        before=before,
+        after=after,
+        same=difference.nothing and not difference.effects,
+        effects=[_effect(one) for one in difference.effects],
+        settings=[SettingItem.of(one) for one in difference.settings],
+        figures=[FigureItem.of(one) for one in difference.figures],
+        breaks=[CountItem.of(one) for one in difference.breaks],
+        recompiles=[CountItem.of(one) for one in difference.recompiles],
+        guards=[CountItem.of(one) for one in difference.guards],
+        decisions=[DecisionItem.of(one) for one in difference.decisions.changes],
+        kernels=[
+            KernelsItem(
+                change=one.kind,
+                before=[kernel.id for kernel in one.before],
+                after=[kernel.id for kernel in one.after],
+            )
+            for one in difference.changed_kernels
+        ],
+    )
+
+
+def _effect(one: Effect) -> EffectItem:
+    file, line = one.line or ("", None)
+    return EffectItem.of(one, file=file.rstrip("\n"), line=line)
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of `DiffReport`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"tcw diff --json, version {VERSION}",
+        **msgspec.json.schema(DiffReport),
+    }

@@ -1,0 +1,278 @@
+"""What a change did to compilation, in words: by cost, each effect with its cause.
+
+The order is that of what a reader has to know first: whether it still runs and computes the same,
+then what adds graphs and compiles (breaks, eager fallbacks, recompiles, sizes), then what the
+kernels compute and how, then memory, caches and the time to compile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from compiler.trace.records import CacheLookup, EagerFallback, Guards, Kernel
+from viewers.labels import kernel_label
+from viewers.places import FileNames
+from viewers.recording import Recording
+from viewers.summary import Summary, summarise
+from viewers.summary.differences.alignment import Alignment, Line
+from viewers.summary.differences.causes import Causes, edits_of
+from viewers.summary.differences.figures import SettingChange
+from viewers.summary.differences.operations import OperationChange, operation_changes
+from viewers.summary.differences.overrides import settings_of
+from viewers.words import bytes_text, error_text, listed, plural
+
+if TYPE_CHECKING:
+    from viewers.summary.differences import Difference
+
+EffectKind = Literal[
+    "failure", "numerics", "break", "fallback", "recompile", "size", "graph", "operation",
+    "fusion", "kernel", "memory", "cache",
+]  # fmt: skip
+EffectTone = Literal["bad", "good", "neutral"]
+
+_WORSE_ERROR = 4.0
+"""Times by which an error has to grow to count: rounding alone can double it."""
+_NAMED = 3
+"""Most kernels named in one effect."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing that the run does differently."""
+
+    kind: EffectKind
+    tone: EffectTone
+    words: str
+    line: Line | None = None
+    """The run's line, or the base's if it is gone."""
+    place: str = ""
+    """The line in words: `gpt.py:41`."""
+    count: int = 1
+    """How often, in as many graphs, layers or kernels."""
+    cause: str = ""
+    """`gpt.py:41 is new: print(x)`, `mode default → max-autotune`; "" if it was not found."""
+
+
+def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:
+    """All effects, the most important first. Empty if only times differ."""
+    names = FileNames.for_settings(settings_of(alignment.run))
+    before, after = summarise(alignment.base), summarise(alignment.run)
+    operations = operation_changes(alignment)
+    found = [
+        *_failures(before, after),
+        *_numerics(before, after),
+        *_breaks(before, after, alignment),
+        *_fallbacks(alignment),
+        *_recompiles(before, after, alignment),
+        *_sizes(alignment),
+        *_graphs(before, after),
+    ]
+    if any(one.kind in _OTHER_GRAPHS for one in found):
+        operations = ()  # graphs that were cut elsewhere have other kernels throughout
+    else:
+        found += _operations(one for one in operations if one.telling)
+        found += _fusions(difference)
+        found += _operations(one for one in operations if not one.telling)
+        found += [*_kernels(difference), *_memory(difference)]
+    found += _caches(alignment)
+    lines = [one.line for one in found if one.line is not None]
+    lines += [one.line for one in operations if one.line is not None]
+    causes = Causes(
+        edits_of(alignment),
+        [one for one in difference.settings if one.name not in _NOT_CAUSES],
+        versions_of(alignment.base, alignment.run),
+        lines,
+        names,
+    )
+    return tuple(
+        replace(
+            one,
+            count=count,
+            place=names.place(one.line[0].rstrip("\n"), one.line[1]) if one.line else "",
+            cause=causes.of(*([one.line] if one.line else [])),
+        )
+        for one, count in _grouped(found)
+    )
+
+
+def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
+    """Effects that differ only in torch's numbers (`add_3`): the first of them, and how many."""
+    groups: dict[object, list[Effect]] = {}
+    for one in effects:
+        groups.setdefault((one.kind, one.line, _COUNTER.sub("", one.words)), []).append(one)
+    return ((group[0], len(group)) for group in groups.values())
+
+
+_COUNTER = re.compile(r"_\d+\b")
+_OTHER_GRAPHS = ("failure", "break", "fallback", "graph")
+
+
+_NOT_CAUSES = ("file", "timeout", "record", "defaults from")
+
+
+def versions_of(base: Recording, run: Recording) -> tuple[SettingChange, ...]:
+    """Versions of torch, Triton, the compiler and Python that differ."""
+    one, other = base.environment, run.environment
+    pairs = [
+        (name, getattr(one, name, ""), getattr(other, name, ""))
+        for name in ("torch", "triton", "compiler", "vector", "threads", "gpu")
+    ]
+    pythons = [recording.start.python if recording.start else "" for recording in (base, run)]
+    pairs.append(("python", pythons[0], pythons[1]))
+    return tuple(SettingChange(n, str(a), str(b)) for n, a, b in pairs if a != b and a and b)
+
+
+def _failures(before: Summary, after: Summary) -> Iterator[Effect]:
+    one, other = before.failure, after.failure
+    if other is not None and one is None:
+        yield Effect("failure", "bad", f"it fails: {other.type}: {other.message}")
+    elif one is not None and other is None:
+        yield Effect("failure", "good", f"it no longer fails ({one.type})")
+
+
+def _numerics(before: Summary, after: Summary) -> Iterator[Effect]:
+    one, other = before.numerics, after.numerics
+    if one is None or other is None:
+        return
+    if one.within != other.within and None not in (one.within, other.within):
+        words = "results are wrong" if other.within is False else "results are right again"
+        yield Effect("numerics", "good" if other.within else "bad", words)
+        return
+    errors = (one.max_abs or 0.0, other.max_abs or 0.0)
+    if max(errors) > _WORSE_ERROR * min(errors):
+        tone: EffectTone = "bad" if errors[1] > errors[0] else "good"
+        words = f"largest error {error_text(errors[0])} → {error_text(errors[1])}"
+        yield Effect("numerics", tone, words)
+
+
+def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
+    old = {
+        (*alignment.line(one.place.file, one.place.line), one.gb or one.type): one
+        for one in before.breaks
+    }
+    new = {(one.place.file, one.place.line, one.gb or one.type): one for one in after.breaks}
+    for key, site in new.items():
+        if key not in old:
+            extra = f", {plural(site.extra_graphs, 'more graph')}" if site.extra_graphs else ""
+            words = f"a new graph break: {site.title}{extra}"
+            yield Effect("break", "bad", words, line=(key[0], key[1]))
+    for key, site in old.items():
+        if key not in new:
+            yield Effect("break", "good", f"a graph break less: {site.title}", line=key[:2])
+
+
+def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
+    def keyed(recording: Recording) -> dict[tuple[str, str], EagerFallback]:
+        return {(one.kind, one.function): one for one in recording.all(EagerFallback)}
+
+    old, new = keyed(alignment.base), keyed(alignment.run)
+    for key, one in new.items():
+        if key not in old:
+            line = (one.location.file, one.location.line) if one.location else None
+            yield Effect("fallback", "bad", f"runs eagerly now: {one.reason}", line=line)
+    for key, one in old.items():
+        if key not in new:
+            line = alignment.place(one.location)
+            yield Effect("fallback", "good", f"no longer runs eagerly: {one.reason}", line=line)
+
+
+def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
+    old = {one.change.text: one for one in before.recompiles}
+    new = {one.change.text: one for one in after.recompiles}
+    for text, cause in new.items():
+        if text not in old:
+            frames = plural(len(cause.frames), "frame")
+            line = (cause.place.file, cause.place.line) if cause.place else None
+            yield Effect("recompile", "bad", f"a new recompile of {frames}: {text}", line=line)
+    for text, cause in old.items():
+        if text not in new:
+            line = alignment.line(cause.place.file, cause.place.line) if cause.place else None
+            yield Effect("recompile", "good", f"no longer recompiles: {text}", line=line)
+
+
+def _sizes(alignment: Alignment) -> Iterator[Effect]:
+    def keyed(recording: Recording) -> set[str]:
+        return {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
+
+    old, new = keyed(alignment.base), keyed(alignment.run)
+    for name in sorted(old - new):
+        yield Effect("size", "bad", f"{name} was dynamic and is specialised now")
+    for name in sorted(new - old):
+        yield Effect("size", "neutral", f"{name} is dynamic now")
+
+
+def _graphs(before: Summary, after: Summary) -> Iterator[Effect]:
+    if before.graphs != after.graphs:
+        tone: EffectTone = "bad" if after.graphs > before.graphs else "good"
+        yield Effect("graph", tone, f"graphs {before.graphs} → {after.graphs}")
+
+
+def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
+    for one in changes:
+        words = {
+            "new": f"{one.operation} is new",
+            "gone": f"{one.operation} is gone",
+            "dtype": f"{one.operation} computes in {one.after}, was {one.before}",
+            "inputs": _inputs(one),
+        }[one.kind]
+        yield Effect("operation", "neutral", words, line=one.line)
+
+
+def _inputs(change: OperationChange) -> str:
+    if change.before and change.after:
+        return f"{change.operation} reads {change.after} instead of {change.before}"
+    more = f"also reads {change.after}" if change.after else f"no longer reads {change.before}"
+    return f"{change.operation} {more}"
+
+
+def _fusions(difference: Difference) -> Iterator[Effect]:
+    for one in difference.decisions.changes:
+        if one.kind != "fuse":
+            continue
+        if one.change == "gone":
+            words = f"no longer fused: {one.subject}"
+            yield Effect("fusion", "bad", words + (f" ({one.reason})" if one.reason else ""))
+        elif one.change == "new":
+            yield Effect("fusion", "good", f"fused now: {one.subject}")
+
+
+def _kernels(difference: Difference) -> Iterator[Effect]:
+    def called(kernels: tuple[Kernel, ...]) -> str:
+        return listed([kernel_label(kernel) for kernel in kernels], _NAMED)
+
+    for one in difference.changed_kernels:
+        if one.kind == "new":
+            yield Effect("kernel", "bad", f"a new kernel: {called(one.after)}")
+        elif one.kind == "gone":
+            yield Effect("kernel", "good", f"a kernel less: {called(one.before)}")
+        elif one.kind == "split":
+            words = f"a kernel became {len(one.after)}: {called(one.after)}"
+            yield Effect("kernel", "bad", words)
+        elif one.kind == "merged":
+            words = f"{len(one.before)} kernels became one: {called(one.after)}"
+            yield Effect("kernel", "good", words)
+        else:
+            yield Effect("kernel", "neutral", f"other code: {called(one.after)}")
+
+
+def _memory(difference: Difference) -> Iterator[Effect]:
+    for one in difference.figures:
+        if one.unit == "bytes" and one.changed and None not in (one.before, one.after):
+            assert one.before is not None
+            assert one.after is not None
+            sizes = f"{bytes_text(int(one.before))} → {bytes_text(int(one.after))}"
+            tone: EffectTone = "bad" if one.after > one.before else "good"
+            yield Effect("memory", tone, f"{one.what} {sizes}")
+
+
+def _caches(alignment: Alignment) -> Iterator[Effect]:
+    def keyed(recording: Recording) -> set[tuple[str, str]]:
+        return {
+            (one.cache, one.missed) for one in recording.all(CacheLookup) if one.verdict == "bypass"
+        }
+
+    for cache, reason in sorted(keyed(alignment.run) - keyed(alignment.base)):
+        yield Effect("cache", "bad", f"the {cache} cache is bypassed: {reason}")

@@ -1,0 +1,54 @@
+"""The report of `tcw diff`: what changed in words, by cost, and below it the figures."""
+
+from __future__ import annotations
+
+from viewers.kit.colours import TONES
+from viewers.summary.differences import Difference, Effect
+from viewers.text.difference import blocks
+from viewers.text.lines import BLANK, Line, line
+from viewers.words import plural
+
+MOST = 12
+"""Effects listed; the rest are counted."""
+_MARKS = {"bad": "✗", "good": "✓", "neutral": "·"}
+
+
+def diff_lines(
+    difference: Difference, before: str, after: str, width: int, code: bool = False
+) -> list[Line]:
+    """`before`, `after`: what the two sides are called."""
+    effects = difference.effects
+    head = f"{before} → {after}"
+    if not effects:
+        title = line(("Nothing changed", "strong"), f": {head}", hang=2)
+        return [title, *_rest(difference, width, code)]
+    first, *more = effects
+    lines = [line((_sentence(first), TONES[first.tone]), hang=2)]
+    if first.cause:
+        lines.append(line(("because  ", "dim"), first.cause, hang=9))
+    lines.append(line((head, "dim"), hang=2))
+    if more:
+        lines.append(BLANK)
+    for one in more[:MOST]:
+        where = f"{one.place}  " if one.place else ""
+        lines.append(
+            line((f"{_MARKS[one.tone]} ", TONES[one.tone]), (where, "dim"), _words(one), hang=2)
+        )
+        if one.cause and one.cause != first.cause:
+            lines.append(line(("    because  ", "dim"), (one.cause, "dim"), hang=13))
+    if len(more) > MOST:
+        lines.append(line((f"  {plural(len(more) - MOST, 'effect')} more", "dim")))
+    return [*lines, *_rest(difference, width, code)]
+
+
+def _sentence(effect: Effect) -> str:
+    words = _words(effect)
+    return f"{effect.place}  {words}" if effect.place else words[:1].upper() + words[1:]
+
+
+def _words(effect: Effect) -> str:
+    return f"{effect.words} ×{effect.count}" if effect.count > 1 else effect.words
+
+
+def _rest(difference: Difference, width: int, code: bool) -> list[Line]:
+    return [one for block in blocks(difference, width, code) for one in (BLANK, *block)]

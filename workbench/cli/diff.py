@@ -1,0 +1,195 @@
+"""Say what a change does to compilation: two versions, two settings, or two recordings.
+
+A and B are each a trace (`*.tcw`) or a model (`*.py`), which is recorded first. The first lines
+say what changed, by cost, each with its cause. A line that only moved, or a node with another name,
+is no change. A trace is data: it is read and never run.
+
+\b
+  tcw diff before.tcw after.tcw
+  tcw diff old_model.py model.py
+  tcw diff --base main model.py                      the file at a git revision, and as it is now
+  tcw diff main..HEAD model.py                       at two revisions
+  tcw diff model.py --b '--mode max-autotune'        the same file with other options
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from compiler.trace.reader import TraceError
+from compiler.trace.records import Settings
+from viewers.recording import Recording
+from workbench.cli import codes
+from workbench.cli.config import apply_defaults
+from workbench.cli.explain import exit_code, record, show_text
+from workbench.cli.files import existing_file, is_trace, python_file
+from workbench.cli.options import (
+    FileCommand,
+    json_option,
+    machine_options,
+    model_options,
+    quiet_option,
+    settings_of,
+    timeout_option,
+)
+from workbench.cli.output import room, write_json
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What stands on one side of the comparison."""
+
+    name: str
+    """As the report calls it: `model.py at main`."""
+    file: Path
+    revision: str = ""
+    options: str = ""
+    """Further options of `tcw explain`, of a file."""
+
+
+@click.command(name="diff", cls=FileCommand, help=__doc__)
+@click.argument("operands", nargs=-1, required=True, metavar="A [B]")
+@click.option(
+    "--base", default="", metavar="REV", help="Compare FILE as it was at this git revision."
+)
+@click.option(
+    "--a", "options_a", default="", metavar="OPTIONS", help="Options of 'tcw explain' for A only."
+)
+@click.option(
+    "--b", "options_b", default="", metavar="OPTIONS", help="Options of 'tcw explain' for B only."
+)
+@click.option("--code", is_flag=True, help="Show the changed kernels as a line diff.")
+@model_options
+@machine_options
+@timeout_option
+@json_option
+@quiet_option
+@click.pass_context
+def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
+    one, other = operands_of(ctx, operands)
+    with contextlib.ExitStack() as stack:
+        base, code = _recording(ctx, one, stack)
+        if code:
+            return code
+        run, code = _recording(ctx, other, stack)
+        if code:
+            return code
+        from viewers.summary.differences import difference
+
+        found = difference(base, run)
+        if ctx.params["as_json"]:
+            from viewers.json_diff import diff_report
+
+            write_json(diff_report(found, one.name, other.name))
+        else:
+            from viewers.text.diff import diff_lines
+            from viewers.text.lines import write
+
+            width = room()[0]
+            write(
+                diff_lines(found, one.name, other.name, width, bool(ctx.params["code"])),
+                sys.stdout,
+                width,
+            )
+    return codes.OK
+
+
+def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand, Operand]:
+    """Both sides. Raises `click.UsageError` if they are not two."""
+    given = ctx.params
+    a, b, base = given["options_a"], given["options_b"], given["base"]
+    if len(operands) > 2:
+        raise click.UsageError(f"at most two to compare, got {len(operands)}", ctx)
+    first, second = operands[0], operands[1] if len(operands) == 2 else ""
+    if second and ".." in first and not Path(first).exists():
+        old, _, new = first.partition("..")
+        file = Path(second)
+        existing_file(file)
+        return (
+            Operand(f"{file.name} at {old or 'HEAD'}", file, old or "HEAD", a),
+            Operand(f"{file.name} at {new or 'HEAD'}", file, new or "HEAD", b),
+        )
+    files = [Path(one) for one in operands]
+    for file in files:
+        existing_file(file)
+    if base:
+        if second:
+            raise click.UsageError("--base compares one file with itself at a revision", ctx)
+        name = files[0].name
+        return Operand(f"{name} at {base}", files[0], base, a), Operand(name, files[0], "", b)
+    if not second:
+        if a == b:
+            raise click.UsageError("nothing to compare with: give B, --base REV, --a or --b", ctx)
+        name = files[0].name
+        return (
+            Operand(f"{name} {a}".rstrip(), files[0], "", a),
+            Operand(f"{name} {b}".rstrip(), files[0], "", b),
+        )
+    same = files[0].name == files[1].name
+    names = [
+        f"{str(one) if same else one.name} {o}".rstrip()
+        for one, o in zip(files, (a, b), strict=True)
+    ]
+    return Operand(names[0], files[0], "", a), Operand(names[1], files[1], "", b)
+
+
+def _recording(
+    ctx: click.Context, operand: Operand, stack: contextlib.ExitStack
+) -> tuple[Recording, int]:
+    """The recording, and the exit code if it cannot be compared."""
+    if is_trace(operand.file):
+        if operand.options or operand.revision:
+            raise click.UsageError(f"{operand.file} is a trace: it is not recorded again", ctx)
+        try:
+            return Recording.open(operand.file), codes.OK
+        except TraceError as error:
+            raise click.UsageError(str(error), ctx) from error
+        except OSError as error:
+            raise click.UsageError(f"{operand.file}: {error.strerror}", ctx) from error
+    python_file(operand.file)
+    file = operand.file
+    if operand.revision:
+        from workbench.cli.revisions import at_revision
+
+        file = stack.enter_context(at_revision(file, operand.revision))
+    settings = _settings(ctx, operand, file)
+    recording = Recording()
+    end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]))
+    if recording.end is None:
+        recording.feed([end])
+    if end.status == "interrupted" or (recording.failure is not None and not recording.graphs):
+        if ctx.params["as_json"]:
+            from viewers.json_report import report
+
+            write_json(report(recording))
+        else:
+            show_text(recording, (), None)
+        return recording, exit_code(recording, end)
+    return recording, codes.OK
+
+
+def _settings(ctx: click.Context, operand: Operand, file: Path) -> Settings:
+    """The options given for both sides, then those of this side alone."""
+    from workbench.cli.explain import command as explain
+
+    apply_defaults(ctx, operand.file.resolve().parent)
+    try:
+        words = shlex.split(operand.options)
+    except ValueError as error:
+        raise click.UsageError(f"{operand.options!r}: {error}", ctx) from error
+    own = explain.make_context("explain", [*words, str(file)], parent=ctx)
+    own.params |= {
+        name: value
+        for name, value in ctx.params.items()
+        if name in own.params and own.get_parameter_source(name) is ParameterSource.DEFAULT
+    }
+    own.meta["tcw.arguments"] = ctx.meta.get("tcw.arguments", ())
+    return settings_of(own, file)
