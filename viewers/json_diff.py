@@ -122,8 +122,8 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
 
 
 def _effect(one: Effect) -> EffectItem:
-    file, line = one.line or ("", None)
-    return EffectItem.of(one, file=file.rstrip("\n"), line=line)
+    at = one.line
+    return EffectItem.of(one, file=at.file if at else "", line=at.line if at else None)
 
 
 def schema() -> dict[str, Any]:

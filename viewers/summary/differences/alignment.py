@@ -10,21 +10,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Hashable, Sequence
-from difflib import SequenceMatcher
 from functools import cached_property
+from typing import NamedTuple
 
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Graph, Location, Node
 from viewers.recording import Recording
-
-MOST_CELLS = 4_000_000
-"""Nodes of both sides multiplied, beyond which nodes between a common start and end are not
-aligned: `SequenceMatcher` takes quadratic time where much repeats."""
+from viewers.summary.differences.lines import gaps, matches
 
 _NUMBERED = re.compile(r"(primals_|tangents_|arg|bwd_rng_state_|fwd_rng_state_)\d+(_\d+)?")
 
-Line = tuple[str, int]
-"""A file and a line in it."""
+
+class MatchedLine(NamedTuple):
+    """A source line in terms of the run."""
+
+    file: str
+    line: int
+    gone: bool = False
+    """Whether only the base has it; `file` and `line` are then the base's."""
 
 
 class Alignment:
@@ -55,17 +58,20 @@ class Alignment:
             return moved if self.run.source(moved) else name
         return name
 
-    def line(self, file: str, line: int) -> Line:
-        """The base's line as the run has it. A line that is gone keeps its number, in a file that
-        the run does not have."""
+    def line(self, file: str, line: int) -> MatchedLine:
+        """The base's line as the run has it."""
         if not self.base.source(file):
-            return self.file(file), line
+            return MatchedLine(self.file(file), line)
         if file not in self._lines:
             self._lines[file] = _lines(self.base.source(file), self.run.source(self.file(file)))
         found = self._lines[file].get(line)
-        return (self.file(file), found) if found is not None else (f"{file}\n", line)
+        return (
+            MatchedLine(file, line, gone=True)
+            if found is None
+            else MatchedLine(self.file(file), found)
+        )
 
-    def place(self, location: Location | None) -> Line | None:
+    def place(self, location: Location | None) -> MatchedLine | None:
         return None if location is None else self.line(location.file, location.line)
 
     def node(self, graph: str, name: str) -> str:
@@ -89,18 +95,14 @@ class Alignment:
         what = [_what(node) for node in base.nodes], [_what(node) for node in run.nodes]
         where = (
             [self.place(node.location) for node in base.nodes],
-            [(at.file, at.line) if (at := node.location) else None for node in run.nodes],
+            [matched_line(node.location) for node in run.nodes],
         )
-        sure = common(
+        found = matches(
             list(zip(what[0], where[0], strict=True)), list(zip(what[1], where[1], strict=True))
         )
-        found = list(sure)
-        ends = (len(base.nodes), len(run.nodes))
-        for (i1, j1), (i2, j2) in zip([(-1, -1), *sure], [*sure, ends], strict=True):
-            found += [
-                (i1 + 1 + i, j1 + 1 + j)
-                for i, j in common(what[0][i1 + 1 : i2], what[1][j1 + 1 : j2])
-            ]
+        for one, other in gaps(found, len(base.nodes), len(run.nodes)):
+            rest = matches([what[0][i] for i in one], [what[1][j] for j in other])
+            found += [(one[i], other[j]) for i, j in rest]
         return {base.nodes[i].name: run.nodes[j].name for i, j in found}
 
     def id(self, decision: str) -> str:
@@ -113,6 +115,11 @@ class Alignment:
                 nodes = self.nodes(base_graph(graph))
                 return head + slash + "+".join(nodes.get(one, one) for one in names.split("+"))
         return decision
+
+
+def matched_line(location: Location | None) -> MatchedLine | None:
+    """Of a location in the run."""
+    return None if location is None else MatchedLine(location.file, location.line)
 
 
 def _what(node: Node) -> Hashable:
@@ -128,25 +135,9 @@ def _graphs(recording: Recording) -> set[str]:
 
 def _lines(before: Sequence[str], after: Sequence[str]) -> dict[int, int]:
     """Line of one text -> line of the other. Lines that were edited in place are the same ones."""
-    found: dict[int, int] = {}
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag == "equal" or (tag == "replace" and i2 - i1 == j2 - j1):
-            found |= dict(zip(range(i1 + 1, i2 + 1), range(j1 + 1, j2 + 1), strict=True))
-    return found
-
-
-def common(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Positions of the elements that both have, in order: a common start and end, and between them
-    what `SequenceMatcher` finds."""
-    least = min(len(first), len(second))
-    start = next((at for at in range(least) if first[at] != second[at]), least)
-    end = next(
-        (at for at in range(least - start) if first[-1 - at] != second[-1 - at]), least - start
-    )
-    found = [(at, at) for at in range(start)]
-    one, other = first[start : len(first) - end], second[start : len(second) - end]
-    if len(one) * len(other) <= MOST_CELLS:
-        for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
-            found += [(start + block.a + k, start + block.b + k) for k in range(block.size)]
-    found += [(len(first) - end + at, len(second) - end + at) for at in range(end)]
-    return found
+    found = matches(before, after)
+    same = {i + 1: j + 1 for i, j in found}
+    for one, other in gaps(found, len(before), len(after)):
+        if len(one) == len(other):
+            same |= {i + 1: j + 1 for i, j in zip(one, other, strict=True)}
+    return same

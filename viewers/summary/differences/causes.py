@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from viewers.places import FileNames
-from viewers.summary.differences.alignment import Alignment, Line
+from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.figures import SettingChange
+from viewers.summary.differences.lines import gaps, matches
 
 _MOST_TEXT = 80
 """Characters of a source line that are quoted."""
@@ -24,14 +24,16 @@ class Edit:
     """Lines of the base, from 1; may be empty."""
     after: range
     """Lines of the run."""
-    text: tuple[str, ...]
-    """The run's lines, or the base's if the run has none."""
+    removed: tuple[str, ...]
+    """The base's lines."""
+    added: tuple[str, ...]
+    """The run's."""
 
-    def covers(self, line: Line) -> bool:
-        """Whether a line of the run, or a base's line that is gone, is one of them."""
-        file, number = line
-        gone = file.endswith("\n")
-        return number in (self.before if gone else self.after) and (gone or file == self.file)
+    def covers(self, at: MatchedLine) -> bool:
+        """Whether a line is one of them."""
+        if at.gone:
+            return at.line in self.before
+        return at.file == self.file and at.line in self.after
 
 
 def edits_of(alignment: Alignment) -> tuple[Edit, ...]:
@@ -42,12 +44,12 @@ def edits_of(alignment: Alignment) -> tuple[Edit, ...]:
         before, after = alignment.base.source(name), alignment.run.source(file)
         if not after or before == after:
             continue
-        matcher = SequenceMatcher(None, before, after, autojunk=False)
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-            if tag == "equal":
-                continue
-            text = tuple(after[j1:j2] or before[i1:i2])
-            found.append(Edit(file, range(i1 + 1, i2 + 1), range(j1 + 1, j2 + 1), text))
+        for one, other in gaps(matches(before, after), len(before), len(after)):
+            lines = [range(part.start + 1, part.stop + 1) for part in (one, other)]
+            texts = [
+                tuple(side[at] for at in part) for side, part in ((before, one), (after, other))
+            ]
+            found.append(Edit(file, lines[0], lines[1], texts[0], texts[1]))
     return tuple(found)
 
 
@@ -60,7 +62,7 @@ class Causes:
         edits: Sequence[Edit],
         settings: Sequence[SettingChange],
         versions: Sequence[SettingChange],
-        lines: Sequence[Line],
+        lines: Sequence[MatchedLine],
         names: FileNames,
     ) -> None:
         self._edits = [one for one in edits if any(one.covers(line) for line in lines)]
@@ -68,24 +70,23 @@ class Causes:
         self._given = [*settings, *versions]
         self._names = names
 
-    def of(self, *lines: Line) -> str:
+    def of(self, *lines: MatchedLine) -> str:
         """The edit at one of these lines; else the settings or versions that differ; else the only
         edit that matters. "" if that leaves several, or none."""
         for line in lines:
             for edit in self._edits:
                 if edit.covers(line):
-                    return self._words(edit, line[1])
+                    return self._words(edit, line)
         if self._given:
             return ", ".join(f"{one.name} {one.before} → {one.after}" for one in self._given)
         if len(self._edits) != 1:
             return ""
         only = self._edits[0]
-        seen = [line for line in self._lines if only.covers(line)]
-        return self._words(only, seen[0][1])
+        return self._words(only, next(line for line in self._lines if only.covers(line)))
 
-    def _words(self, edit: Edit, number: int) -> str:
-        what = "new" if not edit.before else "gone" if not edit.after else "edited"
-        here = edit.after or edit.before
-        text = edit.text[number - here.start].strip() if number in here else ""
-        text = text[:_MOST_TEXT] + ("…" if len(text) > _MOST_TEXT else "")
-        return f"{self._names.place(edit.file, number)} is {what}: {text}"
+    def _words(self, edit: Edit, at: MatchedLine) -> str:
+        what = "gone" if at.gone else "edited" if edit.before else "new"
+        lines, text = (edit.before, edit.removed) if at.gone else (edit.after, edit.added)
+        quoted = text[at.line - lines.start].strip()
+        quoted = quoted[:_MOST_TEXT] + ("…" if len(quoted) > _MOST_TEXT else "")
+        return f"{self._names.place(at.file, at.line)} is {what}: {quoted}"

@@ -17,7 +17,7 @@ from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
-from viewers.summary.differences.alignment import Alignment, Line
+from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 from viewers.summary.differences.causes import Causes, edits_of
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
@@ -46,7 +46,7 @@ class Effect:
     kind: EffectKind
     tone: EffectTone
     words: str
-    line: Line | None = None
+    line: MatchedLine | None = None
     """The run's line, or the base's if it is gone."""
     place: str = ""
     """The line in words: `gpt.py:41`."""
@@ -91,7 +91,7 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         replace(
             one,
             count=count,
-            place=names.place(one.line[0].rstrip("\n"), one.line[1]) if one.line else "",
+            place=names.place(one.line.file, one.line.line) if one.line else "",
             cause=causes.of(*([one.line] if one.line else [])),
         )
         for one, count in _grouped(found)
@@ -150,18 +150,20 @@ def _numerics(before: Summary, after: Summary) -> Iterator[Effect]:
 
 def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
     old = {
-        (*alignment.line(one.place.file, one.place.line), one.gb or one.type): one
+        (alignment.line(one.place.file, one.place.line), one.gb or one.type): one
         for one in before.breaks
     }
-    new = {(one.place.file, one.place.line, one.gb or one.type): one for one in after.breaks}
-    for key, site in new.items():
-        if key not in old:
+    new = {
+        (MatchedLine(one.place.file, one.place.line), one.gb or one.type): one
+        for one in after.breaks
+    }
+    for (line, type), site in new.items():
+        if (line, type) not in old:
             extra = f", {plural(site.extra_graphs, 'more graph')}" if site.extra_graphs else ""
-            words = f"a new graph break: {site.title}{extra}"
-            yield Effect("break", "bad", words, line=(key[0], key[1]))
-    for key, site in old.items():
-        if key not in new:
-            yield Effect("break", "good", f"a graph break less: {site.title}", line=key[:2])
+            yield Effect("break", "bad", f"a new graph break: {site.title}{extra}", line=line)
+    for (line, type), site in old.items():
+        if (line, type) not in new:
+            yield Effect("break", "good", f"a graph break less: {site.title}", line=line)
 
 
 def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
@@ -171,7 +173,7 @@ def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
     old, new = keyed(alignment.base), keyed(alignment.run)
     for key, one in new.items():
         if key not in old:
-            line = (one.location.file, one.location.line) if one.location else None
+            line = matched_line(one.location)
             yield Effect("fallback", "bad", f"runs eagerly now: {one.reason}", line=line)
     for key, one in old.items():
         if key not in new:
@@ -185,7 +187,7 @@ def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterat
     for text, cause in new.items():
         if text not in old:
             frames = plural(len(cause.frames), "frame")
-            line = (cause.place.file, cause.place.line) if cause.place else None
+            line = MatchedLine(cause.place.file, cause.place.line) if cause.place else None
             yield Effect("recompile", "bad", f"a new recompile of {frames}: {text}", line=line)
     for text, cause in old.items():
         if text not in new:

@@ -20,7 +20,7 @@ from compiler.trace.records import (
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import BreakSite, Summary
-from viewers.summary.differences.alignment import Alignment
+from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.overrides import settings_of
 from viewers.summary.kernels import loop_nests
 from viewers.summary.recompiles import RecompileCause
@@ -175,10 +175,9 @@ def break_changes(
 ) -> tuple[CountChange, ...]:
     """Graph breaks by site: how often each broke."""
 
-    def key(site: BreakSite, line: tuple[str, int]) -> Named:
-        place = site.place
-        words = f"{names.place(alignment.file(place.file), place.line)}  {site.title}"
-        return Named((*line, site.gb or site.type), words)
+    def key(site: BreakSite, line: MatchedLine) -> Named:
+        words = f"{names.place(line.file, line.line)}  {site.title}"
+        return Named((line, site.gb or site.type), words)
 
     return _changes(
         [
@@ -186,7 +185,7 @@ def break_changes(
             for site in before.breaks
         ],
         [
-            (key(site, (site.place.file, site.place.line)), len(site.records))
+            (key(site, MatchedLine(site.place.file, site.place.line)), len(site.records))
             for site in after.breaks
         ],
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Literal
 
 CONTEXT = 2
@@ -79,3 +81,32 @@ def diff_lines(before: list[str], after: list[str], context: int = CONTEXT) -> T
             )
         )
     return TextDiff(tuple(hunks), added, removed)
+
+
+MOST_PAIRS = 4_000_000
+"""Elements of two sequences multiplied, beyond which only a common start and end are matched:
+`SequenceMatcher` takes quadratic time where much repeats."""
+
+
+def matches(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Positions of equal elements, rising on both sides: a common start and end, and between them
+    what `SequenceMatcher` finds."""
+    least = min(len(first), len(second))
+    start = next((at for at in range(least) if first[at] != second[at]), least)
+    end = next(
+        (at for at in range(least - start) if first[-1 - at] != second[-1 - at]), least - start
+    )
+    found = [(at, at) for at in range(start)]
+    one, other = first[start : len(first) - end], second[start : len(second) - end]
+    if len(one) * len(other) <= MOST_PAIRS:
+        for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
+            found += [(start + block.a + k, start + block.b + k) for k in range(block.size)]
+    found += [(len(first) - end + at, len(second) - end + at) for at in range(end)]
+    return found
+
+
+def gaps(found: Sequence[tuple[int, int]], first: int, second: int) -> list[tuple[range, range]]:
+    """What `matches` left of two sequences of these lengths; either range may be empty."""
+    ends = [(-1, -1), *found, (first, second)]
+    pairs = [(range(i1 + 1, i2), range(j1 + 1, j2)) for (i1, j1), (i2, j2) in pairwise(ends)]
+    return [one for one in pairs if one[0] or one[1]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace.records import Node
-from viewers.summary.differences.alignment import Alignment, Line
+from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 
 OperationChangeKind = Literal["new", "gone", "dtype", "inputs"]
 
@@ -19,7 +19,7 @@ class OperationChange:
     graph: str
     operation: str
     """`softmax`, `mylib::scale`."""
-    line: Line | None
+    line: MatchedLine | None
     """Where the run has it, or the base's line if it is gone."""
     before: str = ""
     after: str = ""
@@ -44,8 +44,7 @@ def operation_changes(alignment: Alignment) -> tuple[OperationChange, ...]:
         widened: set[str] = set()
         for node in other.nodes:
             before = old.get(back.get(node.name, ""))
-            at = node.location
-            line = (at.file, at.line) if at is not None else None
+            line = matched_line(node.location)
             if before is None:
                 if _computes(node):
                     found.append(OperationChange("new", id, _called(node), line))
