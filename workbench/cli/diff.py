@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from compiler.trace.reader import TraceError
@@ -75,11 +76,12 @@ class Operand:
 @click.pass_context
 def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
     one, other = operands_of(ctx, operands)
+    wanted = [_settings(ctx, operand) for operand in (one, other)]  # refuses before anything runs
     with contextlib.ExitStack() as stack:
-        base, code = _recording(ctx, one, stack)
+        base, code = _recording(ctx, one, wanted[0], stack)
         if code:
             return code
-        run, code = _recording(ctx, other, stack)
+        run, code = _recording(ctx, other, wanted[1], stack)
         if code:
             return code
         from viewers.summary.differences import difference
@@ -141,26 +143,46 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
     return Operand(names[0], files[0], "", a), Operand(names[1], files[1], "", b)
 
 
-def _recording(
-    ctx: click.Context, operand: Operand, stack: contextlib.ExitStack
-) -> tuple[Recording, int]:
-    """The recording, and the exit code if it cannot be compared."""
+def _settings(ctx: click.Context, operand: Operand) -> Settings | None:
+    """The options given for both sides, then those of this side alone; None for a trace."""
+    from workbench.cli.explain import command as explain
+
     if is_trace(operand.file):
         if operand.options or operand.revision:
             raise click.UsageError(f"{operand.file} is a trace: it is not recorded again", ctx)
+        return None
+    python_file(operand.file)
+    apply_defaults(ctx, operand.file.resolve().parent)
+    try:
+        words = shlex.split(operand.options)
+    except ValueError as error:
+        raise click.UsageError(f"{operand.options!r}: {error}", ctx) from error
+    own = explain.make_context("explain", [*words, str(operand.file)], parent=ctx)
+    own.params |= {
+        name: value
+        for name, value in ctx.params.items()
+        if name in own.params and own.get_parameter_source(name) is ParameterSource.DEFAULT
+    }
+    own.meta["tcw.arguments"] = ctx.meta.get("tcw.arguments", ())
+    return settings_of(own, operand.file)
+
+
+def _recording(
+    ctx: click.Context, operand: Operand, settings: Settings | None, stack: contextlib.ExitStack
+) -> tuple[Recording, int]:
+    """The recording, and the exit code if it cannot be compared."""
+    if settings is None:
         try:
             return Recording.open(operand.file), codes.OK
         except TraceError as error:
             raise click.UsageError(str(error), ctx) from error
         except OSError as error:
             raise click.UsageError(f"{operand.file}: {error.strerror}", ctx) from error
-    python_file(operand.file)
-    file = operand.file
     if operand.revision:
         from workbench.cli.revisions import at_revision
 
-        file = stack.enter_context(at_revision(file, operand.revision))
-    settings = _settings(ctx, operand, file)
+        file = stack.enter_context(at_revision(operand.file, operand.revision))
+        settings = msgspec.structs.replace(settings, file=str(file))
     recording = Recording()
     end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]))
     if recording.end is None:
@@ -174,22 +196,3 @@ def _recording(
             show_text(recording, (), None)
         return recording, exit_code(recording, end)
     return recording, codes.OK
-
-
-def _settings(ctx: click.Context, operand: Operand, file: Path) -> Settings:
-    """The options given for both sides, then those of this side alone."""
-    from workbench.cli.explain import command as explain
-
-    apply_defaults(ctx, operand.file.resolve().parent)
-    try:
-        words = shlex.split(operand.options)
-    except ValueError as error:
-        raise click.UsageError(f"{operand.options!r}: {error}", ctx) from error
-    own = explain.make_context("explain", [*words, str(file)], parent=ctx)
-    own.params |= {
-        name: value
-        for name, value in ctx.params.items()
-        if name in own.params and own.get_parameter_source(name) is ParameterSource.DEFAULT
-    }
-    own.meta["tcw.arguments"] = ctx.meta.get("tcw.arguments", ())
-    return settings_of(own, file)

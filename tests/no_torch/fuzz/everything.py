@@ -12,6 +12,8 @@ from compiler.trace.records import Step, Waiting
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
 from viewers.drawing.export import ExportError, export
+from viewers.json_diff import diff_report
+from viewers.json_text import json_text
 from viewers.kit.spans import Line
 from viewers.panes import autograd as autograd_pane
 from viewers.panes import chrome, decision_bar, fusion, memory, spine, timeline, waterfall
@@ -24,6 +26,7 @@ from viewers.playhead import Playhead
 from viewers.recording import Recording
 from viewers.summary.differences import difference
 from viewers.summary.profile import SORTS
+from viewers.text.diff import diff_lines
 from viewers.text.difference import difference_lines
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
@@ -60,7 +63,11 @@ def _opened(recording: Recording, path: Path, folder: Path) -> Iterator[None]:
     yield
     runs = list(recording.runs.values())
     base, run = (runs[0], runs[-1]) if runs else (recording, recording)
-    _prints(to_text(difference_lines(difference(base, run), 100, code=True), 100))
+    found = difference(base, run)
+    _prints(to_text(difference_lines(found, 100, code=True), 100))
+    yield
+    _prints(to_text(diff_lines(found, "a", "b", 100, code=True), 100))
+    json_text(diff_report(found, "a", "b"))
     yield
     writer_lives(recording.start, path)
     for whole in runs or [recording]:

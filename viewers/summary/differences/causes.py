@@ -78,7 +78,10 @@ class Causes:
                 if edit.covers(line):
                     return self._words(edit, line)
         if self._given:
-            return ", ".join(f"{one.name} {one.before} → {one.after}" for one in self._given)
+            return ", ".join(
+                f"{one.name} {one.before or 'default'} → {one.after or 'default'}"
+                for one in self._given
+            )
         if len(self._edits) != 1:
             return ""
         only = self._edits[0]

@@ -231,13 +231,17 @@ def _inputs(change: OperationChange) -> str:
 
 
 def _fusions(difference: Difference) -> Iterator[Effect]:
-    for one in difference.decisions.changes:
-        if one.kind != "fuse":
-            continue
+    """Those that an override asked for, then those lost, then those gained."""
+    changes = [one for one in difference.decisions.changes if one.kind == "fuse"]
+    for one in changes:
+        if one.change in ("vetoed", "forced"):
+            yield Effect("fusion", "neutral", f"{one.change}: {one.subject}")
+    for one in changes:
         if one.change == "gone":
             words = f"no longer fused: {one.subject}"
             yield Effect("fusion", "bad", words + (f" ({one.reason})" if one.reason else ""))
-        elif one.change == "new":
+    for one in changes:
+        if one.change == "new":
             yield Effect("fusion", "good", f"fused now: {one.subject}")
 
 

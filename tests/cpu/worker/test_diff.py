@@ -1,0 +1,121 @@
+"""`tcw diff` of models that it records: revisions, options, and planted changes by their first
+line."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cpu.command_line import tcw
+from workbench.worker.guardian import CACHES_PREFIX
+
+MODEL = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+@torch.library.custom_op("plantedlib::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(32)
+        self.scale = 2
+
+    def forward(self, x, mask=None):
+        x = self.norm(x) * self.scale
+        y = F.gelu(x) + x
+        a = F.scaled_dot_product_attention(y, y, y)
+        return torch.softmax(a + y, -1)
+
+
+model = Block().eval()
+example_inputs = [(torch.randn(2, 2, 16, 32),), (torch.randn(2, 2, 24, 32),)]
+"""
+OPTIONS = ("--no-grad", "--engine", "tcw", "--quiet")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*command, *arguments], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "first", "cause"),
+    [
+        pytest.param(
+            "        y = F.gelu(x) + x",
+            "        print(x.shape)\n        y = F.gelu(x) + x",
+            "model.py:25  a new graph break: print()",
+            "model.py:25 is new: print(x.shape)",
+            id="break",
+        ),
+        pytest.param(
+            "        y = F.gelu(x) + x",
+            "        y = F.gelu(x.double()).float() + x",
+            "model.py:25  gelu computes in float64, was float32",
+            "model.py:25 is edited: y = F.gelu(x.double()).float() + x",
+            id="dtype",
+        ),
+        pytest.param(
+            "        a = F.scaled_dot_product_attention(y, y, y)",
+            "        mask = torch.ones(y.shape[2], y.shape[2], dtype=torch.bool).tril()\n"
+            "        a = F.scaled_dot_product_attention(y, y, y, attn_mask=mask)",
+            "model.py:27  scaled_dot_product_attention also reads mask",
+            "model.py:27 is edited: a = F.scaled_dot_product_attention(y, y, y, attn_mask=mask)",
+            id="mask",
+        ),
+        pytest.param(
+            "        y = F.gelu(x) + x",
+            "        y = twice(F.gelu(x)) + x",
+            "model.py:25  plantedlib::twice is new",
+            "model.py:25 is edited: y = twice(F.gelu(x)) + x",
+            id="custom op",
+        ),
+        pytest.param(
+            "        self.scale = 2",
+            "        self.scale = 2.0",
+            "Nothing changed",
+            "",
+            id="nothing",
+        ),
+    ],
+)
+def test_a_planted_change_is_the_first_line(
+    line: str, instead: str, first: str, cause: str, tmp_path: Path
+) -> None:
+    """At a revision, and as it is now: with a comment and an unused function above the model."""
+    file = tmp_path / "model.py"
+    file.write_text(MODEL)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "model.py")
+    git(tmp_path, "commit", "-qm", "one")
+    assert MODEL.count(line) == 1
+    file.write_text("# moved\n" + MODEL.replace(line, instead))
+    done = tcw(tmp_path, "diff", "--base", "HEAD", "model.py", *OPTIONS)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].startswith(first), done.out
+    if cause:
+        assert lines[1].removeprefix("because").strip() == cause, done.out
+    assert not list(tmp_path.glob(f"{CACHES_PREFIX}*"))
+
+
+def test_options_of_one_side(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(MODEL)
+    done = tcw(tmp_path, "diff", "model.py", *OPTIONS, "--b", "--dynamic")
+    assert done.code == 0, done.err
+    assert "because  dynamic default → on" in done.out
+    assert "model.py → model.py --dynamic" in done.out

@@ -1,0 +1,111 @@
+"""`tcw diff` of two traces, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from compiler.trace.records import AnyRecord
+from tests.block_trace import block_trace
+from tests.conftest import Golden
+from tests.no_torch.hostile import hostile
+from tests.no_torch.two_runs import vetoed_run
+from viewers import json_diff
+from workbench.cli import codes
+from workbench.cli.main import main
+
+
+def written(path: Path, records: list[AnyRecord]) -> str:
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in records))
+    return str(path)
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> tuple[str, str]:
+    """The block, and the block with a veto."""
+    return (
+        written(tmp_path / "before.tcw", block_trace()),
+        written(tmp_path / "after.tcw", vetoed_run()),
+    )
+
+
+def test_a_trace_against_itself(
+    traces: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", traces[0], traces[0]]) == codes.OK
+    assert capsys.readouterr().out.startswith("Nothing changed: ")
+
+
+def test_two_traces(
+    traces: tuple[str, str], capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    assert main(["diff", *traces]) == codes.OK
+    golden("diff/veto.txt", capsys.readouterr().out)
+
+
+def test_json(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for second, same in ((traces[0], True), (traces[1], False)):
+        assert main(["diff", traces[0], second, "--json"]) == codes.OK
+        found = json.loads(capsys.readouterr().out)
+        jsonschema.validate(found, json_diff.schema())
+        assert found["same"] is same
+        assert bool(found["effects"]) is not same
+        assert found["after"] == (traces[0] if same else "after.tcw")
+
+
+@pytest.mark.parametrize("how", ["added", "replaced"])
+def test_hostile_text_is_shown_and_steers_nothing(
+    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = written(tmp_path / "a.tcw", hostile(block_trace(), how))  # type: ignore[arg-type]
+    other = written(tmp_path / "b.tcw", block_trace())
+    for pair in ((one, other), (other, one)):
+        for option in ([], ["--code"], ["--json"]):
+            assert main(["diff", *pair, *option]) == codes.OK
+            shown = capsys.readouterr().out
+            assert all(line.isprintable() for line in shown.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["model.py"], "nothing to compare with: give B, --base REV, --a or --b"),
+        (["a.tcw", "b.tcw", "model.py"], "at most two to compare, got 3"),
+        (["missing.py", "model.py"], "missing.py does not exist"),
+        (["--base", "main", "model.py", "a.tcw"], "--base compares one file with itself"),
+        (["a.tcw", "b.tcw", "--b", "--dynamic"], "is a trace: it is not recorded again"),
+        (["model.py", "--b", "--bogus"], "No such option '--bogus'"),
+        (["model.py", "--b", "'"], "No closing quotation"),
+        (["a.tcw", "program.tcw"], "program.tcw"),
+        (["--base", "nowhere", "model.py"], "no git revision 'nowhere'"),
+        (["--base=--output=x", "model.py"], "no git revision '--output=x'"),
+        (["HEAD..nowhere", "new.py"], "new.py does not exist at HEAD"),
+    ],
+)
+def test_what_is_refused(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    (tmp_path / "model.py").write_text("raise SystemExit('it ran')")
+    (tmp_path / "program.tcw").write_text("raise SystemExit('it ran')")
+    written(tmp_path / "a.tcw", block_trace())
+    written(tmp_path / "b.tcw", block_trace())
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "model.py"], check=True)
+    subprocess.run([*git, "commit", "-qm", "one"], check=True)
+    (tmp_path / "new.py").write_text("")
+    assert main(["diff", *arguments]) == codes.USAGE
+    said = capsys.readouterr()
+    assert words in said.err
+    assert "it ran" not in said.err + said.out

@@ -1,0 +1,164 @@
+"""Two recordings line up: what only moved or was renamed is no change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.trace.records import AnyRecord, Graph, GraphBreak, Source, Start, Text
+from compiler.trace.writer import text_hash
+from tests.block_trace import block_trace
+from tests.no_torch.two_runs import vetoed_run
+from viewers.recording import Recording
+from viewers.summary.differences import difference
+from viewers.summary.differences.alignment import Alignment
+from viewers.summary.differences.lines import gaps, matches
+
+WORDS = st.lists(st.sampled_from("abc"), max_size=12)
+
+
+@given(WORDS, WORDS)
+def test_matches_rise_and_are_equal(first: list[str], second: list[str]) -> None:
+    found = matches(first, second)
+    assert all(first[i] == second[j] for i, j in found)
+    for column in zip(*found, strict=True):
+        assert list(column) == sorted(set(column))
+    left = gaps(found, len(first), len(second))
+    assert sum(len(one) for one, _ in left) == len(first) - len(found)
+    assert sum(len(other) for _, other in left) == len(second) - len(found)
+    assert matches(first, first) == [(at, at) for at in range(len(first))]
+
+
+def test_large_sequences_are_matched_at_their_ends() -> None:
+    first = ["start", *("x" for _ in range(10_000)), "end"]
+    second = ["start", "y", *("x" for _ in range(10_000)), "y", "end"]
+    assert matches(first, second) == [(0, 0), (10_001, 10_003)]
+
+
+def changed(records: list[AnyRecord], change: Callable[[str, Any], Any]) -> list[AnyRecord]:
+    """The records with every struct passed through `change`, by the name of its type."""
+
+    def go(value: Any) -> Any:
+        if isinstance(value, msgspec.Struct):
+            fields = {name: go(getattr(value, name)) for name in value.__struct_fields__}
+            return change(type(value).__name__, msgspec.structs.replace(value, **fields))
+        if isinstance(value, tuple):
+            return tuple(map(go, value))
+        if isinstance(value, dict):
+            return {key: go(one) for key, one in value.items()}
+        return value
+
+    return [go(one) for one in records]
+
+
+def moved(records: list[AnyRecord], by: int) -> list[AnyRecord]:
+    """As if so many lines of comment had been written above the model."""
+    start = next(one for one in records if isinstance(one, Start))
+    file = start.settings.file
+    source = next(one for one in records if isinstance(one, Source) and one.file == file)
+    body = next(one.body for one in records if isinstance(one, Text) and one.hash == source.text)
+    text = "# comment\n" * by + body
+
+    def change(kind: str, one: Any) -> Any:
+        if kind == "Location" and one.file == file:
+            end = one.end_line + by if one.end_line is not None else None
+            return msgspec.structs.replace(one, line=one.line + by, end_line=end)
+        if kind == "Source" and one.file == file:
+            return msgspec.structs.replace(one, text=text_hash(text))
+        return one
+
+    found = changed(records, change)
+    return [*found[:1], Text(hash=text_hash(text), body=text), *found[1:]]
+
+
+def _numbered_otherwise(name: str) -> str:
+    found = re.fullmatch(r"(.*?)(?:_(\d+))?", name)
+    assert found is not None
+    return f"{found[1]}_{int(found[2] or 0) + 7}"
+
+
+def renamed(records: list[AnyRecord]) -> list[AnyRecord]:
+    """As if torch numbered its nodes otherwise: `add_1` is `add_8`."""
+    names = {
+        node.name: _numbered_otherwise(node.name)
+        for one in records
+        if isinstance(one, Graph) and one.id != "0/0"
+        for node in one.nodes
+        if node.op == "call_function"
+    }
+
+    def new(words: str) -> str:
+        return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), words)
+
+    def change(kind: str, one: Any) -> Any:
+        fields = {
+            "Node": ("name", "inputs", "origins"),
+            "Kernel": ("origins",),
+            "SchedulerNode": ("origins",),
+            "Lowered": ("node",),
+            "FusionPair": ("id", "within"),
+        }.get(kind, ())
+        renewed = {}
+        for field in fields:
+            value = getattr(one, field)
+            renewed[field] = new(value) if isinstance(value, str) else tuple(map(new, value))
+        return msgspec.structs.replace(one, **renewed) if renewed else one
+
+    return changed(records, change)
+
+
+def test_a_comment_above_the_model_is_no_change() -> None:
+    base, run = Recording(block_trace()), Recording(moved(block_trace(), 5))
+    assert base.all(GraphBreak), "there is something that could be new"
+    found = difference(base, run)
+    assert found.nothing
+    assert found.effects == ()
+    file = base.all(GraphBreak)[0].location
+    at = Alignment(base, run).line(file.file, file.line)
+    assert (at.line, at.gone) == (file.line + 5, False)
+
+
+def test_nodes_with_other_names_are_no_change() -> None:
+    base, run = Recording(block_trace()), Recording(renamed(block_trace()))
+    assert any(one.nodes != run.graphs[id].nodes for id, one in base.graphs.items()), (
+        "they have other names"
+    )
+    found = difference(base, run)
+    assert found.decisions.changes == ()
+    assert {one.kind for one in found.kernels} == {"same"}
+    assert found.effects == ()
+
+
+def test_a_veto_is_an_effect() -> None:
+    found = difference(Recording(block_trace()), Recording(vetoed_run()))
+    assert found.effects
+    assert {one.kind for one in found.effects} <= {"fusion", "kernel", "memory"}
+    assert all("veto" in one.cause or "apart" in one.cause for one in found.effects)
+
+
+def test_a_break_that_is_gone_quotes_the_line_that_went() -> None:
+    records = block_trace()
+    site = next(one for one in records if isinstance(one, GraphBreak)).location
+    source = next(one for one in records if isinstance(one, Source) and one.file == site.file)
+    body = next(one.body for one in records if isinstance(one, Text) and one.hash == source.text)
+    lines = body.split("\n")
+    text = "\n".join([*lines[: site.line - 1], *lines[site.line :]])
+
+    def change(kind: str, one: Any) -> Any:
+        if kind == "Source" and one.file == site.file:
+            return msgspec.structs.replace(one, text=text_hash(text))
+        return one
+
+    without = [one for one in records if not isinstance(one, GraphBreak)]
+    run = [*changed(without, change)]
+    run.insert(1, Text(hash=text_hash(text), body=text))
+    first = difference(Recording(records), Recording(run)).effects[0]
+    assert (first.kind, first.tone) == ("break", "good")
+    assert first.line is not None
+    assert first.line.gone
+    assert first.cause.endswith(f"is gone: {lines[site.line - 1].strip()}")
