@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewers.kit.colours import TONES
 from viewers.summary.differences import Difference, Effect
+from viewers.summary.differences.effects import OTHER_GRAPHS
 from viewers.text.difference import blocks
 from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural
@@ -51,4 +52,6 @@ def _words(effect: Effect) -> str:
 
 
 def _rest(difference: Difference, width: int, code: bool) -> list[Line]:
-    return [one for block in blocks(difference, width, code) for one in (BLANK, *block)]
+    cut = any(one.kind in OTHER_GRAPHS for one in difference.effects)
+    found = blocks(difference, width, code, graphs=not cut)
+    return [one for block in found for one in (BLANK, *block)]

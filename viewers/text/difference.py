@@ -38,18 +38,24 @@ def difference_lines(difference: Difference, width: int, code: bool = False) -> 
     return lines
 
 
-def blocks(difference: Difference, width: int, code: bool = False) -> list[list[Line]]:
-    """What changed, kind by kind; only those in which something did."""
-    found = (
+def blocks(
+    difference: Difference, width: int, code: bool = False, graphs: bool = True
+) -> list[list[Line]]:
+    """What changed, kind by kind; only those in which something did. Without `graphs`, not what
+    only graphs of the same cut have in common: guards, decisions and kernels."""
+    found = [
         _settings(difference),
         _figures(difference, width),
         _counted("graph breaks", difference.breaks, width),
         _counted("recompiles", difference.recompiles, width),
-        _counted("guards", difference.guards, width),
-        _decisions(difference, width),
-        _kernels(difference, width, code),
-        [_veto(veto) for veto in difference.vetoes],
-    )
+    ]
+    if graphs:
+        found += [
+            _counted("guards", difference.guards, width),
+            _decisions(difference, width),
+            _kernels(difference, width, code),
+            [_veto(veto) for veto in difference.vetoes],
+        ]
     return [block for block in found if block]
 
 

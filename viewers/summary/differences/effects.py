@@ -33,6 +33,9 @@ EffectKind = Literal[
 ]  # fmt: skip
 EffectTone = Literal["bad", "good", "neutral"]
 
+OTHER_GRAPHS = ("failure", "break", "fallback", "graph")
+"""Kinds of effects after which the graphs are cut elsewhere, so that all that is in them differs."""
+
 _WORSE_ERROR = 4.0
 """Times by which an error has to grow to count: rounding alone can double it."""
 _NAMED = 3
@@ -70,7 +73,7 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         *_sizes(alignment),
         *_graphs(before, after),
     ]
-    if any(one.kind in _OTHER_GRAPHS for one in found):
+    if any(one.kind in OTHER_GRAPHS for one in found):
         operations = ()  # graphs that were cut elsewhere have other kernels throughout
     else:
         found += _operations(one for one in operations if one.telling)
@@ -107,7 +110,6 @@ def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
 
 
 _COUNTER = re.compile(r"_\d+\b")
-_OTHER_GRAPHS = ("failure", "break", "fallback", "graph")
 
 
 _NOT_CAUSES = ("file", "timeout", "record", "defaults from")
