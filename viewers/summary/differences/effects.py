@@ -34,7 +34,7 @@ EffectKind = Literal[
 EffectTone = Literal["bad", "good", "neutral"]
 
 OTHER_GRAPHS = ("failure", "break", "fallback", "graph")
-"""Kinds of effects after which the graphs are cut elsewhere, so that all that is in them differs."""
+"""Kinds of effects after which graphs are cut elsewhere, so that all that is in them differs."""
 
 _WORSE_ERROR = 4.0
 """Times by which an error has to grow to count: rounding alone can double it."""
