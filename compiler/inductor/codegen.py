@@ -18,6 +18,7 @@ from compiler.graphs.realised import kept_graphs
 from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
 from compiler.inductor.generation import Draft, Generation, opened
 from compiler.inductor.kernel_lines import origins_of_lines
+from compiler.inductor.kernel_nests import cpp_nests, triton_nests, watch_nests
 from compiler.inductor.lowerings import Lowering, lowering_of
 from compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
 from compiler.trace.records import Wrapper
@@ -51,7 +52,7 @@ def install(recorder: Recorder) -> Uninstall:
         define = _define(backend.define_kernel, recorder, safely, language)
         undo.append(patch(backend, "define_kernel", define))
 
-    return undo_all(undo)
+    return undo_all([*undo, watch_nests(safely)])
 
 
 def _codegen(
@@ -100,7 +101,7 @@ def _define(
         name = original(self, src_code, nodes, *args, **kwargs)
         if opened.stack:
             generation = opened.stack[-1]
-            safely(_record_kernel, recorder, generation, str(name), src_code, nodes, language)
+            safely(_record_kernel, recorder, generation, str(name), src_code, nodes, self, language)
         return name
 
     return define_kernel
@@ -112,6 +113,7 @@ def _record_kernel(
     name: str,
     source: str,
     nodes: Iterable[Any],
+    scheduling: Any,
     language: Literal["cpp", "triton"],
 ) -> None:
     from torch._inductor.virtualized import V
@@ -134,6 +136,7 @@ def _record_kernel(
     _add(draft, members, lowering)
     for number, origin in origins_of_lines(source).items():
         draft.line_origins.setdefault(number, {})[origin] = None
+    draft.nests += cpp_nests(scheduling) if language == "cpp" else triton_nests(nodes)
 
 
 def _add(draft: Draft, members: Iterable[Any], lowering: Lowering) -> None:
@@ -220,6 +223,8 @@ HOOK = Hook(
         "torch._inductor.graph:GraphLowering.codegen",
         "torch._inductor.scheduler:Scheduler.codegen_extern_call",
         "torch._inductor.codegen.cpp:CppScheduling.define_kernel(src_code, nodes)",
+        "torch._inductor.codegen.cpp:CppScheduling.codegen_outer_loop_node(node)",
+        "torch._inductor.codegen.cpp:KernelGroup.finalize_kernel(new_kernel, nodes)",
         "torch._inductor.codegen.triton:TritonScheduling.define_kernel(src_code, node_schedule)",
         "torch._inductor.utils:Placeholder.KERNEL_NAME",
     ),

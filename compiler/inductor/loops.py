@@ -6,8 +6,12 @@ This reads the same FX graph and is far cheaper.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+_LOOP = re.compile(r" *(for|reduce) (\w+) in (.+):$")
+Loop = tuple[str, str, str]
+"""(`for` or `reduce`, variable, extent)."""
 _STORES = ("store", "store_reduction", "partial_accumulate")
 
 
@@ -66,3 +70,46 @@ def _text(value: Any, texts: dict[Any, str]) -> str:
     if isinstance(value, (tuple, list)):
         return "(" + ", ".join(_text(item, texts) for item in value) + ")"
     return str(value)
+
+
+def parsed(text: str) -> tuple[list[Loop], list[str]]:
+    """The loops of a printed body, outermost first, and its statements."""
+    loops: list[Loop] = []
+    lines = text.splitlines()
+    while lines and (match := _LOOP.match(lines[0])) is not None:
+        loops.append((match[1], match[2], match[3]))
+        lines.pop(0)
+    margin = "  " * len(loops)
+    return loops, [line.removeprefix(margin) for line in lines]
+
+
+def unflattened(
+    loops: list[Loop], body: list[str], like: list[Loop]
+) -> tuple[list[Loop], list[str]]:
+    """One flat loop rewritten as the loops of another nest of equal size; else unchanged."""
+    if len(loops) != 1 or loops[0][0] != "for" or len(like) < 2:
+        return loops, body
+    sizes = [extent for _, _, extent in (*loops, *like)]
+    if not all(size.isdigit() for size in sizes):
+        return loops, body
+    whole, *parts = (int(size) for size in sizes)
+    total = 1
+    for part in parts:
+        total *= part
+    if total != whole:
+        return loops, body
+    terms, stride = [], whole
+    for (_, variable, _), part in zip(like, parts, strict=True):
+        stride //= part
+        terms.append(variable if stride == 1 else f"{stride}*{variable}")
+    flat = {loops[0][1]: f"({' + '.join(terms)})"}
+    split = [("for", variable, extent) for _, variable, extent in like]
+    return split, [renamed(line, flat) for line in body]
+
+
+def renamed(line: str, names: dict[str, str]) -> str:
+    """A statement with other variables."""
+    if not names:
+        return line
+    pattern = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
+    return pattern.sub(lambda match: names[match[1]], line)

@@ -9,6 +9,7 @@ What cannot be read this way is shown as it was printed.
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,16 +42,14 @@ class LoopNest:
 def read_loops(printed: str) -> LoopNest | None:
     """The loop nest that `printed` describes; None where it reads otherwise (masked subblocks)."""
     ranges: list[tuple[str, str]] = []
-    calls: list[tuple[str, str, list[str]]] = []
+    lines: list[str] = []
     for line in printed.rstrip("\n").split("\n"):
         if match := _LOOP.match(line):
             ranges.append((match[1], match[2]))
-        elif match := _LINE.match(line):
-            calls.append((match[1] or "", match[2], _split(match[3])))
         else:
-            return None
+            lines.append(line)
     try:
-        statements = _statements(calls, ranges)
+        statements = _statements([_call(line) for line in lines], ranges)
     except (ValueError, KeyError, IndexError):
         return None
     return LoopNest(tuple(ranges), tuple(statements)) if statements else None
@@ -68,39 +67,71 @@ class Line:
 
 @lru_cache(maxsize=256)
 def read_nested(printed: str) -> tuple[Line, ...] | None:
-    """Loops within loops, several in a row: what two nests would become. None where it reads
-    otherwise."""
-    lines: list[Line] = []
-    open_: list[tuple[int, str, str]] = []
-    calls: list[tuple[str, str, list[str]]] = []
-    values: dict[str, str] = {}
-    names: dict[str, str] = {}
+    """Loops within loops, several in a row: a nest of several nodes. Statements that read otherwise
+    (masked subblocks) stay as they were printed; None if all do."""
+    reader = _Reader()
+    for line in printed.rstrip("\n").split("\n"):
+        indent = len(line) - len(line.lstrip(" "))
+        reader.leave(indent)
+        if match := _LOOP.match(line):
+            reader.enter(indent, match[1], match[2])
+        else:
+            reader.pending.append(line)
+    reader.close()
+    return tuple(reader.lines) if reader.understood else None
 
-    def close() -> None:
-        ranges = [(name, size) for _, name, size in open_]
-        for statement in _statements(calls, ranges, values, names):
-            lines.append(Line(len(open_), statement=statement))
-        calls.clear()
 
-    try:
-        for line in printed.rstrip("\n").split("\n"):
-            indent = len(line) - len(line.lstrip(" "))
-            if open_ and indent <= open_[-1][0]:
-                close()
-                while open_ and indent <= open_[-1][0]:
-                    open_.pop()
-            if match := _LOOP.match(line):
-                close()
-                lines.append(Line(len(open_), loop=(match[1], match[2])))
-                open_.append((indent, match[1], match[2]))
-            elif match := _LINE.match(line):
-                calls.append((match[1] or "", match[2], _split(match[3])))
-            else:
-                return None
-        close()
-    except (ValueError, KeyError, IndexError):
-        return None
-    return tuple(lines) if any(line.statement for line in lines) else None
+class _Reader:
+    """Reads a nest from the top."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.understood = False
+        self.pending: list[str] = []
+        """Statements of the innermost loop that are not read yet."""
+        self._open: list[tuple[int, str, str]] = []
+        """(indentation, variable, size) of each loop around them."""
+        self._values: dict[str, str] = {}
+        self._names: list[dict[str, str]] = [{}]
+        """Expressions with a name: outside of all loops, then by loop."""
+
+    def enter(self, indent: int, name: str, size: str) -> None:
+        self.close()
+        self.lines.append(Line(len(self._open), loop=(name, size)))
+        self._open.append((indent, name, size))
+        self._names.append({})
+
+    def leave(self, indent: int) -> None:
+        """Close the loops that a line with this indentation is not in."""
+        while self._open and indent <= self._open[-1][0]:
+            self.close()
+            self._open.pop()
+            self._names.pop()
+
+    def close(self) -> None:
+        """Read the pending statements."""
+        ranges = [(name, size) for _, name, size in self._open]
+        values = dict(self._values)
+        names = {expression: name for scope in self._names for expression, name in scope.items()}
+        known = len(names)
+        try:
+            statements = _statements([_call(line) for line in self.pending], ranges, values, names)
+        except (ValueError, KeyError, IndexError):
+            statements = textwrap.dedent("\n".join(self.pending)).split("\n")
+        else:
+            self.understood = self.understood or bool(statements)
+            self._values = values
+            self._names[-1].update(list(names.items())[known:])
+        self.lines += [Line(len(self._open), statement=statement) for statement in statements]
+        self.pending.clear()
+
+
+def _call(line: str) -> tuple[str, str, list[str]]:
+    """(name of the result or "", operation, arguments)."""
+    match = _LINE.match(line)
+    if match is None:
+        raise ValueError(line)
+    return (match[1] or "", match[2], _split(match[3]))
 
 
 def _statements(

@@ -66,19 +66,16 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
     rows = _headers(nest.ranges)
     lead: Span = (indent(len(nest.ranges)), "text")
     blank: Span = ("      ", "faint")
-    names = _named_loads(nest)
+    names = named_loads([statement for _, statement, _ in nest.statements], nest.written)
     for load, name in names.items():
         body = (lead, *marked(f"{name} = {load}", shared))
         rows.append(Row(gutter=(blank,), body=body))
     for number, (node, statement, last) in enumerate(nest.statements):
-        target, sign, value = statement.partition("= ")
-        for load, name in names.items():
-            value = value.replace(load, name)
         ref = refs.operation(node.graph, node.name)
         rows.append(
             Row(
                 gutter=(line_of(view, node) if last else blank,),
-                body=(lead, *marked(target + sign + value, shared)),
+                body=(lead, *marked(with_names(statement, names), shared)),
                 ref=ref,
                 key=f"{ref}:{number}",
             )
@@ -86,16 +83,25 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
     return rows
 
 
-def _named_loads(nest: _Nest) -> dict[str, str]:
-    """Values that are loaded more than once get a name, as one would write it by hand."""
+def named_loads(statements: list[str], written: set[str]) -> dict[str, str]:
+    """Values that are loaded more than once get a name, as one would write it by hand; not those of
+    `written`, which change."""
     count: Counter[str] = Counter()
-    for _, statement, _ in nest.statements:
+    for statement in statements:
         value = statement.partition("= ")[2]
         for match in _LOAD.finditer(value):
-            if match[1] not in nest.written:
+            if match[1] not in written:
                 count[match[0]] += 1
     letters = iter("srqponm")
     return dict(zip((load for load, times in count.items() if times > 1), letters, strict=False))
+
+
+def with_names(statement: str, names: dict[str, str]) -> str:
+    """The statement with the names of `named_loads` in place of the loads."""
+    target, sign, value = statement.partition("= ")
+    for load, name in names.items():
+        value = value.replace(load, name)
+    return target + sign + value
 
 
 def _headers(ranges: tuple[tuple[str, str], ...]) -> list[Row]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import groupby
 
 from compiler.trace import refs
-from compiler.trace.records import Asked, FusionGroups, SchedulerNode
+from compiler.trace.records import Asked, FusionGroup, FusionGroups, Kernel, SchedulerNode
 from viewers.kit.spans import Line, Span, text
 from viewers.panes.fusion import (
     asked_about,
@@ -18,7 +19,7 @@ from viewers.panes.fusion import (
 )
 from viewers.panes.loops import read_nested
 from viewers.panes.names import operations_text
-from viewers.panes.nests import line_of, marked, nests, traffic
+from viewers.panes.nests import line_of, marked, named_loads, nests, traffic, with_names
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.plain import plain_lines
@@ -95,18 +96,24 @@ def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str])
         for number, words in enumerate(plain_lines(body.rstrip("\n"))):
             rows.append(_statement(view, _printed(words, shared), words, writers, number))
         return rows
-    for number, one in enumerate(read):
-        blank: Span = (indent(one.depth), "text")
-        if one.statement:
-            line = (blank, *marked(one.statement, shared))
-            rows.append(_statement(view, line, one.statement, writers, number))
+    for (depth, loop), block in groupby(read, key=lambda one: (one.depth, one.loop)):
+        blank: Span = (indent(depth), "text")
+        name, size = loop
+        if name:
+            head: Line = (
+                blank, ("for ", "keyword"), text(name), (" in ", "keyword"), text(size, "number"),
+                (":", "dim"),
+            )  # fmt: skip
+            rows.append(Row(gutter=(("      ", "faint"),), body=head))
             continue
-        name, size = one.loop
-        head: Line = (
-            blank, ("for ", "keyword"), text(name), (" in ", "keyword"), text(size, "number"),
-            (":", "dim"),
-        )  # fmt: skip
-        rows.append(Row(gutter=(("      ", "faint"),), body=head))
+        statements = [one.statement for one in block]
+        names = named_loads(statements, set(writers))
+        statements = [f"{name} = {load}" for load, name in names.items()] + [
+            with_names(statement, names) for statement in statements
+        ]
+        for statement in statements:
+            line = (blank, *marked(statement, shared))
+            rows.append(_statement(view, line, statement, writers, len(rows)))
     return rows
 
 
@@ -123,11 +130,12 @@ def _statement(
     node = writers.get(target[1]) if target is not None else None
     gutter: Span = line_of(view, node) if node is not None else ("      ", "faint")
     ref = refs.operation(node.graph, node.name) if node is not None else ""
-    return Row(gutter=(gutter,), body=body, ref=ref, key=f"fused:{number}" if ref else "")
+    return Row(gutter=(gutter,), body=body, ref=ref, key=f"{ref}:{number}" if ref else "")
 
 
 def became(view: View, width: int) -> Content:
-    """The group that A ended in, as it stood when fusion was over."""
+    """The group that A ended in, when fusion was over: the loops of its kernel where that is
+    generated, else those of its nodes."""
     pair = chosen_pair(view)
     groups = [g for g in view.recording.all(FusionGroups) if pair and g.graph == pair.graph]
     if pair is None or not groups or view.hidden:
@@ -147,11 +155,26 @@ def became(view: View, width: int) -> Content:
         if rows:
             words = f" apart from   {operations_text(group.name)}"
             rows += [BLANK, Row(body=(text(words, "dim"),))]
-        rows += [BLANK, *nests(view, nodes, inner)]
+        written = _written(view, pair.graph, group)
+        if not written:
+            rows += [BLANK, *nests(view, nodes, inner)]
+        for body in written:
+            rows += [BLANK, *_nested(view, body, nodes, inner)]
     subject = operations_text(first.name) if first is not None else ""
     count = plural(len(first.nodes), "node") if first is not None else ""
     together = "1 group" if first is second else "2 groups"
     return Content("became", subject, ((f"{together} · {count}", "dim"),), rows)
+
+
+def _written(view: View, graph: str, group: FusionGroup) -> list[str]:
+    """The nests of the kernel that a group is in, as text; [] before code is generated."""
+    return [
+        view.recording.text(nest.text)
+        for kernel in view.recording.all(Kernel)
+        if kernel.graph == graph
+        for nest in kernel.nests
+        if not set(nest.nodes).isdisjoint(group.nodes)
+    ]
 
 
 def _buffers(nodes: list[SchedulerNode]) -> set[str]:

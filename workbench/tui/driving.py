@@ -99,6 +99,10 @@ class Driving:
             self.brings = self.view.ref
         if waiting.decision:
             self.view.pair = waiting.decision
+            if self.belonged == "fusion":
+                self.desk.navigator.light_pair()
+                lit = self.view.lit
+                self.brings = next((ref for ref in lit if refs.kind(ref) == "src"), "")
         if waiting.kind == "event":
             self._look_at_event(waiting)
         self.desk.navigator.arrangement = self.belonged

@@ -11,8 +11,9 @@ from compiler.engine.records.compiled import Compiled
 from compiler.graphs.nodes import target_name
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
+from compiler.loops.printer import nest_text
 from compiler.runtime.artifact import Artifact
-from compiler.trace.records import Kernel, KernelLine, Record, Wrapper
+from compiler.trace.records import Kernel, KernelLine, NestLoops, Record, Wrapper
 
 
 def name_kernels(compiled: Compiled, steps: Sequence[Nest | Call]) -> None:
@@ -57,6 +58,7 @@ def _nest(
     found: tuple[str, Function] | None,
 ) -> Kernel:
     name, function = found if found is not None else (nest.name, None)
+    nodes = compiled.members.get(nest.name, ())
     origins = compiled.in_order(nest.origins())
     locations, _ = compiled.lines(origins)
     return Kernel(
@@ -66,13 +68,14 @@ def _nest(
         label=label,
         language="cpp",
         text=compiled.recorder.text(function.named(name)) if function else "",
-        nodes=compiled.members.get(nest.name, ()),
+        nodes=nodes,
         origins=origins,
         locations=locations,
         lines=_lines(compiled, function) if function else (),
         no_line="" if locations else "none of its nodes has a source line",
         loops=function.loops if function else (),
         loop_nests=1,
+        nests=(NestLoops(nodes, compiled.recorder.text(nest_text(nest))),),
         step=number,
         steps=(number,),
     )

@@ -181,6 +181,15 @@ class KernelLine(Part):
     inferred: bool = False
 
 
+class NestLoops(Part):
+    """A loop nest of a kernel, before it becomes code."""
+
+    nodes: tuple[str, ...]
+    """Scheduler nodes (`op3`) in it."""
+    text: TextHash
+    """Its loops and statements, as the engine prints them."""
+
+
 class Kernel(Record):
     """One generated kernel, or one call into a library."""
 
@@ -206,6 +215,8 @@ class Kernel(Record):
     """Lines of `text`, from 1, at which its outermost loops begin; C++ only."""
     loop_nests: Count = 0
     """Loop nests in its code; 0 for a call."""
+    nests: tuple[NestLoops, ...] = ()
+    """The nests, of every place that calls it; () for a template or a call."""
     predicted: bool = False
     """True: predicted for an absent GPU."""
     step: Index | None = None

@@ -6,11 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from compiler.control.commands import Answer, Measure, Rerun
 from compiler.control.decisions import APART
+from compiler.trace import refs
+from compiler.trace.records import AnyRecord, Graph, Location, Source, Text
+from tests.no_torch.tui import driven
 from tests.no_torch.tui.conftest import Drive
-from tests.no_torch.tui.driven import FUSE, forbidden
+from tests.no_torch.tui.driven import FUSE, compile_records, forbidden
+from viewers.panes import source
 
 
 async def test_the_bar_asks_with_all_that_is_known(drive: Drive) -> None:
@@ -25,6 +30,38 @@ async def test_the_bar_asks_with_all_that_is_known(drive: Drive) -> None:
         assert "decision 1" in driver.lines()[0]
         assert driver.bench.navigator.arrangement == "fusion"
         assert "a accept" in driver.lines()[-1]
+
+
+def compiled_from(file: str) -> list[AnyRecord]:
+    """The block's compile, had its lines been in another file than the model's."""
+    body = "\n".join(f"line_{number}" for number in range(1, 40))
+    found: list[AnyRecord] = [Text(hash="library", body=body), Source(file=file, text="library")]
+    for record in compile_records():
+        if isinstance(record, Graph):
+            nodes = tuple(
+                structs.replace(node, location=structs.replace(node.location, file=file))
+                if node.location is not None
+                else node
+                for node in record.nodes
+            )
+            record = structs.replace(record, nodes=nodes)
+        found.append(record)
+    return found
+
+
+async def test_the_source_of_a_decision_is_that_of_its_own_file(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = "/site-packages/transformers/modeling_llama.py"
+    monkeypatch.setattr(driven, "compile_records", lambda: compiled_from(file))
+    place = Location(file=file, line=19)
+    async with drive((220, 60), asked={"location": place}) as driver:
+        assert source.content(driver.bench.view, 50).subject == "block.py"
+        await driver.press("d")
+        shown = source.content(driver.bench.view, 50)
+        assert shown.subject.endswith("modeling_llama.py")
+        assert shown.start in (refs.source(file, 18), refs.source(file, 19))
+        assert "line_19" in driver.text()
 
 
 async def test_accept_and_veto(drive: Drive) -> None:

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
+from compiler.inductor.kernel_nests import Member, nested
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import Decided, Resumed, Text
+from compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    Kernel,
+    NestLoops,
+    Resumed,
+    SchedulerNode,
+    Text,
+)
+from tests.block_trace import block_trace
 from tests.no_torch.asking import ID, decided, operations, stopped
 from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import fusion, pair_loops
+from viewers.panes.rows import Row
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
 from viewers.summary.fusion import saved_bytes
@@ -45,6 +57,51 @@ def test_both_halves_and_what_they_became(block: View) -> None:
     }
     assert shared == {"buf8", "buf9", "buf10", "buf11"}
     assert pair_loops.became(block, 60).subject == "op9–14"
+
+
+def one_nest() -> list[AnyRecord]:
+    """The block's records; its softmax kernel says that it is one nest."""
+    records = block_trace()
+    body = {one.hash: one.body for one in records if isinstance(one, Text)}
+    made = {one.name: one for one in records if isinstance(one, SchedulerNode)}
+    parts = [
+        [
+            Member(
+                body[made[name].loops], frozenset(made[name].reads), frozenset(made[name].writes)
+            )
+            for name in names.split()
+        ]
+        for names in ("op9 op10 op11", "op12 op13", "op14")
+    ]
+    nest = Text(hash="nest", body=nested(parts, shared=1))
+    place, kernel = next(
+        (place, one)
+        for place, one in enumerate(records)
+        if isinstance(one, Kernel) and "op14" in one.nodes
+    )
+    records[place] = structs.replace(kernel, nests=(NestLoops(kernel.nodes, nest.hash),))
+    return [*records[:place], nest, *records[place:]]
+
+
+def softmax_became(view: View) -> list[Row]:
+    pairs = fusion.pairs_of(view)
+    view.pair = next(p.id for p in pairs if p.first == "op9_op10_op11" and p.tests == 2)
+    return pair_loops.became(view, 90).rows
+
+
+def test_what_they_became_has_the_loops_of_the_kernel() -> None:
+    rows = softmax_became(view_of(one_nest()))
+    heads = [row.text.rstrip() for row in rows if "for " in row.text]
+    inner = "        for p1 in 128:"
+    assert heads == ["      for p0 in 4096:", inner, inner, inner]
+    statements = [row for row in rows if "=" in row.text]
+    assert statements[0].text.strip() == "s = buf8[p0, p1]"
+    assert statements[-1].text.endswith("buf14[p0, p1] = buf12[p0, p1] / buf13[p0]")
+    assert statements[-1].ref.endswith("op14")
+
+
+def test_where_no_nest_is_recorded_they_became_the_loops_of_the_nodes(block: View) -> None:
+    assert sum("for p0 in 4096:" in row.text for row in softmax_became(block)) == 3
 
 
 def test_the_verdict_has_the_rule_and_the_numbers(block: View) -> None:

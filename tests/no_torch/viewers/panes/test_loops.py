@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewers.panes.loops import read_loops, subscript
+from viewers.panes.loops import read_loops, read_nested, subscript
 
 AMAX = """for p0 in 4096:
   reduce p1 in 128:
@@ -100,3 +100,61 @@ def test_a_reduction_with_several_results_reads_as_one_statement_each(getitem: s
         "buf0[p0] mean= primals_3[p0, p1]",
         "buf1[p0] m2= primals_3[p0, p1]",
     )
+
+
+def nested_words(printed: str) -> list[str]:
+    read = read_nested(printed)
+    assert read is not None
+    return [
+        "  " * line.depth + (line.statement or f"{line.loop[0]} < {line.loop[1]}") for line in read
+    ]
+
+
+def test_statements_between_loops_and_in_them() -> None:
+    words = nested_words(
+        "for p0 in 8:\n"
+        "  reduce p1 in 4:\n"
+        "    load = load(x, 4*p0 + p1)\n"
+        "    reduction = reduction(f, f, sum, load)\n"
+        "    store_reduction(total, p0, reduction)\n"
+        "  load = load(total, p0)\n"
+        "  store(out, p0, load, None)\n"
+    )
+    assert words == [
+        "p0 < 8",
+        "  p1 < 4",
+        "    total[p0] += x[p0, p1]",
+        "  out[p0] = total[p0]",
+    ]
+
+
+def test_a_name_is_not_used_outside_of_its_loop() -> None:
+    body = (
+        "    a = load(a_long_name_of_a_buffer, p1)\n"
+        "    b = load(another_long_name_of_it, p1)\n"
+        "    add = add(a, b)\n"
+        "    store({}, 4*p0 + p1, add, None)\n"
+    )
+    loops = "".join("  for p1 in 4:\n" + body.format(name) for name in ("one", "two"))
+    named = "t = a_long_name_of_a_buffer[p1] + another_long_name_of_it[p1]"
+    assert nested_words(f"for p0 in 8:\n{loops}") == [
+        "p0 < 8", "  p1 < 4", f"    {named}", "    one[p0, p1] = t",
+        "  p1 < 4", f"    {named}", "    two[p0, p1] = t",
+    ]  # fmt: skip
+
+
+def test_only_a_loop_that_reads_otherwise_is_shown_as_it_was_printed() -> None:
+    words = nested_words(
+        "for p0 in 8:\n"
+        "  for p1 in 4:\n"
+        "    masked = masked(lt, subblock, 0.0)\n"
+        "    subblock:\n"
+        "      return load\n"
+        "  for p1 in 4:\n"
+        "    a = load(x, 4*p0 + p1)\n"
+        "    store(out, 4*p0 + p1, a, None)\n"
+    )
+    assert words == [
+        "p0 < 8", "  p1 < 4", "    masked = masked(lt, subblock, 0.0)", "    subblock:",
+        "      return load", "  p1 < 4", "    out[p0, p1] = x[p0, p1]",
+    ]  # fmt: skip

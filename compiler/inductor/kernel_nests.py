@@ -1,0 +1,161 @@
+"""The loop nests of a generated kernel, as code generation nests the nodes.
+
+The C++ backend (torch/_inductor/codegen/cpp.py) makes one nest of a `FusedSchedulerNode`: its nodes
+share their loops, and what has only the outer sizes comes after the reduction. An
+`OuterLoopFusedSchedulerNode` is several such nests that share their outer loops, unless their tiles
+differ: then `codegen_outer_loop_node` writes each by itself. `KernelGroup.finalize_kernel` is
+called for what becomes one nest. A Triton kernel has one nest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from compiler.control.hooks import Uninstall, patch, undo_all
+from compiler.control.safely import Safely
+from compiler.inductor.loops import Loop, loop_text, parsed, renamed, unflattened
+
+Nest = tuple[tuple[str, ...], str]
+"""(scheduler nodes, loops as text)."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A scheduler node of a nest."""
+
+    text: str
+    """Its loop body, printed by `loop_text`."""
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+class _Written(threading.local):
+    """What the C++ backend has written so far: per kernel group, its nests."""
+
+    def __init__(self) -> None:
+        self.nests: WeakKeyDictionary[Any, list[Nest]] = WeakKeyDictionary()
+        self.outer: Any = None
+        """The `OuterLoopFusedSchedulerNode` that code is being generated for."""
+
+
+_written = _Written()
+
+
+def cpp_nests(scheduling: Any) -> list[Nest]:
+    """The nests of the C++ function that a `CppScheduling` is about to define."""
+    return _written.nests.get(getattr(scheduling, "kernel_group", None), [])
+
+
+def triton_nests(schedule: Iterable[Any]) -> list[Nest]:
+    """The nest of a Triton kernel, from its schedule of nodes and markers."""
+    nodes = [node for node in schedule if hasattr(node, "get_nodes")]
+    return _nest([nodes], 0)
+
+
+def watch_nests(safely: Safely) -> Uninstall:
+    """Note the nests of C++ functions; returns the function that ends it."""
+    from torch._inductor.codegen.cpp import CppScheduling, KernelGroup
+
+    def outer(original: Callable[..., Any]) -> Callable[..., Any]:
+        def codegen_outer_loop_node(self: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
+            _written.outer = node
+            try:
+                return original(self, node, *args, **kwargs)
+            finally:
+                _written.outer = None
+
+        return codegen_outer_loop_node
+
+    def finalize(original: Callable[..., Any]) -> Callable[..., Any]:
+        def finalize_kernel(self: Any, new_kernel: Any, nodes: Any, *args: Any, **kw: Any) -> Any:
+            answer = original(self, new_kernel, nodes, *args, **kw)
+            safely(_note, self, nodes)
+            return answer
+
+        return finalize_kernel
+
+    return undo_all(
+        [
+            patch(
+                CppScheduling,
+                "codegen_outer_loop_node",
+                outer(CppScheduling.codegen_outer_loop_node),
+            ),
+            patch(KernelGroup, "finalize_kernel", finalize(KernelGroup.finalize_kernel)),
+        ]
+    )
+
+
+def _note(group: Any, nodes: Sequence[Any]) -> None:
+    outer = _written.outer
+    if outer is not None and len(nodes) == len(outer.get_nodes()):
+        parts = [part.get_nodes() for part in outer.get_outer_nodes()]
+        found = _nest(parts, outer.outer_loop_fusion_depth)
+    else:
+        found = _nest([nodes], 0)
+    _written.nests.setdefault(group, []).extend(found)
+
+
+def _nest(parts: Sequence[Sequence[Any]], shared: int) -> list[Nest]:
+    """[] if a node has no loop body, as a template has none."""
+    flat = [node for part in parts for node in part]
+    if not flat or not all(hasattr(getattr(node, "_body", None), "root_block") for node in flat):
+        return []
+    text = nested([[_member(node) for node in part] for part in parts], shared)
+    return [(tuple(node.get_name() for node in flat), text)]
+
+
+def _member(node: Any) -> Member:
+    touched = node.read_writes
+    return Member(
+        text=loop_text(node._body),
+        reads=frozenset(dependency.name for dependency in touched.reads),
+        writes=frozenset(dependency.name for dependency in touched.writes),
+    )
+
+
+def nested(parts: Iterable[Sequence[Member]], shared: int) -> str:
+    """The parts of a nest as text; each continues the `shared` outer loops of the one before.
+
+    Within a part a node continues all loops of the node before that it has too, except that a value
+    is read only after the loops that reduce it.
+    """
+    lines: list[str] = []
+    opened: list[str] = []
+    """Extents of the loops around the last statement."""
+    for place, members in enumerate(parts):
+        read = [_own_names(*parsed(member.text)) for member in members]
+        deepest = max((loops for loops, _ in read), key=len, default=[])
+        most = shared if place else 0
+        reduced: dict[str, int] = {}
+        for member, (own, statements) in zip(members, read, strict=True):
+            loops, body = unflattened(own, statements, deepest)
+            most = min(most, *(reduced[name] for name in member.reads & reduced.keys()), len(loops))
+            extents = [extent for _, _, extent in loops]
+            same = _common(opened[:most], extents)
+            for depth, (word, variable, extent) in enumerate(loops[same:], same):
+                lines.append(f"{'  ' * depth}{word} {variable} in {extent}:")
+            lines += ["  " * len(loops) + line for line in body]
+            opened, most = extents, len(deepest)
+            outer = sum(word == "for" for word, _, _ in loops)
+            if outer < len(loops):
+                reduced.update(dict.fromkeys(member.writes, outer))
+    return "\n".join(lines) + "\n"
+
+
+def _own_names(loops: list[Loop], body: list[str]) -> tuple[list[Loop], list[str]]:
+    """The loops named by depth, so that the same loop has the same name in each node."""
+    names = {variable: f"p{depth}" for depth, (_, variable, _) in enumerate(loops)}
+    named = [(word, names[variable], extent) for word, variable, extent in loops]
+    return named, [renamed(line, names) for line in body]
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    for place, (one, two) in enumerate(zip(first, second, strict=False)):
+        if one != two:
+            return place
+    return min(len(first), len(second))

@@ -1,0 +1,91 @@
+"""The recorded nests of a kernel have the loops of its code."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from compiler.inductor.kernel_nests import Member, nested
+from compiler.trace.records import Kernel
+from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
+from tests.cpu.inductor.recorded import Recorded, record
+
+_LOOP = re.compile(r"( *)(?:for|reduce) p\d+ in (\d+):")
+_CPP = re.compile(r" *for\(int64_t \w+=[^;]*; \w+<static_cast<int64_t>\((\d+)L\);")
+
+
+@pytest.fixture(scope="module", params=["softmax", "transformer", "zoo"])
+def recorded(request: pytest.FixtureRequest) -> Recorded:
+    if request.param == "zoo":
+        return record(Zoo(), *zoo_inputs())[0]
+    if request.param == "softmax":
+        return record(Softmax(), torch.ones(2, 8, 16))[0]
+    return record(Transformer(2), torch.ones(2, 8, 32))[0]
+
+
+def in_code(text: str) -> list[tuple[int, int]]:
+    """(depth, size) of each loop of a C++ kernel."""
+    open_: list[int] = []
+    loops = []
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip(" "))
+        if match := _CPP.match(line):
+            loops.append((len(open_), int(match[1])))
+            open_.append(indent)
+        elif line.startswith("}", indent) and open_ and indent == open_[-1]:
+            open_.pop()
+    return loops
+
+
+def in_nest(text: str) -> list[tuple[int, int]]:
+    """The same of a printed nest."""
+    matches = [match for line in text.splitlines() if (match := _LOOP.match(line)) is not None]
+    return [(len(match[1]) // 2, int(match[2])) for match in matches]
+
+
+def in_nests(recorded: Recorded, kernel: Kernel) -> list[tuple[int, int]]:
+    """The loops of one call of a kernel."""
+    found = [loop for nest in kernel.nests for loop in in_nest(recorded.text(nest.text))]
+    calls = max(1, len(kernel.steps))
+    once = found[: len(found) // calls]
+    assert found == once * calls
+    return once
+
+
+def test_the_nests_of_a_kernel_are_those_of_its_code(recorded: Recorded) -> None:
+    kernels = [kernel for kernel in recorded.all(Kernel) if kernel.language == "cpp"]
+    assert kernels
+    for kernel in kernels:
+        assert in_nests(recorded, kernel) == in_code(recorded.text(kernel.text)), kernel.name
+        assert {node for nest in kernel.nests for node in nest.nodes} == set(kernel.nodes)
+
+
+def member(text: str, reads: str = "", writes: str = "") -> Member:
+    return Member(text, frozenset(reads.split()), frozenset(writes.split()))
+
+
+ROW = member("for q0 in 8:\n  reduce q1 in 4:\n    sum x[4*q0 + q1]\n", "x", "total")
+INSIDE = member("for q0 in 8:\n  for q1 in 4:\n    y[4*q0 + q1]\n", "x", "y")
+AFTER = member("for q0 in 8:\n  for q1 in 4:\n    z[4*q0 + q1]\n", "total", "z")
+BELOW = member("for q0 in 8:\n  mean[q0]\n", "total", "mean")
+
+
+def test_nodes_of_equal_loops_share_them() -> None:
+    assert nested([[ROW, INSIDE]], 0) == (
+        "for p0 in 8:\n  reduce p1 in 4:\n    sum x[4*p0 + p1]\n    y[4*p0 + p1]\n"
+    )
+
+
+def test_what_reads_a_reduction_comes_after_its_loop() -> None:
+    assert nested([[ROW, AFTER]], 0) == (
+        "for p0 in 8:\n  reduce p1 in 4:\n    sum x[4*p0 + p1]\n  for p1 in 4:\n    z[4*p0 + p1]\n"
+    )
+    assert nested([[ROW, BELOW]], 0).endswith("    sum x[4*p0 + p1]\n  mean[p0]\n")
+
+
+def test_parts_share_only_the_outer_loops() -> None:
+    assert nested([[INSIDE], [INSIDE]], 1).count("p0 in 8") == 1
+    assert nested([[INSIDE], [INSIDE]], 1).count("p1 in 4") == 2
+    assert nested([[INSIDE], [INSIDE]], 0).count("p0 in 8") == 2
