@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.faults import compiler, security
+from tests.faults import compiler, interface, measure, security
 from tests.faults.fault import Fault
 
-FAULTS: tuple[Fault, ...] = (*compiler.FAULTS, *security.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *compiler.FAULTS,
+    *measure.FAULTS,
+    *interface.FAULTS,
+    *security.FAULTS,
+)
