@@ -108,7 +108,7 @@ FAULTS = (
         "compiler/fusion/reachability.py",
         "(down_first & ~down_second, up, up_second | inside)",
         "(down_first & ~down_second, up, up_first | inside)",
-        ("tests/no_torch/fusion/test_fuse.py", "tests/no_torch/fusion/test_rules.py"),
+        ("tests/no_torch/fusion/test_reachability.py",),
     ),
     Fault(
         "of equal maxima in several lanes, the last one wins",
