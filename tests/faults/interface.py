@@ -48,7 +48,7 @@ FAULTS = (
         "workbench/worker/guardian.py",
         "    _prctl(_PR_SET_CHILD_SUBREAPER, 1)\n",
         "",
-        ("tests/cpu/worker/test_kill.py",),
+        ("tests/no_torch/worker/test_guardian.py",),
     ),
     Fault(
         "a tie takes only the larger difference's noise into account",
