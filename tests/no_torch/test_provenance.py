@@ -90,6 +90,15 @@ def test_an_inferred_link_makes_the_path_inferred_unless_an_exact_one_exists() -
     assert found == {"fx:0/0/a": "inferred", "k:k0": "inferred", "k:k0:2": "exact"}
 
 
+def test_a_link_that_was_recorded_stays_exact_where_it_is_also_inferred() -> None:
+    known, guessed = (
+        KernelLine(line=2, nodes=("a",), inferred=inferred) for inferred in (False, True)
+    )
+    for lines in ((known, guessed), (guessed, known)):
+        kernel = Kernel(id="k0", graph="g", name="f", label="f", language="cpp", lines=lines)
+        assert Provenance([kernel]).counterparts("k:k0:2") == {"fx:g/a": "exact"}
+
+
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30), st.integers(0, 30))
 def test_order_and_batches_do_not_matter(pairs: list[tuple[int, int]], cut: int) -> None:
     records = [

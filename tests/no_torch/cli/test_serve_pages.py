@@ -85,6 +85,8 @@ MESSAGES = {
     "an empty list": "[]",
     "another type": '["quit"]',
     "a number for text": '["stdin",1]',
+    "an element too many": '["stdin","x",1]',
+    "a size with another field": '["resize",{"width":1,"height":1,"depth":1}]',
     "half a character": '["stdin","\\ud800"]',
     "a size without a height": '["resize",{"width":1}]',
     "a size that is no number": '["resize",{"width":"1","height":"1"}]',

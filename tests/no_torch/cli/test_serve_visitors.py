@@ -57,6 +57,7 @@ KEYLESS = {
     "a token without an origin": ("/ws/{token}", WEB_SOCKET),
     "a token, another site": ("/ws/{token}", {"Origin": "http://evil.test", **WEB_SOCKET}),
     "a token, another port": ("/ws/{token}", {"Origin": "http://127.0.0.1:1", **WEB_SOCKET}),
+    "a token, a port that begins like ours": ("/ws/{token}", {"Origin": "{origin}0", **WEB_SOCKET}),
     "a token, another name": ("/ws/{token}", {"Origin": "http://localhost:{number}", **WEB_SOCKET}),
     "a token, another scheme": ("/ws/{token}", {"Origin": "https://127.0.0.1:{number}"}),
     "a token, a page of no site": ("/ws/{token}", {"Origin": "null", **WEB_SOCKET}),

@@ -208,6 +208,21 @@ def test_barrier() -> None:
     assert not together(b, "copy", "after")
 
 
+@pytest.mark.parametrize("view", [permute((8, 8), (1, 0)), columns(8, 8)], ids=["once", "again"])
+def test_barrier_of_what_is_written_again_and_again(view: Layout) -> None:
+    """Each element is read before it is written, but its other positions read the new value."""
+    b = Builder()
+    b.input("x", 8, 8)
+    b.input("y", 8, 8)
+    b.map("tanh", (8, 8), op("tanh", op("add", load("x", view), load("y"))))
+    b.store("copy", "x", (8, 8), op("sin", load("y")), (view,))
+    b.output("tanh", 8, 8)
+    if view == columns(8, 8):
+        assert rule(b, "tanh", "copy") == "barrier"
+    else:
+        assert together(b, "tanh", "copy")
+
+
 def test_scatter() -> None:
     term = IndexTerm(load("i", dtype="int64"), 64, 1)
     zero = (Layout((512,), (0,)),)

@@ -104,6 +104,20 @@ def chains(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Layout], tuple[int, .
     return shape, views, current
 
 
+def test_slices_of_a_flattened_view() -> None:
+    """Where a slice goes on in the next row, its layout cannot have one stride."""
+    turned, flat = permute((4, 3), (1, 0)), row_major((12,))
+    for start in range(12):
+        for step in (1, 2, 3, 5):
+            for count in range(1, (12 - start + step - 1) // step + 1):
+                steps = turned, flat, slice_dimension((12,), 0, start, count, step)
+                view: View = ()
+                for layout in steps:
+                    view = compose_views(view, (layout,))
+                for index in range(count):
+                    assert at(view, index) == at(steps, index)
+
+
 @settings(max_examples=300, deadline=None)
 @given(chains())
 def test_chains_of_views(chain: tuple[tuple[int, ...], list[Layout], tuple[int, ...]]) -> None:

@@ -92,6 +92,21 @@ def test_on_a_gpu_the_account_is_the_devices() -> None:
     assert (head.clock, head.rounds, head.speedup) == ("device", 3, pytest.approx(1.25))
 
 
+def test_a_frame_checks_its_guards_once_per_forward() -> None:
+    """Its backward runs as often, and checks none."""
+    backward = Probe()
+    backward.graph = "0/0/backward"
+    readings = [reading(key, 1.0, 0.0, launches=0) for key in (0, 0, 2)]
+    readings += [reading(key, 0.5, 0.0) for key in (1, 1, 3)]
+    found = on_a_gpu()
+    found.device, found.probes, found.bases, found.end = "cpu", [Probe(), backward], [0, 2], 4
+    found.laps["compiled"]["probed"] = [lap(0.005, *readings)] * 3
+    found.guards.warm = found.guards.found
+    accounts = [one for one in records(found, Numbers()) if isinstance(one, Account)]
+    (guards,) = (line for line in accounts[-1].lines if line.name == "guards")
+    assert (guards.time.median, guards.what) == (pytest.approx(2e-4), "of 2 frames")
+
+
 def test_ids_go_on_in_the_next_profile_of_a_trace() -> None:
     numbers = Numbers()
     first, second = (list(records(on_a_gpu(), numbers)) for _ in range(2))

@@ -1,0 +1,88 @@
+"""Faults in edits, viewers, and the workbench."""
+
+from __future__ import annotations
+
+from tests.faults.fault import Fault
+
+FAULTS = (
+    Fault(
+        "a statement is moved past a new value of what it reads",
+        "compiler/edits/kinds.py",
+        "    if read & bound:\n",
+        "    if read & bound & set():\n",
+        ("tests/no_torch/edits/test_kinds.py",),
+    ),
+    Fault(
+        "a buffer is dead at the step that reads it last",
+        "viewers/summary/lifetimes.py",
+        "min(buffer.last + 1, steps)",
+        "min(buffer.last, steps)",
+        ("tests/no_torch/viewers/panes/test_memory.py",),
+    ),
+    Fault(
+        "names of blocks are markup of an SVG",
+        "viewers/drawing/svg.py",
+        "{escape(said)}</text>",
+        "{said}</text>",
+        ("tests/no_torch/viewers/drawing/test_export.py",),
+    ),
+    Fault(
+        "bytes of a recorded column count as characters",
+        "viewers/panes/source.py",
+        """plain_column(line, len(data[:column].decode("utf-8", "ignore")))""",
+        "plain_column(line, column)",
+        (
+            "tests/no_torch/viewers/panes/test_source.py",
+            "tests/no_torch/viewers/panes/test_stepping.py",
+        ),
+    ),
+    Fault(
+        "y runs a stranger's code before all of it was seen",
+        "workbench/tui/consent.py",
+        "if self.ready and self.seen:",
+        "if self.ready:",
+        ("tests/no_torch/tui/test_strangers.py",),
+    ),
+    Fault(
+        "orphans of the worker outlive it",
+        "workbench/worker/guardian.py",
+        "    _prctl(_PR_SET_CHILD_SUBREAPER, 1)\n",
+        "",
+        ("tests/no_torch/worker/test_guardian.py",),
+    ),
+    Fault(
+        "a tie takes only the larger difference's noise into account",
+        "viewers/summary/profile/ranking.py",
+        "hypot(first.noise, one.noise)",
+        "first.noise",
+        ("tests/no_torch/viewers/profile/test_ranking.py",),
+    ),
+    Fault(
+        "pairs predicted for a GPU are in the sums",
+        "viewers/summary/fusion.py",
+        "real = [one for one in graphs if not one.predicted]",
+        "real = graphs",
+        ("tests/no_torch/viewers/test_summary.py",),
+    ),
+    Fault(
+        "a recompile is explained by the first entry, not by the nearest",
+        "viewers/summary/recompiles.py",
+        "key=lambda one: self.differing(one.entry, record.call),",
+        "key=lambda one: 0,",
+        ("tests/no_torch/viewers/test_summary.py",),
+    ),
+    Fault(
+        "a choice that goes back to the default stays an override",
+        "workbench/tui/deciding.py",
+        "        if choice != asked.default:\n            overruled.wanted[asked.id] = choice\n",
+        "        overruled.wanted[asked.id] = choice\n",
+        ("tests/no_torch/tui/test_deciding.py", "tests/no_torch/tui/test_running_again.py"),
+    ),
+    Fault(
+        "our packages are found before the user's",
+        "workbench/worker/isolation.py",
+        "    sys.meta_path[:] = [found for found in sys.meta_path if found is not finder]\n",
+        "",
+        ("tests/cpu/worker/test_isolation.py",),
+    ),
+)

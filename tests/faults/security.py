@@ -1,0 +1,64 @@
+"""Faults in what keeps a stranger's file, page or folder from doing harm."""
+
+from __future__ import annotations
+
+from tests.faults.fault import Fault
+
+FAULTS = (
+    Fault(
+        "the group may write to the cache folder",
+        "compiler/cache_folder.py",
+        "stat.S_IMODE(found.st_mode) & 0o077",
+        "stat.S_IMODE(found.st_mode) & 0o007",
+        ("tests/no_torch/test_cache_folder.py",),
+    ),
+    Fault(
+        "any file that looks like JSON records is overwritten as a trace",
+        "compiler/output_file.py",
+        "return found is not None and found[1] in _TAGS",
+        "return found is not None",
+        ("tests/no_torch/test_output_file.py",),
+    ),
+    Fault(
+        "an origin that only starts with ours is accepted",
+        "workbench/web/visitors.py",
+        'any(origin != f"http://{hosts[0].lower()}" for',
+        'any(not origin.startswith(f"http://{hosts[0].lower()}") for',
+        ("tests/no_torch/cli/test_serve_visitors.py",),
+    ),
+    Fault(
+        "a page's token opens two sockets",
+        "workbench/web/visitors.py",
+        "self._tokens.pop(token, 0.0)",
+        "self._tokens.get(token, 0.0)",
+        ("tests/no_torch/cli/test_serve_visitors.py", "tests/no_torch/cli/test_serve_pages.py"),
+    ),
+    Fault(
+        "a project sets torch_settings, spelled with an underscore",
+        "workbench/cli/config.py",
+        "if _dashed(key) in COMMAND_LINE_ONLY:",
+        "if key in COMMAND_LINE_ONLY:",
+        ("tests/no_torch/cli/test_config.py",),
+    ),
+    Fault(
+        "a patch's lines end at form feeds",
+        "compiler/edits/patch.py",
+        r'return [line for line in re.split(r"(?<=\n)", text) if line]',
+        "return text.splitlines(keepends=True)",
+        ("tests/no_torch/edits/test_patch.py",),
+    ),
+    Fault(
+        "JSON has bidirectional overrides as they are",
+        "viewers/json_text.py",
+        "if plain(character) != character or not _carries(encoding, character):",
+        "if not _carries(encoding, character):",
+        ("tests/no_torch/viewers/test_json_text.py",),
+    ),
+    Fault(
+        "a page's message may have further elements, of any depth",
+        "workbench/web/messages.py",
+        "array_like=True, forbid_unknown_fields=True, tag",
+        "array_like=True, tag",
+        ("tests/no_torch/cli/test_serve_pages.py",),
+    ),
+)

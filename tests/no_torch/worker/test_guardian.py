@@ -1,0 +1,97 @@
+"""The guardian leaves no process behind: neither orphans, nor those in a session of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, sys, time
+from workbench.worker.guardian import fork_worker
+
+fork_worker(int(sys.argv[1]), int(sys.argv[2]))
+done, tell = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        os.write(tell, b"!")
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+os.read(done, 1)
+{last}
+"""
+
+
+@dataclass
+class Guarded:
+    """A worker with an orphan."""
+
+    guardian: subprocess.Popen[str]
+    orphan: int
+    lifeline: int
+    """The end that the front end holds; -1 once it has let go."""
+    status: int
+
+    def let_go(self) -> None:
+        os.close(self.lifeline)
+        self.lifeline = -1
+
+    def ended(self) -> int:
+        """The worker's wait status, once the guardian has ended."""
+        assert self.guardian.wait(60) == 0
+        return int(os.read(self.status, 64))
+
+
+@contextmanager
+def guarded(last: str) -> Iterator[Guarded]:
+    """`last`: what the worker does once its orphan runs."""
+    (theirs, lifeline), (status, told) = os.pipe(), os.pipe()
+    guardian = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(last=last), str(theirs), str(told)],
+        pass_fds=(theirs, told),
+        cwd=Path(__file__).parents[3],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    os.close(theirs)
+    os.close(told)
+    assert guardian.stdout is not None
+    found = Guarded(guardian, int(guardian.stdout.readline()), lifeline, status)
+    try:
+        yield found
+    finally:
+        guardian.kill()
+        guardian.wait()
+        guardian.stdout.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(found.orphan, signal.SIGKILL)
+        os.close(status)
+        if found.lifeline >= 0:
+            found.let_go()
+
+
+def test_an_orphan_ends_with_the_worker() -> None:
+    with guarded("os._exit(7)") as found:
+        assert os.waitstatus_to_exitcode(found.ended()) == 7
+        with pytest.raises(ProcessLookupError):
+            os.kill(found.orphan, 0)
+
+
+def test_all_end_where_the_front_end_lets_go() -> None:
+    with guarded("time.sleep(600)") as found:
+        os.kill(found.orphan, 0)
+        found.let_go()
+        assert os.waitstatus_to_exitcode(found.ended()) == -signal.SIGKILL
+        with pytest.raises(ProcessLookupError):
+            os.kill(found.orphan, 0)
