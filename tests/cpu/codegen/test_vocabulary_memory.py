@@ -114,6 +114,36 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
             assert torch.equal(out, expected), (dtype, count)
 
 
+@pytest.mark.parametrize("step", [-4, -2, -1, 2, 3, 4, 7, 8, 9])
+@pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
+def test_loads_of_near_elements_touch_nothing_around_them(isa, lanes, step) -> None:
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    for dtype in BYTES:
+        if not fits(dtype, isa, lanes):
+            continue
+        kind, register = code.storage(dtype), code.type(dtype)
+        for count in (None, "n"):
+            load = code.load_strided(dtype, f"(({kind}*)p[0])", str(step), count)
+            body = f"{register} v = {load}; {code.store(dtype, f'({kind}*)p[1]', 'v')}"
+            numbers[dtype, count] = unit.kernel(body)
+    unit.build()
+    guarded = Guarded()
+    for (dtype, how), number in numbers.items():
+        for count in [lanes] if how is None else range(1, lanes + 1):
+            span = (count - 1) * abs(step) + 1
+            values = filled(dtype, span)
+            for start in (guarded.address, guarded.end(span * BYTES[dtype])):
+                ctypes.memmove(start, values.data_ptr(), span * BYTES[dtype])
+                first = start + (span - 1 if step < 0 else 0) * BYTES[dtype]
+                out = torch.ones(lanes, dtype=values.dtype)
+                unit.call(number, [first, out.data_ptr()], count)
+                expected = (values.flip(0) if step < 0 else values)[:: abs(step)]
+                assert torch.equal(out[:count], expected), (dtype, count)
+                assert (out[count:] == 0).all(), (dtype, count)
+
+
 @pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
 def test_even_and_odd_elements_of_bfloat16(isa, lanes) -> None:
     if lanes == 1:
