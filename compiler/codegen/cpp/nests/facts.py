@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
+from compiler.codegen.cpp.vocabulary import within
 from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
 from compiler.loops.expressions import (
     Address,
     Expression,
+    IndexTerm,
     Local,
     Op,
     Position,
@@ -38,6 +41,8 @@ class Facts:
             if not isinstance(statement, Write)
         }
         self.reduced = frozenset(i for i, axis in enumerate(nest.axes) if axis.reduced)
+        self.backwards = any(isinstance(s, ScanAlong) and s.reverse for s in nest.statements)
+        """Whether an axis may be traversed from its end."""
         self._axes: dict[Expression, frozenset[int]] = {}
         self._weights: dict[str, int] = {}
         self._locals: dict[int, tuple[Statement, tuple[str, ...]]] = {}
@@ -122,6 +127,40 @@ class Facts:
             self._weights[name] = known
         return known
 
+    def window(self, read: ReadIndexed, lane: int) -> tuple[IndexTerm, int] | None:
+        """The index that varies along an axis, and how far apart the elements of two neighbours
+        are: at most `within.FARTHEST`, and nothing else in the read varies.
+
+        None for other reads, and for those whose index has to be in range.
+        """
+        if read.otherwise is None or read.address.then or lane in self.moves(read.address):
+            return None
+        terms = [term for term in read.terms if lane in self.axes(term.index)]
+        if len(terms) != 1 or terms[0].stride != 1 or self.backwards:
+            return None
+        index = terms[0].index
+        if not isinstance(index, Position) or index.address.then:
+            return None
+        step = index.address.strides[lane]
+        return (terms[0], step) if isinstance(step, int) and within.fits(step) else None
+
+    def in_range(self, term: IndexTerm) -> bool:
+        """Whether an index is certainly in range."""
+        index, size = term.index, term.size
+        if not isinstance(index, Position) or index.address.then:
+            return False
+        low = high = index.address.offset
+        if not isinstance(low, int) or not isinstance(high, int) or not isinstance(size, int):
+            return False
+        for axis, stride in zip(self.nest.axes, index.address.strides, strict=True):
+            if stride == 0:
+                continue
+            if not isinstance(axis.size, int) or not isinstance(stride, int):
+                return False
+            reach = (axis.size - 1) * stride
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return low >= 0 and high < size
+
     def expression_weight(self, expression: Expression) -> int:
         """The cost of computing an expression, in simple instructions."""
         total = 0
@@ -151,7 +190,7 @@ class Facts:
         sizes: set[int] = set()
 
         def note(expression: Expression) -> None:
-            for part in walk(expression):
+            for part in self._registers(expression, lane):
                 if lane in self.axes(part):
                     sizes.add(BYTES[compute_dtype(part.dtype)])
                     if isinstance(part, (Read, Position)) and part.address.then:
@@ -175,6 +214,19 @@ class Facts:
                 if isinstance(statement, Reduction) and self._counts_far(statement):
                     sizes.add(8)
         return tuple(sorted(sizes))
+
+    def _registers(self, expression: Expression, lane: int) -> Iterator[Expression]:
+        """The parts of an expression that take a register, if they vary along an axis."""
+        if isinstance(expression, ReadIndexed) and self.window(expression, lane) is not None:
+            yield expression
+            return
+        if isinstance(expression, Op):
+            for argument in expression.args:
+                yield from self._registers(argument, lane)
+        elif isinstance(expression, ReadIndexed):
+            for term in expression.terms:
+                yield from self._registers(term.index, lane)
+        yield expression
 
     def _counts_far(self, statement: Reduction) -> bool:
         """Whether positions of an argmax may not fit in the 32 bits of a lane."""

@@ -16,6 +16,7 @@ from compiler.codegen.cpp.vocabulary import (
     strided,
     transposes,
     values,
+    within,
 )
 from compiler.codegen.cpp.vocabulary.types import (
     CODES,
@@ -210,6 +211,17 @@ class Lanes:
     ) -> str:
         """Lane k from pointer[index[k]]. Lanes from `count` on are 0 without reading."""
         return strided.gather(self, dtype, pointer, index, count, index_dtype)
+
+    def inside(self, start: str, size: str) -> str:
+        """A word whose bit e says whether index start + e is in a dimension of `size` elements."""
+        return within.inside(self, start, size)
+
+    def load_within(
+        self, dtype: str, pointer: str, step: int, word: str, otherwise: bool | int | float
+    ) -> str:
+        """Lane k from pointer[k*step] if bit k*step of the word is set, else `otherwise`, without
+        reading. `step` is at most `within.FARTHEST`."""
+        return within.load_within(self, dtype, pointer, step, word, otherwise)
 
     def scatter(
         self,

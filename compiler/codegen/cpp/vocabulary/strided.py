@@ -126,8 +126,7 @@ def _near_vectors(lanes: Lanes, raw: Raw, step: int, parts: str) -> list[str]:
     """Statements: `taken` gets the elements from `start`, `step` apart. `parts` loads the first
     `count` elements at `p`."""
     n, width = lanes.count, abs(step)
-    last = (n - 1) * width + 1 - n if not parts else (width - 1) * n
-    starts = [*(n * v for v in range(width - 1)), last]
+    starts = [n * v for v in range(width)] if parts else near_starts(n, width)
     first = f"(const {raw.element}*)start" + (f" - {(n - 1) * width}" if step < 0 else "")
     lines = [f"const {raw.element}* whole = {first};"]
     if parts:
@@ -142,23 +141,33 @@ def _near_vectors(lanes: Lanes, raw: Raw, step: int, parts: str) -> list[str]:
         else:
             lines.append(f"const {raw.vector} v{v} = *(const {unaligned}*)({pointer});")
     places = [lane * width if step > 0 else (n - 1 - lane) * width for lane in range(n)]
-    home = [min(place // n, width - 1) for place in places]
+    return [*lines, f"const {raw.vector} taken = {shuffled(places, starts)};"]
+
+
+def near_starts(lanes: int, step: int) -> list[int]:
+    """Where vectors begin that contain every `step`-th element and end with the last of them."""
+    last = (lanes - 1) * step + 1 - lanes
+    return [*(min(lanes * v, last) for v in range(step - 1)), last]
+
+
+def shuffled(places: list[int], starts: list[int]) -> str:
+    """The elements at these places, of vectors v0, v1, … that begin at the starts."""
+    n = len(places)
+    home = [min(place // n, len(starts) - 1) for place in places]
     taken = "v0"
-    for v in range(1 if width > 1 else 0, width):
+    if len(starts) == 1:
+        return f"__builtin_shufflevector(v0, v0, {', '.join(map(str, places))})"
+    for v in range(1, len(starts)):
         order: list[int] = []
         for lane, place in enumerate(places):
             if home[lane] == v:
-                order.append((n if v else 0) + place - starts[v])
-            elif home[lane] < v:
-                order.append(place if v == 1 else lane)
+                order.append(n + place - starts[v])
+            elif home[lane] == 0 and v == 1:
+                order.append(place)
             else:
                 order.append(lane)
-        other = f"v{v}"
-        chosen = f"__builtin_shufflevector({taken}, {other}, {', '.join(map(str, order))})"
-        lines.append(f"const {raw.vector} taken_{v} = {chosen};")
-        taken = f"taken_{v}"
-    lines.append(f"const {raw.vector} taken = {taken};")
-    return lines
+        taken = f"__builtin_shufflevector({taken}, v{v}, {', '.join(map(str, order))})"
+    return taken
 
 
 def store_strided(
