@@ -101,6 +101,9 @@ def windows(dtype: torch.dtype) -> dict[str, Case]:
         found[f"max pool of channels {name}"] = greatest, (last,)
         found[f"average pool {name}"] = mean, (x,)
         found[f"average pool of channels {name}"] = mean, (last,)
+    found["unfold"] = lambda x: F.unfold(x, 3, 1, 1, 1), (x,)
+    found["unfold, far"] = lambda x: F.unfold(x, (2, 3), (1, 4), (0, 3), (2, 3)), (x,)
+    found["unfold, inside"] = lambda x: F.unfold(x, (2, 3), stride=(1, 2)) + 1, (x,)
     return found
 
 
