@@ -69,6 +69,7 @@ def windows(dtype: torch.dtype) -> dict[str, Case]:
     """Windows inside and over the border, near and far apart, by columns and by channels."""
     x = torch.randn(2, 3, 11, 45).to(dtype)
     last = torch.randn(2, 37, 9, 11).to(dtype).to(memory_format=torch.channels_last)
+    image = x.clone()
     x[0, 1, 0, 0], x[1, 2, 10, 44], x[0, 2, 5, 15] = math.nan, math.inf, math.nan
     found: dict[str, Case] = {}
     for kernel, stride, padding, dilation, up in (
@@ -101,6 +102,15 @@ def windows(dtype: torch.dtype) -> dict[str, Case]:
         found[f"max pool of channels {name}"] = greatest, (last,)
         found[f"average pool {name}"] = mean, (x,)
         found[f"average pool of channels {name}"] = mean, (last,)
+    for factor in (2, 4, 0.5, 3):
+        for mode in ("nearest", "bilinear"):
+
+            def resized(x: torch.Tensor, f: float = factor, m: str = mode) -> torch.Tensor:
+                return F.interpolate(x, scale_factor=f, mode=m)
+
+            found[f"{mode} {factor}"] = resized, (image,)
+            found[f"{mode} {factor} of channels"] = resized, (last,)
+    found["repeated, clamped"] = lambda x: x[..., (torch.arange(101) // 2 - 3).clamp(1, 43)], (x,)
     found["unfold"] = lambda x: F.unfold(x, 3, 1, 1, 1), (x,)
     found["unfold, far"] = lambda x: F.unfold(x, (2, 3), (1, 4), (0, 3), (2, 3)), (x,)
     found["unfold, inside"] = lambda x: F.unfold(x, (2, 3), stride=(1, 2)) + 1, (x,)

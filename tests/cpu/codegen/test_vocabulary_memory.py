@@ -144,11 +144,13 @@ def test_loads_of_near_elements_touch_nothing_around_them(isa, lanes, step) -> N
                 assert (out[count:] == 0).all(), (dtype, count)
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 4])
+@pytest.mark.parametrize("clamped", [False, True])
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 0.5, 0.25])
 @pytest.mark.parametrize(("isa", "lanes"), WIDTHS, ids=NAMES)
-def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step) -> None:
+def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step, clamped) -> None:
     if lanes == 1:
         pytest.skip("one lane is a load or a number")
+    places = tuple(int(k * step + (0.5 if step == 0.5 else 0)) for k in range(lanes))
     unit = Unit(isa, lanes)
     code = unit.lanes
     numbers = {}
@@ -156,14 +158,19 @@ def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step) -> None
         if not fits(dtype, isa, lanes):
             continue
         kind, register = code.storage(dtype), code.type(dtype)
-        word = code.inside("n", "((long*)p[2])[0]")
-        load = code.load_within(dtype, f"(({kind}*)p[0]) + n", step, word, 1)
+        size = "((long*)p[2])[0]"
+        word = code.inside("n", size)
+        row = f"(({kind}*)p[0])"
+        if clamped:
+            load = code.load_clamped(dtype, row, places, "n", word, size)
+        else:
+            load = code.load_within(dtype, f"{row} + n", places, word, 1)
         body = f"{register} v = {load}; {code.store(dtype, f'({kind}*)p[1]', 'v')}"
         numbers[dtype] = unit.kernel(body)
     unit.build()
     guarded = Guarded()
     for dtype, number in numbers.items():
-        span = (lanes - 1) * step + 1
+        span = places[-1] + 1
         for size in (1, 2, lanes, span, span + 7):
             values = filled(dtype, size)
             for place in (guarded.address, guarded.end(size * BYTES[dtype])):
@@ -172,8 +179,8 @@ def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step) -> None
                     out = torch.zeros(lanes, dtype=values.dtype)
                     sizes = torch.tensor([size])
                     unit.call(number, [place, out.data_ptr(), sizes.data_ptr()], first)
-                    at = first + step * torch.arange(lanes)
-                    inside = (at >= 0) & (at < size)
+                    at = first + torch.tensor(places)
+                    inside = (at >= 0) & (at < size) | clamped
                     other = torch.ones((), dtype=values.dtype)
                     expected = torch.where(inside, values[at.clamp(0, size - 1)], other)
                     assert torch.equal(out, expected), (dtype, size, first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from compiler.codegen.cpp.vocabulary import within
+from compiler.codegen.cpp.nests.windows import Window, in_range, window_of
 from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
 from compiler.loops.expressions import (
     Address,
@@ -127,39 +127,21 @@ class Facts:
             self._weights[name] = known
         return known
 
-    def window(self, read: ReadIndexed, lane: int) -> tuple[IndexTerm, int] | None:
-        """The index that varies along an axis, and how far apart the elements of two neighbours
-        are: at most `within.FARTHEST`, and nothing else in the read varies.
-
-        None for other reads, and for those whose index has to be in range.
-        """
-        if read.otherwise is None or read.address.then or lane in self.moves(read.address):
+    def window(self, read: ReadIndexed, lane: int) -> Window | None:
+        """What a read sees along an axis if only one of its indices varies there, and neighbours
+        are near each other (`windows`). None for any other read."""
+        if read.address.then or lane in self.moves(read.address) or self.backwards:
             return None
         terms = [term for term in read.terms if lane in self.axes(term.index)]
-        if len(terms) != 1 or terms[0].stride != 1 or self.backwards:
-            return None
-        index = terms[0].index
-        if not isinstance(index, Position) or index.address.then:
-            return None
-        step = index.address.strides[lane]
-        return (terms[0], step) if isinstance(step, int) and within.fits(step) else None
+        found = window_of(terms[0], lane) if len(terms) == 1 else None
+        if found is None or (read.otherwise is None and self.in_range(found.term)):
+            return found
+        plain = found.repeat == 1 and found.limits is None
+        return found if plain and read.otherwise is not None else None
 
     def in_range(self, term: IndexTerm) -> bool:
         """Whether an index is certainly in range."""
-        index, size = term.index, term.size
-        if not isinstance(index, Position) or index.address.then:
-            return False
-        low = high = index.address.offset
-        if not isinstance(low, int) or not isinstance(high, int) or not isinstance(size, int):
-            return False
-        for axis, stride in zip(self.nest.axes, index.address.strides, strict=True):
-            if stride == 0:
-                continue
-            if not isinstance(axis.size, int) or not isinstance(stride, int):
-                return False
-            reach = (axis.size - 1) * stride
-            low, high = low + min(reach, 0), high + max(reach, 0)
-        return low >= 0 and high < size
+        return in_range(term, self.nest.axes)
 
     def expression_weight(self, expression: Expression) -> int:
         """The cost of computing an expression, in simple instructions."""

@@ -273,7 +273,7 @@ def _cost(
                 step: Size = 0 if part.address.then or indexed else part.address.strides[lane]
                 seen = facts.window(part, lane) if isinstance(part, ReadIndexed) else None
                 if seen is not None:
-                    step = seen[1]
+                    step = seen.step
                 total += 1 if part in turned else _loads(step, lanes)
         if isinstance(statement, Write) and lane in facts.domain(statement):
             unit = statement.address.strides[lane] == 1 and not statement.address.then

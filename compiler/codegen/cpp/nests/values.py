@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.facts import Facts
-from compiler.codegen.cpp.nests.indices import checked_index, selected
+from compiler.codegen.cpp.nests.indices import checked_index
 from compiler.codegen.cpp.nests.names import Names, base_name
+from compiler.codegen.cpp.nests.window_reads import read_window
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import (
     Address,
@@ -229,7 +230,15 @@ class Values:
             return scope.lanes.broadcast(scalar, compute_dtype(base.dtype))
         if step == 1 and base.relative:
             return scope.lanes.load(base.dtype, pointer)
-        return self._near(base.dtype, pointer, step, scope)
+        return self.near(base.dtype, pointer, step, scope)
+
+    def near(self, dtype: str, pointer: str, step: Size, scope: Scope) -> str:
+        """Elements that far apart, from the pointer on."""
+        if step != 1:
+            return scope.lanes.load_strided(dtype, pointer, step_text(step), scope.count)
+        if scope.count is None:
+            return scope.lanes.load(dtype, pointer)
+        return scope.lanes.load_partial(dtype, pointer, scope.count)
 
     def store(self, base: Base, address: Address, value: str, scope: Scope, more: str = "") -> str:
         """Statement: the inverse of `load`."""
@@ -284,7 +293,7 @@ class Values:
 
     def _position(self, address: Address, scope: Scope, *, through: bool = False) -> str:
         """The address as a number; in a lane scope, a register of int64."""
-        start = self._start(address, scope)
+        start = self.start(address, scope)
         step: Size = self.lane_step(address, scope) if scope.is_lane else 0
         if address.then:
             return self._chain(address, start, step, scope)
@@ -294,7 +303,7 @@ class Values:
             return scope.lanes.iota(start)
         return f"({scope.lanes.iota('0')} * {step_text(step)} + ({start}))"
 
-    def _start(self, address: Address, scope: Scope) -> str:
+    def start(self, address: Address, scope: Scope) -> str:
         """The address before its chain; in a lane scope, that of the first lane."""
         parts = [c_expression(address.offset)] if address.offset != 0 else []
         for axis, stride in enumerate(address.strides):
@@ -328,8 +337,9 @@ class Values:
         return name
 
     def _read_indexed(self, read: ReadIndexed, scope: Scope) -> str:
-        if read.otherwise is not None:
-            return self._read_or_else(read, read.otherwise, scope)
+        window = read_window(self, read, scope)
+        if window is not None:
+            return window
         base = self.bases[read.buffer]
         more, vector, address = self._indexed(read.address, read.terms, scope)
         if not vector:
@@ -337,71 +347,6 @@ class Values:
         index = self._with_lane_step(vector, address, scope)
         pointer = self.pointer(base, address, scope) + more
         return scope.lanes.gather(base.dtype, pointer, index, scope.count)
-
-    def _read_or_else(self, read: ReadIndexed, otherwise: float, scope: Scope) -> str:
-        """The element, or a number where an index is out of range."""
-        varies = scope.is_lane and any(self.lane in self.facts.axes(t.index) for t in read.terms)
-        found = None
-        if varies and self.lane is not None:
-            found = self.facts.window(read, self.lane)
-        if read.address.then or (varies and found is None):
-            return self.of(selected(read, otherwise), scope)
-        base = self.bases[read.buffer]
-        fixed = [term for term in read.terms if found is None or term is not found[0]]
-        more, _ = self.indices(tuple(fixed), scope)
-        inside = " && ".join(
-            self._inside(term, scope) for term in fixed if not self.facts.in_range(term)
-        )
-        if found is None:
-            text = self.load(base, read.address, scope, more)
-            other = scope.lanes.constant(otherwise, base.dtype)
-            return f"({inside} ? {text} : {other})" if inside else text
-        term, step = found
-        start, word = self._window(term, step, scope)
-        pointer = f"{self.pointer(base, read.address, scope)}{more} + {start}"
-        if not inside and self.facts.in_range(term):
-            return self._near(base.dtype, pointer, step, scope)
-        if inside:
-            word += f" & -(unsigned long)({inside})"
-        return scope.lanes.load_within(base.dtype, pointer, step, word, otherwise)
-
-    def _near(self, dtype: str, pointer: str, step: Size, scope: Scope) -> str:
-        """Elements that far apart, from the pointer on."""
-        if step != 1:
-            return scope.lanes.load_strided(dtype, pointer, step_text(step), scope.count)
-        if scope.count is None:
-            return scope.lanes.load(dtype, pointer)
-        return scope.lanes.load_partial(dtype, pointer, scope.count)
-
-    def _inside(self, term: IndexTerm, scope: Scope) -> str:
-        """Whether an index that all lanes share is in range."""
-        home = self.home(term.index, scope)
-        key = ("inside", term)
-        if key not in home.memo:
-            at, name = home.memo["index", term], self.name(key, "within")
-            size = c_expression(term.size)
-            home.code.add(f"const bool {name} = (unsigned long){at} < (unsigned long){size};")
-            home.memo[key] = name
-        return home.memo[key]
-
-    def _window(self, term: IndexTerm, step: int, scope: Scope) -> tuple[str, str]:
-        """The first lane's index, and the word of the elements from there that are inside."""
-        assert isinstance(term.index, Position)
-        key = ("window", term)
-        if key not in scope.memo:
-            start, word = self.name(key, "first"), self.name((key, "inside"), "seen")
-            scope.code.add(f"const long {start} = {self._start(term.index.address, scope)};")
-            end = f"{start} + ({scope.count} - 1) * {step} + 1"
-            size = c_expression(term.size)
-            if self.facts.in_range(term):
-                size = f"{start} + 64" if scope.count is None else end
-            elif scope.count is not None:
-                size = f"{end} < {size} ? {end} : {size}"
-            text = scope.lanes.inside(start, size)
-            scope.code.add(f"const unsigned long {word} = {text};")
-            scope.memo[key] = start
-            scope.memo[key, "inside"] = word
-        return scope.memo[key], scope.memo[key, "inside"]
 
     def _with_lane_step(self, vector: list[str], address: Address, scope: Scope) -> str:
         step = self.lane_step(address, scope)

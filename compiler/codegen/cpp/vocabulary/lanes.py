@@ -217,11 +217,18 @@ class Lanes:
         return within.inside(self, start, size)
 
     def load_within(
-        self, dtype: str, pointer: str, step: int, word: str, otherwise: bool | int | float
+        self, dtype: str, pointer: str, places: within.Places, word: str, otherwise: float
     ) -> str:
-        """Lane k from pointer[k*step] if bit k*step of the word is set, else `otherwise`, without
-        reading. `step` is at most `within.FARTHEST`."""
-        return within.load_within(self, dtype, pointer, step, word, otherwise)
+        """Lane k from pointer[places[k]] if that bit of the word is set, else `otherwise`, without
+        reading. Places ascend from 0 by at most `within.FARTHEST`."""
+        return within.load_within(self, dtype, pointer, places, word, otherwise)
+
+    def load_clamped(
+        self, dtype: str, row: str, places: within.Places, first: str, word: str, size: str
+    ) -> str:
+        """Lane k from row[first + places[k]], or from the nearest end of the row, which has `size`
+        elements, if that bit of the word is not set."""
+        return within.load_clamped(self, dtype, row, places, first, word, size)
 
     def scatter(
         self,
