@@ -75,6 +75,8 @@ def with_columns(
         ) -> Expression:
             if not isinstance(part, Gather) or part.value not in maps or part.value in stored:
                 return part
+            if part.otherwise is not None:
+                return part
             source = maps[part.value]
             if weights.number(elements(source.domain)) < fewest:
                 return part

@@ -133,7 +133,7 @@ class Statements:
                 return Read(part.value, self._address(part.view, level), part.dtype)
             if isinstance(part, Gather):
                 address = self._address(part.view, level)
-                return ReadIndexed(part.value, address, part.terms, part.dtype)
+                return ReadIndexed(part.value, address, part.terms, part.dtype, part.otherwise)
             if isinstance(part, Iota):
                 return Position(self._address(part.view, level))
             return part

@@ -49,6 +49,9 @@ class Gather:
     view: View
     terms: tuple[IndexTerm, ...]
     dtype: str
+    otherwise: bool | int | float | None = None
+    """The element where an index is out of range, in which case no memory is read. None: no index
+    is, or the term says what happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +111,13 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ReadIndexed:
-    """buffer[address + sum(index * stride)]."""
+    """buffer[address + sum(index * stride)], or `otherwise` where an index is out of range."""
 
     buffer: str
     address: Address
     terms: tuple[IndexTerm, ...]
     dtype: str
+    otherwise: bool | int | float | None = None
 
 
 @dataclass(frozen=True, slots=True)

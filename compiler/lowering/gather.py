@@ -15,6 +15,7 @@ from compiler.lowering.indexing import (
     Indices,
     advanced,
     base,
+    positions,
     strided,
     term,
 )
@@ -47,7 +48,8 @@ def gathered(
     layout = base(memory, meta.shape, dims)
     view = compose_views((layout,), (permute(meta.shape, order),))
     terms = tuple(
-        term(
+        positions(builder, memory, dim, index, meta.shape, order)
+        or term(
             builder,
             memory,
             dim,

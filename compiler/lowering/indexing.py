@@ -14,6 +14,7 @@ from compiler.loops.layouts import Layout, Shape
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import NoLowering
+from compiler.lowering.tables import formula, known
 from compiler.lowering.tensors import Tensor
 
 Indices = Sequence[Tensor | None]
@@ -70,6 +71,32 @@ def term(
     loaded = convert(builder.load(index, shape, order), "int64")
     size, stride = memory.shape[dim], memory.strides[dim]
     return IndexTerm(loaded, size, stride, wraps, checked, says, named)
+
+
+def positions(
+    builder: Builder,
+    memory: Strided,
+    dim: int,
+    index: Tensor,
+    shape: Shape,
+    order: Sequence[int],
+) -> IndexTerm | None:
+    """An index that is a formula of the positions alone, and in range; None for others."""
+    size, stride = memory.shape[dim], memory.strides[dim]
+    wide = [d for d, extent in enumerate(index.shape) if extent != 1]
+    if len(wide) != 1 or not isinstance(size, int) or index.dtype != "int64":
+        return None
+    table = known(builder, index)
+    if table is None or min(table) < 0 or max(table) >= size:
+        return None
+    along = len(shape) - len(index.shape) + wide[0]
+    if shape[along] != len(table):
+        return None
+    digits = tuple(shape[d] for d in order)
+    found = formula(table, digits, list(order).index(along))
+    if found is None:
+        return None
+    return IndexTerm(found, size, stride, wraps=False, checked=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,8 @@ class _Body:
             for term in expression.terms:
                 scale = "" if term.stride == 1 else f"{term.stride}*"
                 index += f" + {scale}{self.value(term.index)}"
+            if expression.otherwise is not None:
+                return "load_or_else", f"{expression.value}, {index}, {expression.otherwise}"
             return "load", f"{expression.value}, {index}"
         if isinstance(expression, Const):
             return "constant", f"{expression.number}, torch.{expression.dtype}"

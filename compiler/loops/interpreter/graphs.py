@@ -43,8 +43,8 @@ def _run(state: State, node: Compute) -> None:
         if isinstance(expression, Load):
             return state.read(expression.value, state.through(expression.view, index))
         if isinstance(expression, Gather):
-            address = state.indexed(state.through(expression.view, index), expression.terms, value)
-            return state.read(expression.value, address)
+            address = state.through(expression.view, index)
+            return state.gathered(expression.value, address, expression, value)
         if isinstance(expression, Iota):
             return state.through(expression.view, index)
         raise TypeError(f"{type(expression).__name__} does not occur in value graphs")

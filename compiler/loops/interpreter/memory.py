@@ -7,7 +7,15 @@ from typing import Any
 
 import torch
 
-from compiler.loops.expressions import Const, Expression, IndexTerm, Op, SizeOf
+from compiler.loops.expressions import (
+    Const,
+    Expression,
+    Gather,
+    IndexTerm,
+    Op,
+    ReadIndexed,
+    SizeOf,
+)
 from compiler.loops.graph import Call, Graph, Input, Operand
 from compiler.loops.interpreter.operators import Value, apply, register_dtype, rounded, torch_dtype
 from compiler.loops.layouts import Shape, View
@@ -129,6 +137,24 @@ class State:
                 check_range(index, size, "an index of a dimension")
             address = address + index * self.size(term.stride)
         return address
+
+    def gathered(
+        self,
+        name: str,
+        address: Value,
+        read: Gather | ReadIndexed,
+        index_of: Callable[[Expression], Value],
+    ) -> Value:
+        """memory[address + sum(index * stride)], or `otherwise` where an index is out of range."""
+        if read.otherwise is None:
+            return self.read(name, self.indexed(address, read.terms, index_of))
+        inside = torch.ones_like(address, dtype=torch.bool)
+        for term in read.terms:
+            index, size = index_of(term.index), self.size(term.size)
+            inside = inside & (index >= 0) & (index < size)
+            address = address + index * self.size(term.stride)
+        found = self.read(name, torch.where(inside, address, torch.zeros_like(address)))
+        return torch.where(inside, found, torch.full_like(found, read.otherwise))
 
     def evaluate(self, expression: Expression, leaf: Callable[[Expression], Value]) -> Value:
         """The expression in its dtype's register. Tensors broadcast against each other."""

@@ -128,6 +128,5 @@ class Grid:
             return self.state.read(expression.buffer, self.place(expression.address))
         if isinstance(expression, ReadIndexed):
             address = self.place(expression.address)
-            address = self.state.indexed(address, expression.terms, self.value)
-            return self.state.read(expression.buffer, address)
+            return self.state.gathered(expression.buffer, address, expression, self.value)
         raise TypeError(f"{type(expression).__name__} does not occur in nests")

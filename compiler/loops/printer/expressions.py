@@ -67,6 +67,8 @@ def _text(expression: Expression, domain: Shape) -> tuple[str, int]:
         place, name = address_text(expression.address), expression.buffer
     if isinstance(expression, (Gather, ReadIndexed)):
         place = with_terms(place, expression.terms, domain)
+        if expression.otherwise is not None:
+            place = f"{place} or else {constant_text(expression.otherwise)}"
     assert isinstance(expression, (Load, Gather, Read, ReadIndexed))
     return f"{escaped(name)}[{place}]", ATOM
 

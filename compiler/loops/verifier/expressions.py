@@ -74,6 +74,13 @@ def check_expression(
         if isinstance(expression, (Gather, ReadIndexed)):
             for term in expression.terms:
                 check_expression(term.index, numbers, check_leaf, where)
+            if expression.otherwise is not None:
+                _check_constant(Const(expression.otherwise, expression.dtype), where)
+                require(
+                    not any(term.wraps or term.checked for term in expression.terms),
+                    where,
+                    "an index out of range is no error, since there is another element for it",
+                )
         check_leaf(expression, where)
 
 

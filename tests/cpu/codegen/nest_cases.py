@@ -65,6 +65,58 @@ def integers(dtype: torch.dtype) -> dict[str, Case]:
     }
 
 
+def windows(dtype: torch.dtype) -> dict[str, Case]:
+    """Windows inside and over the border, near and far apart, by columns and by channels."""
+    x = torch.randn(2, 3, 11, 45).to(dtype)
+    last = torch.randn(2, 37, 9, 11).to(dtype).to(memory_format=torch.channels_last)
+    image = x.clone()
+    x[0, 1, 0, 0], x[1, 2, 10, 44], x[0, 2, 5, 15] = math.nan, math.inf, math.nan
+    found: dict[str, Case] = {}
+    for kernel, stride, padding, dilation, up in (
+        (2, 2, 0, 1, False),
+        (3, 1, 1, 1, False),
+        (3, 2, 1, 1, False),
+        ((3, 5), (1, 3), (1, 2), 1, False),
+        ((1, 4), (1, 4), (0, 2), 1, True),
+        (3, (2, 5), 1, (1, 2), True),
+        ((2, 9), (1, 9), (1, 4), 1, False),
+    ):
+
+        def greatest(
+            x: torch.Tensor,
+            k: Any = kernel,
+            s: Any = stride,
+            p: Any = padding,
+            d: Any = dilation,
+            up: bool = up,
+        ) -> torch.Tensor:
+            return F.max_pool2d(x, k, s, p, d, up)
+
+        def mean(
+            x: torch.Tensor, k: Any = kernel, s: Any = stride, p: Any = padding, up: bool = up
+        ) -> tuple[torch.Tensor, torch.Tensor]:
+            return F.avg_pool2d(x, k, s, p, up), F.avg_pool2d(x, k, s, p, up, False)
+
+        name = f"{kernel} {stride} {padding} {dilation}"
+        found[f"max pool {name}"] = greatest, (x,)
+        found[f"max pool of channels {name}"] = greatest, (last,)
+        found[f"average pool {name}"] = mean, (x,)
+        found[f"average pool of channels {name}"] = mean, (last,)
+    for factor in (2, 4, 0.5, 3):
+        for mode in ("nearest", "bilinear"):
+
+            def resized(x: torch.Tensor, f: float = factor, m: str = mode) -> torch.Tensor:
+                return F.interpolate(x, scale_factor=f, mode=m)
+
+            found[f"{mode} {factor}"] = resized, (image,)
+            found[f"{mode} {factor} of channels"] = resized, (last,)
+    found["repeated, clamped"] = lambda x: x[..., (torch.arange(101) // 2 - 3).clamp(1, 43)], (x,)
+    found["unfold"] = lambda x: F.unfold(x, 3, 1, 1, 1), (x,)
+    found["unfold, far"] = lambda x: F.unfold(x, (2, 3), (1, 4), (0, 3), (2, 3)), (x,)
+    found["unfold, inside"] = lambda x: F.unfold(x, (2, 3), stride=(1, 2)) + 1, (x,)
+    return found
+
+
 def odd_rows(size: int) -> torch.Tensor:
     """What a sum of exponentials has to come through: NaN, infinities, an ascending row."""
     x = torch.randn(9, size)

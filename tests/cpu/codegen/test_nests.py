@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from compiler.codegen.choices import Ask
 from compiler.codegen.cpp.isa import Isa, cpu_flags, detect, runnable
-from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed
+from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed, windows
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
 from tests.cpu.codegen.units import each_isa
 
@@ -70,6 +70,21 @@ def test_integers(dtype: torch.dtype) -> None:
 
 def test_mixed() -> None:
     check(mixed())
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_windows(dtype: torch.dtype) -> None:
+    check(windows(dtype))
+
+
+@pytest.mark.parametrize("isa", NARROW, ids=[isa.name for isa in NARROW])
+def test_windows_in_other_instruction_sets(isa: Isa) -> None:
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        check(windows(dtype), isa)
+
+
+def test_windows_of_dynamic_sizes() -> None:
+    check(windows(torch.float32), dynamic=True)
 
 
 def test_dynamic_sizes() -> None:

@@ -114,6 +114,78 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
             assert torch.equal(out, expected), (dtype, count)
 
 
+@pytest.mark.parametrize("step", [-4, -2, -1, 2, 3, 4, 7, 8, 9])
+@each_width
+def test_loads_of_near_elements_touch_nothing_around_them(isa, lanes, step) -> None:
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    for dtype in BYTES:
+        if not fits(dtype, isa, lanes):
+            continue
+        kind, register = code.storage(dtype), code.type(dtype)
+        for count in (None, "n"):
+            load = code.load_strided(dtype, f"(({kind}*)p[0])", str(step), count)
+            body = f"{register} v = {load}; {code.store(dtype, f'({kind}*)p[1]', 'v')}"
+            numbers[dtype, count] = unit.kernel(body)
+    unit.build()
+    guarded = Guarded()
+    for (dtype, how), number in numbers.items():
+        for count in [lanes] if how is None else range(1, lanes + 1):
+            span = (count - 1) * abs(step) + 1
+            values = filled(dtype, span)
+            for start in (guarded.address, guarded.end(span * BYTES[dtype])):
+                ctypes.memmove(start, values.data_ptr(), span * BYTES[dtype])
+                first = start + (span - 1 if step < 0 else 0) * BYTES[dtype]
+                out = torch.ones(lanes, dtype=values.dtype)
+                unit.call(number, [first, out.data_ptr()], count)
+                expected = (values.flip(0) if step < 0 else values)[:: abs(step)]
+                assert torch.equal(out[:count], expected), (dtype, count)
+                assert (out[count:] == 0).all(), (dtype, count)
+
+
+@pytest.mark.parametrize("clamped", [False, True])
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 0.5, 0.25])
+@each_width
+def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step, clamped) -> None:
+    if lanes == 1:
+        pytest.skip("one lane is a load or a number")
+    places = tuple(int(k * step + (0.5 if step == 0.5 else 0)) for k in range(lanes))
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    for dtype in BYTES:
+        if not fits(dtype, isa, lanes):
+            continue
+        kind, register = code.storage(dtype), code.type(dtype)
+        size = "((long*)p[2])[0]"
+        word = code.inside("n", size)
+        row = f"(({kind}*)p[0])"
+        if clamped:
+            load = code.load_clamped(dtype, row, places, "n", word, size)
+        else:
+            load = code.load_within(dtype, f"{row} + n", places, word, 1)
+        body = f"{register} v = {load}; {code.store(dtype, f'({kind}*)p[1]', 'v')}"
+        numbers[dtype] = unit.kernel(body)
+    unit.build()
+    guarded = Guarded()
+    for dtype, number in numbers.items():
+        span = places[-1] + 1
+        for size in (1, 2, lanes, span, span + 7):
+            values = filled(dtype, size)
+            for place in (guarded.address, guarded.end(size * BYTES[dtype])):
+                ctypes.memmove(place, values.data_ptr(), size * BYTES[dtype])
+                for first in range(-span - 70, size + 70, 3):
+                    out = torch.zeros(lanes, dtype=values.dtype)
+                    sizes = torch.tensor([size])
+                    unit.call(number, [place, out.data_ptr(), sizes.data_ptr()], first)
+                    at = first + torch.tensor(places)
+                    inside = (at >= 0) & (at < size) | clamped
+                    other = torch.ones((), dtype=values.dtype)
+                    expected = torch.where(inside, values[at.clamp(0, size - 1)], other)
+                    assert torch.equal(out, expected), (dtype, size, first)
+
+
 @each_width
 def test_even_and_odd_elements_of_bfloat16(isa, lanes) -> None:
     if lanes == 1:

@@ -27,13 +27,26 @@ def test_windows_inside_are_strided_views(
 
 
 @pytest.mark.parametrize("included", [True, False])
-@pytest.mark.parametrize(("kernel", "padding"), [(3, 1), ((3, 2), (1, 0)), (5, (1, 2))])
-def test_windows_at_the_border(kernel: object, padding: object, included: bool) -> None:
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("stride", [1, 2, (3, 2)])
+@pytest.mark.parametrize(("kernel", "padding"), [(3, 1), ((3, 2), (1, 0)), (5, (1, 2)), (2, 0)])
+def test_windows_at_the_border(
+    kernel: object, padding: object, stride: object, up: bool, included: bool
+) -> None:
     def pooled(x: torch.Tensor) -> torch.Tensor:
-        return functional.avg_pool2d(x, kernel, 1, padding, count_include_pad=included)
+        return functional.avg_pool2d(x, kernel, stride, padding, up, included)
 
     for dtype in FLOATS:
-        assert lowered(pooled, image(dtype, 2, 4, 7, 9)).kinds() == ["Map"]
+        x = image(dtype, 2, 4, 7, 9)
+        assert lowered(pooled, x).kinds() == ["Map"]
+        assert lowered(pooled, x.contiguous()).kinds() == ["Map"]
+
+
+def test_lines_and_volumes() -> None:
+    lowered(lambda x: functional.avg_pool1d(x, 3, 2, 1), grid(torch.float32, 2, 3, 9))
+    volume = grid(torch.float32, 2, 3, 5, 6, 7)
+    for options in ((2,), (3, 2, 1), ((3, 1, 1), 1, (1, 0, 0)), (3, 2, 1, True, False)):
+        lowered(lambda x, o=options: functional.avg_pool3d(x, *o), volume)
 
 
 def test_pixels_beyond_the_border_count_as_zero_whatever_stands_at_it() -> None:
@@ -63,9 +76,7 @@ def test_the_gradient_of_windows_side_by_side(rows: str) -> None:
     ("options", "x"),
     [
         ({"kernel_size": 6}, image()),
-        ({"kernel_size": 3, "stride": 1, "padding": 1}, image().contiguous()),
-        ({"kernel_size": 3, "stride": 2, "padding": 1}, image()),
-        ({"kernel_size": 2, "ceil_mode": True}, image()),
+        ({"kernel_size": 2}, torch.arange(64).view(1, 1, 8, 8)),
     ],
 )
 def test_what_stays_a_call(options: dict[str, object], x: torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Maxima over windows of channels-last images."""
+"""Maxima over windows of images, in any memory order."""
 
 from __future__ import annotations
 
@@ -21,14 +21,35 @@ def image(dtype: Dtype = torch.float32, *shape: int) -> torch.Tensor:
     [(3, 2, 1), (2, 2, 0), (2, None, 1), ((3, 2), (1, 2), (1, 0)), (3, 1, 1)],
 )
 def test_maxima(dtype: Dtype, kernel: object, stride: object, padding: object) -> None:
-    result = lowered(lambda x: functional.max_pool2d(x, kernel, stride, padding), image(dtype))
-    assert result.kinds() == ["Map"]
+    x = image(dtype)
+    for argument in (x, x.contiguous(), x[0].contiguous(), x.mT):
+        result = lowered(lambda x: functional.max_pool2d(x, kernel, stride, padding), argument)
+        assert "Map" in result.kinds()
+
+
+@pytest.mark.parametrize("options", [{"dilation": 2}, {"ceil_mode": True}, {"dilation": (1, 3)}])
+def test_gaps_and_windows_that_reach_beyond(options: dict[str, object]) -> None:
+    for x in (image(), image().contiguous()):
+        lowered(lambda x: functional.max_pool2d(x, 3, 2, 1, **options), x)
+
+
+def test_volumes_and_integers() -> None:
+    volume = grid(torch.float32, 2, 3, 5, 6, 7)
+    lowered(lambda x: functional.max_pool3d(x, (1, 3, 2), 2, (0, 1, 1)), volume)
+    whole = torch.arange(-60, 60).view(1, 2, 6, 10)
+    lowered(lambda x: functional.max_pool2d(x, 3, 2, 1), whole)
 
 
 def test_nan_and_infinity_win() -> None:
     x = image()
     x[0, 1, 3, 4], x[1, 2, 6, 8], x[1, 3] = float("nan"), float("inf"), float("-inf")
-    lowered(lambda x: functional.max_pool2d(x, 3, 2, 1), x)
+    for argument in (x, x.contiguous()):
+        lowered(lambda x: functional.max_pool2d(x, 3, 2, 1), argument)
+
+
+def test_a_value_is_fused_into_windows_without_a_border() -> None:
+    result = lowered(lambda x: functional.max_pool2d(x * 2, 2), image().contiguous()[..., :6, :8])
+    assert result.kinds() == ["Map", "Map"]
 
 
 def test_of_a_value_in_another_order_it_reads_a_copy() -> None:
@@ -36,19 +57,19 @@ def test_of_a_value_in_another_order_it_reads_a_copy() -> None:
 
 
 def test_sizes_that_change() -> None:
-    lowered(lambda x: functional.max_pool2d(x, 3, 2, 1), image(), dynamic=True)
+    for x in (image(), image().contiguous()):
+        lowered(lambda x: functional.max_pool2d(x, 3, 2, 1), x, dynamic=True)
 
 
 @pytest.mark.parametrize(
     ("options", "x"),
     [
         ({"return_indices": True}, image()),
-        ({}, image().contiguous()),
-        ({"dilation": 2}, image()),
-        ({"ceil_mode": True}, image()),
+        ({"kernel_size": 6}, image()),
         ({}, image().requires_grad_()),
     ],
 )
 def test_what_stays_a_call(options: dict[str, object], x: torch.Tensor) -> None:
-    result = lowered(lambda x: functional.max_pool2d(x, 3, 2, 1, **options), x, calls=None)
+    options = {"kernel_size": 3, "stride": 2, "padding": 1, **options}
+    result = lowered(lambda x: functional.max_pool2d(x, **options), x, calls=None)
     assert "aten.max_pool2d_with_indices.default" in result.calls()

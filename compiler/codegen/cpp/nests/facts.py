@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
+from compiler.codegen.cpp.nests.windows import Window, in_range, window_of
 from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
 from compiler.loops.expressions import (
     Address,
     Expression,
+    IndexTerm,
     Local,
     Op,
     Position,
@@ -38,6 +41,8 @@ class Facts:
             if not isinstance(statement, Write)
         }
         self.reduced = frozenset(i for i, axis in enumerate(nest.axes) if axis.reduced)
+        self.backwards = any(isinstance(s, ScanAlong) and s.reverse for s in nest.statements)
+        """Whether an axis may be traversed from its end."""
         self._axes: dict[Expression, frozenset[int]] = {}
         self._weights: dict[str, int] = {}
         self._locals: dict[int, tuple[Statement, tuple[str, ...]]] = {}
@@ -122,6 +127,22 @@ class Facts:
             self._weights[name] = known
         return known
 
+    def window(self, read: ReadIndexed, lane: int) -> Window | None:
+        """What a read sees along an axis if only one of its indices varies there, and neighbours
+        are near each other (`windows`). None for any other read."""
+        if read.address.then or lane in self.moves(read.address) or self.backwards:
+            return None
+        terms = [term for term in read.terms if lane in self.axes(term.index)]
+        found = window_of(terms[0], lane) if len(terms) == 1 else None
+        if found is None or (read.otherwise is None and self.in_range(found.term)):
+            return found
+        plain = found.repeat == 1 and found.limits is None
+        return found if plain and read.otherwise is not None else None
+
+    def in_range(self, term: IndexTerm) -> bool:
+        """Whether an index is certainly in range."""
+        return in_range(term, self.nest.axes)
+
     def expression_weight(self, expression: Expression) -> int:
         """The cost of computing an expression, in simple instructions."""
         total = 0
@@ -151,7 +172,7 @@ class Facts:
         sizes: set[int] = set()
 
         def note(expression: Expression) -> None:
-            for part in walk(expression):
+            for part in self._registers(expression, lane):
                 if lane in self.axes(part):
                     sizes.add(BYTES[compute_dtype(part.dtype)])
                     if isinstance(part, (Read, Position)) and part.address.then:
@@ -175,6 +196,19 @@ class Facts:
                 if isinstance(statement, Reduction) and self._counts_far(statement):
                     sizes.add(8)
         return tuple(sorted(sizes))
+
+    def _registers(self, expression: Expression, lane: int) -> Iterator[Expression]:
+        """The parts of an expression that take a register, if they vary along an axis."""
+        if isinstance(expression, ReadIndexed) and self.window(expression, lane) is not None:
+            yield expression
+            return
+        if isinstance(expression, Op):
+            for argument in expression.args:
+                yield from self._registers(argument, lane)
+        elif isinstance(expression, ReadIndexed):
+            for term in expression.terms:
+                yield from self._registers(term.index, lane)
+        yield expression
 
     def _counts_far(self, statement: Reduction) -> bool:
         """Whether positions of an argmax may not fit in the 32 bits of a lane."""

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compiler.codegen.cpp.nests.code import Scope
 from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS
-from compiler.loops.expressions import IndexTerm
+from compiler.loops.expressions import (
+    Const,
+    Expression,
+    IndexTerm,
+    Op,
+    ReadIndexed,
+    SizeOf,
+)
 from compiler.loops.sizes import c_expression
 
 OUT_OF_RANGE = """\
@@ -34,6 +43,27 @@ def checked_index(scope: Scope, text: str, term: IndexTerm) -> str:
         _need_wrapped(scope)
         return f"wrapped({text}, {size})"
     return text
+
+
+def selected(read: ReadIndexed, otherwise: float) -> Expression:
+    """A read that has `otherwise` where an index is out of range, by clamped indices."""
+    inside: Expression | None = None
+    terms = []
+    for term in read.terms:
+        size = Const(term.size, "int64") if isinstance(term.size, int) else SizeOf(term.size)
+        zero, one = Const(0, "int64"), Const(1, "int64")
+        here = Op(
+            "bitwise_and",
+            (Op("ge", (term.index, zero), "bool"), Op("lt", (term.index, size), "bool")),
+            "bool",
+        )
+        inside = here if inside is None else Op("bitwise_and", (inside, here), "bool")
+        last = Op("sub", (size, one), "int64")
+        low = Op("maximum", (term.index, zero), "int64")
+        terms.append(replace(term, index=Op("minimum", (low, last), "int64")))
+    assert inside is not None
+    found = replace(read, terms=tuple(terms), otherwise=None)
+    return Op("where", (inside, found, Const(otherwise, read.dtype)), read.dtype)
 
 
 def _need_wrapped(scope: Scope) -> None:

@@ -21,6 +21,7 @@ from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
+from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
@@ -269,8 +270,11 @@ def _cost(
                 indexed = isinstance(part, ReadIndexed) and any(
                     lane in facts.axes(term.index) for term in part.terms
                 )
-                unit = part.address.strides[lane] == 1 and not part.address.then and not indexed
-                total += 1 if unit or part in turned else lanes
+                step: Size = 0 if part.address.then or indexed else part.address.strides[lane]
+                seen = facts.window(part, lane) if isinstance(part, ReadIndexed) else None
+                if seen is not None:
+                    step = seen.step
+                total += 1 if part in turned else _loads(step, lanes)
         if isinstance(statement, Write) and lane in facts.domain(statement):
             unit = statement.address.strides[lane] == 1 and not statement.address.then
             total += 1 if unit and not statement.terms else 1.5 * lanes
@@ -290,6 +294,13 @@ def _cost(
     else:
         total += 2 * len(reductions)
     return total * 16 / lanes
+
+
+def _loads(step: Size, lanes: int) -> int:
+    """Instructions that load a vector of elements this far apart; 0: at unrelated places."""
+    if step == 1:
+        return 1
+    return 2 * abs(step) if isinstance(step, int) and is_near(lanes, step) else lanes
 
 
 def tile_axis(

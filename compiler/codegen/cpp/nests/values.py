@@ -9,6 +9,7 @@ from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.indices import checked_index
 from compiler.codegen.cpp.nests.names import Names, base_name
+from compiler.codegen.cpp.nests.window_reads import read_window
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import (
     Address,
@@ -227,11 +228,17 @@ class Values:
         if step == 0:
             scalar = scope.lanes.vocabulary.lanes(1).load(base.dtype, pointer)
             return scope.lanes.broadcast(scalar, compute_dtype(base.dtype))
-        if step != 1:
-            return scope.lanes.load_strided(base.dtype, pointer, step_text(step), scope.count)
-        if scope.count is None or base.relative:
+        if step == 1 and base.relative:
             return scope.lanes.load(base.dtype, pointer)
-        return scope.lanes.load_partial(base.dtype, pointer, scope.count)
+        return self.near(base.dtype, pointer, step, scope)
+
+    def near(self, dtype: str, pointer: str, step: Size, scope: Scope) -> str:
+        """Elements that far apart, from the pointer on."""
+        if step != 1:
+            return scope.lanes.load_strided(dtype, pointer, step_text(step), scope.count)
+        if scope.count is None:
+            return scope.lanes.load(dtype, pointer)
+        return scope.lanes.load_partial(dtype, pointer, scope.count)
 
     def store(self, base: Base, address: Address, value: str, scope: Scope, more: str = "") -> str:
         """Statement: the inverse of `load`."""
@@ -286,13 +293,7 @@ class Values:
 
     def _position(self, address: Address, scope: Scope, *, through: bool = False) -> str:
         """The address as a number; in a lane scope, a register of int64."""
-        parts = [c_expression(address.offset)] if address.offset != 0 else []
-        for axis, stride in enumerate(address.strides):
-            if stride != 0:
-                part = product_text(f"({scope.index(axis)})", stride)
-                if part:
-                    parts.append(part)
-        start = " + ".join(parts) or "0"
+        start = self.start(address, scope)
         step: Size = self.lane_step(address, scope) if scope.is_lane else 0
         if address.then:
             return self._chain(address, start, step, scope)
@@ -301,6 +302,16 @@ class Values:
         if step == 1:
             return scope.lanes.iota(start)
         return f"({scope.lanes.iota('0')} * {step_text(step)} + ({start}))"
+
+    def start(self, address: Address, scope: Scope) -> str:
+        """The address before its chain; in a lane scope, that of the first lane."""
+        parts = [c_expression(address.offset)] if address.offset != 0 else []
+        for axis, stride in enumerate(address.strides):
+            if stride != 0:
+                part = product_text(f"({scope.index(axis)})", stride)
+                if part:
+                    parts.append(part)
+        return " + ".join(parts) or "0"
 
     def _chain(self, address: Address, start: str, step: Size, scope: Scope) -> str:
         """The position after a chain of layouts, by division and remainder, lane by lane."""
@@ -326,6 +337,9 @@ class Values:
         return name
 
     def _read_indexed(self, read: ReadIndexed, scope: Scope) -> str:
+        window = read_window(self, read, scope)
+        if window is not None:
+            return window
         base = self.bases[read.buffer]
         more, vector, address = self._indexed(read.address, read.terms, scope)
         if not vector:

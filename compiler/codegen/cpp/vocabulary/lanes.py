@@ -16,6 +16,7 @@ from compiler.codegen.cpp.vocabulary import (
     strided,
     transposes,
     values,
+    within,
 )
 from compiler.codegen.cpp.vocabulary.types import (
     CODES,
@@ -210,6 +211,24 @@ class Lanes:
     ) -> str:
         """Lane k from pointer[index[k]]. Lanes from `count` on are 0 without reading."""
         return strided.gather(self, dtype, pointer, index, count, index_dtype)
+
+    def inside(self, start: str, size: str) -> str:
+        """A word whose bit e says whether index start + e is in a dimension of `size` elements."""
+        return within.inside(self, start, size)
+
+    def load_within(
+        self, dtype: str, pointer: str, places: within.Places, word: str, otherwise: float
+    ) -> str:
+        """Lane k from pointer[places[k]] if that bit of the word is set, else `otherwise`, without
+        reading. Places ascend from 0 by at most `within.FARTHEST`."""
+        return within.load_within(self, dtype, pointer, places, word, otherwise)
+
+    def load_clamped(
+        self, dtype: str, row: str, places: within.Places, first: str, word: str, size: str
+    ) -> str:
+        """Lane k from row[first + places[k]], or from the nearest end of the row, which has `size`
+        elements, if that bit of the word is not set."""
+        return within.load_clamped(self, dtype, row, places, first, word, size)
 
     def scatter(
         self,

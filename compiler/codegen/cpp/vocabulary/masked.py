@@ -60,6 +60,31 @@ def load(lanes: Lanes, vector: str, size: int) -> str | None:
     return None
 
 
+def load_where(
+    lanes: Lanes, vector: str, size: int, pointer: str, bits: str, other: str
+) -> str | None:
+    """A vector whose lane k is pointer[k] if bit k of `bits` (a word) is set, else that of the
+    vector `other`."""
+    found = _memory(lanes, size)
+    if found:
+        letters, element, own = found
+        chosen = f"({mask_type(lanes)})({bits})"
+        return (
+            f"({vector})__builtin_ia32_load{letters}{8 * size * lanes.count}_mask("
+            f"(const {element}*)({pointer}), ({own}){other}, {chosen})"
+        )
+    avx2 = _avx2(lanes, size)
+    if avx2:
+        letters, own, _ = avx2
+        kind = lanes.signed(size)
+        powers = ", ".join(str(1 << lane) for lane in range(lanes.count))
+        scalar = "int" if size == 4 else "long"
+        mask = f"(({kind}{{{powers}}} & ({scalar})({bits})) != 0)"
+        load = f"__builtin_ia32_maskload{letters}((const {own}*)({pointer}), ({own}){mask})"
+        return f"({mask} ? ({vector}){load} : {other})"
+    return None
+
+
 def store(lanes: Lanes, size: int) -> str | None:
     """Statements: store the first `count` lanes of `raw` at `p`."""
     found = _memory(lanes, size)

@@ -1,10 +1,16 @@
-"""Lanes to and from elements that are not contiguous: strided, gathered, scattered."""
+"""Lanes to and from elements that are not contiguous: strided, gathered, scattered.
+
+Elements a few places apart are loaded with everything between them, and shuffled together.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import memory
+from compiler.codegen.cpp.vocabulary import masked, memory
+from compiler.codegen.cpp.vocabulary.memory import Raw
+from compiler.loops.sizes import Size
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -68,14 +74,100 @@ def _call(name: str, *arguments: str | None) -> str:
     return f"{name}({', '.join(argument for argument in arguments if argument is not None)})"
 
 
+def is_near(lanes: int, step: Size) -> bool:
+    """Whether elements this far apart are loaded as whole vectors, of which shuffles take them."""
+    return isinstance(step, int) and step != 1 and 1 <= abs(step) <= lanes // 2
+
+
 def load_strided(lanes: Lanes, dtype: str, pointer: str, stride: str, count: str | None) -> str:
     """Lane k from pointer[k*stride]."""
     if lanes.count == 1:
         whole = memory.load(lanes, dtype, pointer)
         return whole if count is None else memory.load_partial(lanes, dtype, pointer, count)
+    step = int(stride.strip("()")) if _NUMBER.fullmatch(stride) else 0
+    if is_near(lanes.count, step):
+        near = _load_near(lanes, dtype, step, partial=count is not None)
+        if near is not None:
+            return _call(near, pointer, count)
     name = f"load_strided{lanes.suffix}"
     _collect(lanes, dtype, name, "long stride", "{k} * stride", count)
     return _call(name, pointer, stride, count)
+
+
+_NUMBER = re.compile(r"-?\d+|\(-\d+\)")
+
+
+def _load_near(lanes: Lanes, dtype: str, step: int, *, partial: bool) -> str | None:
+    """Define a load whose lane k is at p[k * step], of vectors that contain no other memory than
+    that between the first and the last of these elements. Returns its name; None if a partial load
+    would take a loop."""
+    element, register = lanes.storage(dtype), lanes.type(dtype)
+    raw = memory.raw_of(lanes, dtype)
+    parts = masked.load(lanes, raw.vector, raw.size) if partial else ""
+    if partial and (step < 0 or not parts):
+        return None
+    name = f"load{lanes.suffix}_{'every' if step > 0 else 'back'}_{abs(step)}"
+    tail = ", long count" if partial else ""
+
+    def text() -> str:
+        lines = _near_vectors(lanes, raw, step, parts or "")
+        body = "\n".join(f"  {line}" for line in lines)
+        result = memory.widened(lanes, dtype, "taken")
+        return (
+            f"INLINE {register} {name}(const {element}* start{tail}) {{\n{body}\n"
+            f"  return {result};\n}}"
+        )
+
+    lanes.need(f"{name}({element}{tail})", text)
+    return name
+
+
+def _near_vectors(lanes: Lanes, raw: Raw, step: int, parts: str) -> list[str]:
+    """Statements: `taken` gets the elements from `start`, `step` apart. `parts` loads the first
+    `count` elements at `p`."""
+    n, width = lanes.count, abs(step)
+    starts = [n * v for v in range(width)] if parts else near_starts(n, width)
+    first = f"(const {raw.element}*)start" + (f" - {(n - 1) * width}" if step < 0 else "")
+    lines = [f"const {raw.element}* whole = {first};"]
+    if parts:
+        lines.append(f"const long span = (count - 1) * {width} + 1;")
+    unaligned = lanes.unaligned(raw.vector, raw.element, raw.size)
+    for v, start in enumerate(starts):
+        pointer = f"whole + {start}"
+        if parts:
+            left = f"span < {start} ? 0 : span - {start} < {n} ? span - {start} : {n}"
+            load = f"const {raw.element}* p = {pointer}; const long count = {left}; {parts}"
+            lines.append(f"{raw.vector} v{v}; {{ {load} v{v} = raw; }}")
+        else:
+            lines.append(f"const {raw.vector} v{v} = *(const {unaligned}*)({pointer});")
+    places = [lane * width if step > 0 else (n - 1 - lane) * width for lane in range(n)]
+    return [*lines, f"const {raw.vector} taken = {shuffled(places, starts)};"]
+
+
+def near_starts(lanes: int, step: int) -> list[int]:
+    """Where vectors begin that contain every `step`-th element and end with the last of them."""
+    last = (lanes - 1) * step + 1 - lanes
+    return [*(min(lanes * v, last) for v in range(step - 1)), last]
+
+
+def shuffled(places: list[int], starts: list[int]) -> str:
+    """The elements at these places, of vectors v0, v1, … that begin at the starts."""
+    n = len(places)
+    home = [min(place // n, len(starts) - 1) for place in places]
+    taken = "v0"
+    if len(starts) == 1:
+        return f"__builtin_shufflevector(v0, v0, {', '.join(map(str, places))})"
+    for v in range(1, len(starts)):
+        order: list[int] = []
+        for lane, place in enumerate(places):
+            if home[lane] == v:
+                order.append(n + place - starts[v])
+            elif home[lane] == 0 and v == 1:
+                order.append(place)
+            else:
+                order.append(lane)
+        taken = f"__builtin_shufflevector({taken}, v{v}, {', '.join(map(str, order))})"
+    return taken
 
 
 def store_strided(

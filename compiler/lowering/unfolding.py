@@ -1,0 +1,82 @@
+"""`unfold` of images: the windows of each channel as columns.
+
+Without padding it is a view of the image; otherwise one read for each element, zero beyond the
+border. Source: aten/src/ATen/native/im2col.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.loops.expressions import Gather, IndexTerm, Iota
+from compiler.loops.layouts import Layout, Shape, row_major
+from compiler.loops.sizes import Size, add, divide, multiply
+from compiler.lowering.builder import Builder
+from compiler.lowering.indexing import base, strided
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+from compiler.lowering.windows import each
+
+
+@lowers("im2col")
+def im2col(
+    builder: Builder,
+    image: Tensor,
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Tensor:
+    kernel, stride = each(kernel, 2), each(stride, 2)
+    padding, dilation = each(padding, 2), each(dilation, 2)
+    lead = len(image.shape) - 2
+    counts = tuple(
+        _windows(image.shape[lead + d], kernel[d], dilation[d], padding[d], stride[d])
+        for d in (0, 1)
+    )
+    shape: Shape = (*image.shape[:lead], *kernel, *counts)
+    if not any(padding):
+        return _view(builder, image, shape, dilation, stride)
+    memory = strided(builder, image)
+    terms = tuple(
+        IndexTerm(
+            Iota((_along(shape, lead, d, dilation[d], stride[d], -padding[d]),)),
+            image.shape[lead + d],
+            memory.strides[lead + d],
+            wraps=False,
+            checked=False,
+        )
+        for d in (0, 1)
+    )
+    view = base(memory, shape, {d: d for d in range(lead)})
+    return builder.map(Gather(memory.value, (view,), terms, memory.dtype, 0))
+
+
+def _view(
+    builder: Builder, image: Tensor, shape: Shape, dilation: Sequence[int], stride: Sequence[int]
+) -> Tensor:
+    strides = row_major(image.shape).strides
+    steps = (
+        *(multiply(width, step) for width, step in zip(strides[-2:], dilation, strict=True)),
+        *(multiply(width, step) for width, step in zip(strides[-2:], stride, strict=True)),
+    )
+    seen = builder.view(image, Layout(shape, (*strides[:-2], *steps)), builder.meta.shape)
+    return builder.copy(seen, builder.meta)
+
+
+def _along(shape: Shape, lead: int, d: int, dilation: int, stride: int, start: int) -> Layout:
+    """The index along an image's dimension, of (…, window's row and column, row and column)."""
+    strides: list[Size] = [0] * len(shape)
+    strides[lead + d], strides[lead + 2 + d] = dilation, stride
+    return Layout(shape, tuple(strides), start)
+
+
+def _windows(size: Size, kernel: int, dilation: int, padding: int, stride: int) -> Size:
+    """The number of windows along a dimension."""
+    room = add(size, 2 * padding - dilation * (kernel - 1) - 1)
+    if isinstance(room, int):
+        return room // stride + 1
+    steps = divide(room, stride)
+    if steps is None:
+        raise NoLowering("windows of an image of unknown size")
+    return add(steps, 1)

@@ -1,0 +1,143 @@
+"""Windows over the last dimensions of a tensor: pooling, and the columns of an image.
+
+Each element of a window is one read. If all windows lie inside the tensor it is a strided view,
+which fusion sees through; otherwise a read that has a given number beyond the border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import Expression, Gather, IndexTerm, Iota, SizeOf
+from compiler.loops.layouts import (
+    Layout,
+    Shape,
+    compose_views,
+    permute,
+    slice_dimension,
+)
+from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.elements import Element, maximum, minimum, number, position
+from compiler.lowering.indexing import base, strided
+from compiler.lowering.registry import NoLowering
+from compiler.lowering.tensors import Tensor
+
+MOST = 27
+"""Elements of the largest window that is lowered; each is a separate read in the loop's code."""
+
+
+class Windows:
+    """The windows of an operation whose output has one element for each.
+
+    `kernel`, `stride`, `padding` and `dilation` have a number per dimension, or one for all.
+    `rank`: the number of dimensions that the windows slide over, which are the last ones.
+    Raises `NoLowering` for windows of more than `MOST` elements.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        tensor: Tensor,
+        rank: int,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+    ) -> None:
+        self.builder, self.tensor = builder, tensor
+        self.shape = builder.meta.shape
+        self.order = storage_order(self.shape, builder.meta.strides)
+        self.kernel, self.stride = each(kernel, rank), each(stride or kernel, rank)
+        self.padding, self.dilation = each(padding, rank), each(dilation, rank)
+        self.elements = prod(self.kernel)
+        self.dims = tuple(range(len(self.shape) - rank, len(self.shape)))
+        self.compute = compute_dtype(tensor.dtype)
+        if self.elements > MOST:
+            raise NoLowering(f"windows of {self.elements} elements")
+
+    def inside(self) -> bool:
+        """Whether all windows certainly lie inside the tensor."""
+        if any(self.padding):
+            return False
+        for d, dim in enumerate(self.dims):
+            size, count = self.tensor.shape[dim], self.shape[dim]
+            if not isinstance(size, int) or not isinstance(count, int):
+                return False
+            reach = (self.kernel[d] - 1) * self.dilation[d]
+            if (count - 1) * self.stride[d] + reach >= size:
+                return False
+        return True
+
+    def seen(self, otherwise: float) -> list[Element]:
+        """The elements of each window, row by row, with `otherwise` beyond the border."""
+        steps = list(product(*(range(size) for size in self.kernel)))
+        if self.inside():
+            return [self._view(step) for step in steps]
+        memory = strided(self.builder, self.tensor)
+        still = {d: d for d in range(self.dims[0])}
+        view = compose_views((base(memory, self.shape, still),), (permute(self.shape, self.order),))
+        found = []
+        for step in steps:
+            terms = tuple(
+                IndexTerm(
+                    self._index(d, step[d]),
+                    memory.shape[dim],
+                    memory.strides[dim],
+                    wraps=False,
+                    checked=False,
+                )
+                for d, dim in enumerate(self.dims)
+            )
+            read = Gather(memory.value, view, terms, memory.dtype, otherwise)
+            found.append(Element(read).to(self.compute))
+        return found
+
+    def counted(self, *, padded: bool) -> Element:
+        """The number of elements of each window that lie in the tensor, or in its padding too."""
+        total: Element | None = None
+        for d, dim in enumerate(self.dims):
+            size = self.tensor.shape[dim]
+            end = number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
+            start = position(self.shape, dim, self.order) * self.stride[d] - self.padding[d]
+            if padded:
+                side = minimum(start + self.kernel[d], end + self.padding[d]) - start
+            else:
+                side = minimum(start + self.kernel[d], end) - maximum(start, 0)
+            total = side if total is None else total * side
+        assert total is not None
+        return total
+
+    def _view(self, step: Sequence[int]) -> Element:
+        seen = self.tensor
+        for d, dim in enumerate(self.dims):
+            start = step[d] * self.dilation[d]
+            layout = slice_dimension(seen.shape, dim, start, self.shape[dim], self.stride[d])
+            seen = self.builder.view(seen, layout, layout.shape)
+        return Element(self.builder.load(seen, self.shape, self.order)).to(self.compute)
+
+    def _index(self, d: int, step: int) -> Expression:
+        """The index of a window's element along a dimension."""
+        strides = tuple(self.stride[d] if o == self.dims[d] else 0 for o in self.order)
+        start = step * self.dilation[d] - self.padding[d]
+        shape: Shape = tuple(self.shape[o] for o in self.order)
+        return Iota((Layout(shape, strides, start),))
+
+
+def each(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
+    """A number per dimension."""
+    return tuple(numbers) if len(numbers) == rank else (numbers[0],) * rank
+
+
+def tiles(whole: Shape, windows: Shape, rank: int) -> tuple[int, ...]:
+    """The size of the windows that tile a tensor's last dimensions."""
+    found = []
+    for size, count in zip(whole[-rank:], windows[-rank:], strict=True):
+        if not isinstance(size, int) or not isinstance(count, int):
+            raise NoLowering("windows of unknown size")
+        if not count or size % count:
+            raise NoLowering("windows of several sizes")
+        found.append(size // count)
+    return tuple(found)

@@ -1,0 +1,46 @@
+"""Windows of images as columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.cpu.lowering.harness import lowered
+from tests.cpu.lowering.samples import FLOATS, Dtype, grid
+
+OPTIONS: list[dict[str, Any]] = [
+    {"kernel_size": 3},
+    {"kernel_size": (2, 3), "stride": (3, 2)},
+    {"kernel_size": 3, "padding": 1},
+    {"kernel_size": (3, 2), "padding": (0, 2), "stride": 2, "dilation": (1, 3)},
+    {"kernel_size": 7, "padding": 3, "stride": 4},
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_columns(options: dict[str, Any], dtype: Dtype) -> None:
+    x = grid(dtype, 2, 3, 8, 9)
+    for image in (x, x[0], x.mT, x.to(memory_format=torch.channels_last)):
+        lowered(lambda x: functional.unfold(x, **options), image)
+
+
+def test_beyond_the_border_are_zeros_whatever_stands_at_it() -> None:
+    x = grid(torch.float32, 1, 2, 4, 5)
+    x[0, 0, 0], x[0, 1, :, 4] = float("nan"), float("inf")
+    lowered(lambda x: functional.unfold(x, 3, padding=1), x)
+
+
+def test_a_value_is_fused_into_windows_without_a_border() -> None:
+    x = grid(torch.float32, 2, 3, 8, 8)
+    lowered(lambda x: functional.unfold(x * 2, 2, stride=2) + 1, x)
+
+
+def test_sizes_that_change_and_gradients() -> None:
+    x = grid(torch.float32, 2, 3, 8, 9)
+    lowered(lambda x: functional.unfold(x, 3, padding=1), x, dynamic=True)
+    x = grid(torch.float32, 2, 3, 8, 9).requires_grad_()
+    lowered(lambda x: functional.unfold(x, 3, padding=1) * 2, x, calls=None)
