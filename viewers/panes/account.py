@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from compiler.trace import refs
-from compiler.trace.records import Account, CallProfile, Ceilings, KernelPrecision, ModeRow
+from compiler.trace.records import CallProfile, Ceilings, KernelPrecision, ModeRow
 from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, pad_left, wrap
 from viewers.kit.figures import Unit, rate_text, unit_of
@@ -20,16 +20,13 @@ from viewers.panes.view import View
 from viewers.panes.why import diff_rows, trial_words
 from viewers.plain import plain
 from viewers.summary.profile import Profile
-from viewers.text.profile.accounts import Side, line_words
+from viewers.summary.profile.accounts import AccountTable, Both, account_tables
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
 NAME, FIGURE, ERROR = 14, 11, 10
 BAR, WHAT = 16, 20
 """Cells of a bar; those that words have at least where there are bars, too."""
 BARS: tuple[Role, ...] = ("bar", "bar-accent")
-SIDES: tuple[Side, ...] = ("eager", "compiled")
-ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
-"""Summands of a call, from the work to what surrounds it."""
 
 
 def content(view: View, width: int) -> Content:
@@ -38,13 +35,10 @@ def content(view: View, width: int) -> Content:
     if profile is None:
         return Content("account", rows=empty(width, *profiled.not_measured(view)))
     head, unit = profile.head, unit_of(profile.head)
-    known = dict.fromkeys(one.phase for one in profile.accounts)  # a step has no regions
-    phases = [view.phase] if view.phase else list(known)
     rows: list[Row] = []
-    for phase in phases:
-        sides = {one.side: one for one in profile.accounts if one.phase == phase}
-        if sides:
-            rows += [*([BLANK] if rows else []), *_account(profile, sides, phase, width)]
+    for one in account_tables(profile):
+        if view.phase in ("", one.phase):
+            rows += [*([BLANK] if rows else []), *_account(one, unit, width)]
     if not rows:
         rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
     rows += [BLANK, *_memory(head), BLANK, *_ceilings(profile.ceilings, width)]
@@ -52,39 +46,26 @@ def content(view: View, width: int) -> Content:
     return Content("account", plain(head.what), right, rows, still=True)
 
 
-def _account(profile: Profile, sides: Mapping[Side, Account], phase: str, width: int) -> list[Row]:
-    unit = unit_of(profile.head)
-    both = [sides.get(side) for side in SIDES]
-    names = dict.fromkeys(line.name for one in both if one for line in one.lines)
-    names = dict.fromkeys(sorted(names, key=lambda n: ORDER.index(n) if n in ORDER else 99))
-    most = max(one.measured.median for one in both if one) or 1.0
+def _account(found: AccountTable, unit: Unit, width: int) -> list[Row]:
+    most = max(one for one in found.measured if one is not None) or 1.0
     room = width - NAME - 2 * FIGURE - 3
     bars = BAR if room >= 2 * BAR + WHAT else 0
-    rows = [_row(phase, ["eager", "compiled"], "strong" if phase else "dim", "dim")]
-    for name in names:
-        values, what = [], ""
-        for one in both:
-            line = next((line for line in one.lines if line.name == name), None) if one else None
-            values.append(line.time.median if line else None)
-            said = line_words(profile, line, one) if one and line is not None else ""
-            what = said or what
-        rows.append(_line(name, values, what, unit, most, bars, width))
-    rest = [one.remainder if one else None for one in both]
-    chance = all(abs(one.remainder) <= one.remainder_noise for one in both if one)
-    words = "in noise" if chance else "unexplained"
-    rows.append(_line("remainder", rest, words, unit, most, bars, width))
-    measured = [one.measured.median if one else None for one in both]
+    head: Role = "strong" if found.phase else "dim"
+    rows = [_row(found.phase, ["eager", "compiled"], head, "dim")]
+    for one in found.rows:
+        rows.append(_line(one.name, one.seconds, one.what, unit, most, bars, width))
+    known = [one for one in found.sides if one is not None]
+    words = "in noise" if len(found.in_noise) == len(known) else "unexplained"
+    rows.append(_line("remainder", found.remainder, words, unit, most, bars, width))
     rows.append(Row(body=(("─" * (NAME + 2 * FIGURE), "faint"),)))
-    spans = [unit.text(value) for value in measured]
+    total = _row("measured", [unit.text(one) for one in found.measured], "strong", "strong")
     closes = [
-        f"{percent(abs(one.remainder) / one.measured.median)}"
-        for one in both
-        if one and one.measured.median
+        percent(abs(one.remainder) / one.measured.median) for one in known if one.measured.median
     ]
-    total = _row("measured", spans, "strong", "strong")
     words = f"  closes within {' and '.join(closes)}" if closes else ""
     fits = NAME + 2 * FIGURE + len(words) <= width
-    return [*rows, Row(body=(*total.body, (words if fits else "", "dim")), key=f"account:{phase}")]
+    key = f"account:{found.phase}"
+    return [*rows, Row(body=(*total.body, (words if fits else "", "dim")), key=key)]
 
 
 def _row(name: str, figures: list[str], role: Role, figures_role: Role) -> Row:
@@ -95,7 +76,7 @@ def _row(name: str, figures: list[str], role: Role, figures_role: Role) -> Row:
 
 def _line(
     name: str,
-    values: list[float | None],
+    values: Both,
     what: str,
     unit: Unit,
     most: float,

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Iterable
 
-from compiler.trace.records import Account, AccountLine
+from compiler.trace.records import Account
 from viewers.kit.figures import Unit
 from viewers.kit.spans import Role
-from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Profile
+from viewers.summary.profile.accounts import AccountTable, account_tables, open_remainder
 from viewers.summary.profile.causes.words import bare
 from viewers.text.lines import BLANK, Line
 from viewers.text.table import Cell, heading, table
 from viewers.words import percent, plural
 
-Side = Literal["eager", "compiled"]
-
-UNEXPLAINED = 0.05
-"""Unexplained share of a call above which its account does not add up."""
-_LINES = 3
-"""At most this many lines that run between graphs are named."""
 _NAMES = 4
 """At most this many names of operations are listed."""
 
 
 def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
-    phases = list(dict.fromkeys(one.phase for one in profile.accounts))
     lines: list[Line] = []
-    for phase in phases:
-        both = {one.side: one for one in profile.accounts if one.phase == phase}
-        what = f"{phase} alone" if phase else f"where the {unit.name} of a call go"
-        lines += [BLANK, heading("account", what)]
-        lines += _account(profile, phase, both, width, unit)
-        if phase == "step":
+    for one in account_tables(profile):
+        what = f"{one.phase} alone" if one.phase else f"where the {unit.name} of a call go"
+        lines += [BLANK, heading("account", what), *_account(one, width, unit)]
+        if one.phase == "step":
             lines += _step(profile, width, unit)
     return lines
 
@@ -67,47 +57,23 @@ def _named(names: Iterable[str]) -> str:
     return plain(", ".join(shown + more))
 
 
-def line_words(profile: Profile, line: AccountLine, account: Account) -> str:
-    """`4 kernels`; what runs between graphs with its lines, most time first: `18 calls at m.py:20,
-    21`."""
-    if line.name != "eager" or not line.what:
-        return line.what
-    places = profile.lines_between(account.phase)
-    if not places:
-        return line.what
-    start = profile.index.recording.start
-    file = places[0][0]
-    name = FileNames.for_settings(start.settings if start else None).short(file)
-    lines = [str(number) for where, number in places if where == file][:_LINES]
-    more = " …" if len(places) > len(lines) else ""
-    return f"{line.what} at {name}:{', '.join(lines)}{more}"
-
-
-def _account(
-    profile: Profile, phase: str, both: Mapping[Side, Account], width: int, unit: Unit
-) -> list[Line]:
-    sides = [both.get("eager"), both.get("compiled")]
-    names = dict.fromkeys(line.name for one in sides if one for line in one.lines)
+def _account(found: AccountTable, width: int, unit: Unit) -> list[Line]:
     rows: list[list[Cell]] = [
         [("", "dim"), ("eager", "dim"), ("", "dim"), ("compiled", "dim"), ("", "dim"), ""]
     ]
-    for name in names:
-        row: list[Cell] = [name]
-        words = []
-        for one in sides:
-            found = next((line for line in one.lines if line.name == name), None) if one else None
-            row += _time(one, found.time.median if found else None, unit)
-            words += [line_words(profile, found, one)] if one and found and found.what else []
-        rows.append([*row, ("; ".join(dict.fromkeys(words)), "dim")])
+    for one in found.rows:
+        row: list[Cell] = [one.name]
+        for side, seconds in zip(found.sides, one.seconds, strict=True):
+            row += _time(side, seconds, unit)
+        rows.append([*row, (one.what, "dim")])
     row = ["remainder"]
-    for one in sides:
-        row += _remainder(one, unit)
-    quiet = [one.side for one in sides if one and in_noise(one)]
-    chance = f" (in noise: {' and '.join(quiet)})" if quiet else ""
+    for side in found.sides:
+        row += _remainder(side, unit)
+    chance = f" (in noise: {' and '.join(found.in_noise)})" if found.in_noise else ""
     rows.append([*row, (f"measured, minus all of the above{chance}", "dim")])
     row = [("call", "strong")]
-    for one in sides:
-        row += [(unit.text(one.measured.median if one else None), "strong"), ""]
+    for seconds in found.measured:
+        row += [(unit.text(seconds), "strong"), ""]
     rows.append([*row, ""])
     return table(rows, "lrrrrf", width, 2)
 
@@ -121,15 +87,8 @@ def _time(account: Account | None, seconds: float | None, unit: Unit) -> list[Ce
 def _remainder(account: Account | None, unit: Unit) -> list[Cell]:
     if account is None:
         return [("–", "dim"), ""]
-    much = abs(account.remainder) > UNEXPLAINED * account.measured.median
-    open_ = much and not in_noise(account)
-    role: Role = "bad" if open_ else "dim"
+    role: Role = "bad" if open_remainder(account) else "dim"
     return [(unit.text(account.remainder), role), (_share(account, account.remainder), role)]
-
-
-def in_noise(account: Account) -> bool:
-    """Whether the remainder means nothing because it may be noise."""
-    return abs(account.remainder) <= account.remainder_noise
 
 
 def _share(account: Account, seconds: float) -> str:

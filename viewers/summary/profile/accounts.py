@@ -1,0 +1,111 @@
+"""Where the time of both sides' calls goes: one row per summand, with the remainder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler.trace.records import Account, AccountLine
+from viewers.places import FileNames
+
+if TYPE_CHECKING:
+    from viewers.summary.profile import Profile
+
+ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
+"""Summands of a call, from the work to what surrounds it."""
+UNEXPLAINED = 0.05
+"""Unexplained share of a call above which its account does not add up."""
+_LINES = 3
+"""At most this many lines that run between graphs are named."""
+
+Both = tuple[float | None, float | None]
+"""Seconds of eager and of compiled; None where a side lacks it."""
+
+
+@dataclass(frozen=True)
+class AccountRow:
+    """One summand of both calls."""
+
+    name: str
+    seconds: Both
+    what: str
+    """`14 loops`, `checks of 120 guards`; of both sides where they differ."""
+
+
+@dataclass(frozen=True)
+class AccountTable:
+    """The account of both sides, of a call or of one phase of it."""
+
+    phase: str
+    eager: Account | None
+    compiled: Account | None
+    rows: tuple[AccountRow, ...]
+
+    @property
+    def sides(self) -> tuple[Account | None, Account | None]:
+        return self.eager, self.compiled
+
+    @property
+    def remainder(self) -> Both:
+        one, other = (side.remainder if side else None for side in self.sides)
+        return one, other
+
+    @property
+    def measured(self) -> Both:
+        one, other = (side.measured.median if side else None for side in self.sides)
+        return one, other
+
+    @property
+    def in_noise(self) -> tuple[str, ...]:
+        """The sides whose remainder means nothing because it may be noise."""
+        return tuple(side.side for side in self.sides if side and _in_noise(side))
+
+
+def account_tables(profile: Profile) -> tuple[AccountTable, ...]:
+    """One per phase that was measured, in order."""
+    return tuple(
+        _table(profile, phase) for phase in dict.fromkeys(one.phase for one in profile.accounts)
+    )
+
+
+def open_remainder(account: Account) -> bool:
+    """Whether more of the call is unexplained than its noise and a small share of it."""
+    much = abs(account.remainder) > UNEXPLAINED * account.measured.median
+    return much and not _in_noise(account)
+
+
+def _in_noise(account: Account) -> bool:
+    return abs(account.remainder) <= account.remainder_noise
+
+
+def _table(profile: Profile, phase: str) -> AccountTable:
+    sides = {one.side: one for one in profile.accounts if one.phase == phase}
+    both = sides.get("eager"), sides.get("compiled")
+    names = dict.fromkeys(line.name for one in both if one for line in one.lines)
+    ordered = sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    return AccountTable(phase, *both, tuple(_row(profile, name, both) for name in ordered))
+
+
+def _row(profile: Profile, name: str, both: tuple[Account | None, Account | None]) -> AccountRow:
+    seconds: list[float | None] = []
+    words: list[str] = []
+    for one in both:
+        line = next((line for line in one.lines if line.name == name), None) if one else None
+        seconds.append(line.time.median if line else None)
+        if one is not None and line is not None and line.what:
+            words.append(_what(profile, line, one))
+    return AccountRow(name, (seconds[0], seconds[1]), "; ".join(dict.fromkeys(words)))
+
+
+def _what(profile: Profile, line: AccountLine, account: Account) -> str:
+    """`4 kernels`; what runs between graphs with its lines, most time first: `18 calls at m.py:20,
+    21`."""
+    places = profile.lines_between(account.phase) if line.name == "eager" else ()
+    if not places:
+        return line.what
+    start = profile.index.recording.start
+    file = places[0][0]
+    name = FileNames.for_settings(start.settings if start else None).short(file)
+    lines = [str(number) for where, number in places if where == file][:_LINES]
+    more = " …" if len(places) > len(lines) else ""
+    return f"{line.what} at {name}:{', '.join(lines)}{more}"
