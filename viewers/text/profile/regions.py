@@ -167,6 +167,11 @@ def _line(
     texts: Sequence[str], sizes: Sequence[int], roles: Sequence[Role], bar: str, role: Role
 ) -> Line:
     pieces: list[tuple[str, Role]] = []
+    sizes = list(sizes)
+    if not texts[_LINE]:  # a label without a line takes the room that the line leaves
+        spare = min(sizes[_LINE], max(0, cell_len(texts[_REGION]) - sizes[_REGION]))
+        sizes[_LINE] -= spare
+        sizes[_REGION] += spare
     for at, (text, size) in enumerate(zip(texts, sizes, strict=True)):
         fit = keep_end(text, size) if at == _LINE else cut(text, size)
         pad = " " * (size - cell_len(fit))

@@ -21,7 +21,7 @@ from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
 from viewers.text.lines import to_text, write
-from viewers.text.profile import profile
+from viewers.text.profile import profile, regions
 from viewers.text.profile.causes import causes_lines
 
 WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
@@ -131,3 +131,13 @@ def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
     assert words in to_text(profile(Recording(records), 120), 120)
     view = View(Facts(Recording(records), Provenance(records)))
     assert any(words in row.text for row in account.content(view, 120).rows)
+
+
+def test_a_label_without_a_line_takes_the_room_of_the_line() -> None:
+    texts = ["", "", "▸ 7 in noise, 7 the same calls", "1.0", "2.0", "+1.0", "0.5"]
+    sizes = [2, 16, 20, 8, 8, 8, 5]
+    whole = regions._line(texts, sizes, ["dim"] * 7, "│", "dim").text
+    assert "▸ 7 in noise, 7 the same calls" in whole
+    beside = regions._line(["", "17–20", *texts[2:]], sizes, ["dim"] * 7, "│", "dim").text
+    assert "▸ 7 in noise, 7 the›" in beside
+    assert len(whole) == len(beside)
