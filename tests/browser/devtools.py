@@ -59,6 +59,11 @@ class Page:
             await self.call("Input.dispatchKeyEvent", type="keyDown", text=letter, key=letter)
             await self.call("Input.dispatchKeyEvent", type="keyUp", key=letter)
 
+    async def press(self, key: str, *, control: bool = False) -> None:
+        held = 2 if control else 0
+        await self.call("Input.dispatchKeyEvent", type="rawKeyDown", key=key, modifiers=held)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, modifiers=held)
+
     async def picture(self) -> bytes:
         """PNG of what the tab shows."""
         return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])

@@ -23,6 +23,7 @@ import aiohttp
 from aiohttp import web
 
 from tests.browser.devtools import Page, chromium
+from viewers.plain import GLYPHS
 
 __all__ = ["block_file"]
 
@@ -129,6 +130,55 @@ async def test_the_terminal_fits_a_window_that_grows_and_shrinks(
                 await page.call("Emulation.setDeviceMetricsOverride", mobile=False, **metrics)
                 await says(page, "`${innerWidth} ${innerHeight}`", f"{width} {height}")
                 await says(page, FITS, True)
+
+
+async def test_every_glyph_stays_in_its_cell(
+    program: str, block_file: Path, tmp_path: Path
+) -> None:
+    """Each is written once a row, with nothing beside it."""
+    with served(str(block_file), "--font-size", "32", cache=tmp_path / "cache") as server:
+        async with chromium(program, tmp_path / "profile") as page:
+            await page.go(server.address)
+            await shown(page, b"findings")
+            await asyncio.sleep(1)
+            screen = await page.evaluate(
+                "JSON.stringify(document.querySelector('.xterm-screen').getBoundingClientRect())"
+            )
+            box, rows, columns = (
+                json.loads(screen),
+                *await page.evaluate("[xterm.rows, xterm.cols]"),
+            )
+            height, width = box["height"] / rows, box["width"] / columns
+            wide = []
+            for first in range(0, len(GLYPHS), rows - 1):
+                some = list(GLYPHS)[first : first + rows - 1]
+                text = "\x1b[0m\x1b[2J\x1b[H" + "".join(f"{one}\r\n" for one in some)
+                await page.evaluate(f"xterm.write({json.dumps(text)})")
+                await asyncio.sleep(0.5)
+                picture = Image.open(io.BytesIO(await page.picture())).convert("L")
+                for row, glyph in enumerate(some):
+                    top = box["y"] + row * height
+                    beside = (box["x"] + width + 1, top + 1, box["x"] + 3 * width, top + height - 1)
+                    low, high = picture.crop(tuple(map(round, beside))).getextrema()
+                    if high - low > 40:
+                        wide.append(glyph)
+            assert wide == []
+
+
+async def test_keys_change_the_font_size(program: str, block_file: Path, tmp_path: Path) -> None:
+    with served(str(block_file), "--font-size", "20", cache=tmp_path / "cache") as server:
+        async with chromium(program, tmp_path / "profile") as page:
+            await page.go(server.address)
+            await shown(page, b"findings")
+            columns = await page.evaluate("xterm.cols")
+            for key, size in (("-", 19), ("-", 18), ("+", 19), ("=", 20), ("=", 21), ("0", 20)):
+                await page.press(key, control=True)
+                await says(page, "Number(xterm.options.fontSize)", size)
+                await says(page, FITS, True)
+                assert (await page.evaluate("xterm.cols") > columns) == (size < 20)
+            page.received = b""
+            await page.type("?")
+            await shown(page, b"What needs attention")
 
 
 @pytest.mark.parametrize("key", ["", "?key=wrong"])

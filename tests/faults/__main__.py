@@ -32,11 +32,14 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    about = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=about)
     parser.add_argument("--only", default="", metavar="WORD", help="in the fault or its file")
     parser.add_argument("--jobs", type=int, default=1, help="faults tried at once, a copy for each")
     options = parser.parse_args()
     faults = [one for one in FAULTS if options.only in f"{one.subject} {one.file}"]
+    subjects = max((len(one.subject) for one in faults), default=0)
+    files = max((len(one.file) for one in faults), default=0)
     copies: SimpleQueue[Path] = SimpleQueue()
 
     def tried(fault: Fault) -> str:
@@ -47,7 +50,8 @@ def main() -> int:
             seconds = time.monotonic() - began
         finally:
             copies.put(copy)
-        print(f"{fault.file}: {fault.subject:60} {verdict} {seconds:.0f} s", flush=True)
+        row = f"{fault.subject:{subjects}}  {fault.file:{files}}  {seconds:3.0f} s  {verdict}"
+        print(row, flush=True)
         return verdict
 
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:

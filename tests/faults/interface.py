@@ -44,6 +44,13 @@ FAULTS = (
         ("tests/no_torch/tui/test_strangers.py",),
     ),
     Fault(
+        "what is new counts as gone, and what is gone as new",
+        "viewers/text/difference.py",
+        '"+" if not change.before else "-" if not change.after else "~"',
+        '"-" if not change.before else "+" if not change.after else "~"',
+        ("tests/no_torch/viewers/test_difference.py",),
+    ),
+    Fault(
         "orphans of the worker outlive it",
         "workbench/worker/guardian.py",
         "    _prctl(_PR_SET_CHILD_SUBREAPER, 1)\n",

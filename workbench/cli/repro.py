@@ -90,6 +90,8 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
             raise click.UsageError(f"{file}: {error.strerror}", ctx) from error
     else:
         python_file(file)
+        if output is None and (why := _name_taken(given["kernel"])):
+            raise click.UsageError(why, ctx)
         apply_defaults(ctx, file.resolve().parent)
         settings = msgspec.structs.replace(
             settings_of(ctx, file), verify=True, repro=given["kernel"], profiled_call=given["call"]
@@ -165,6 +167,19 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
 
 _NO_NAME = "the trace names a kernel {!r}, which cannot be a file name: choose one with -o FILE"
 _WHOSE = "  nothing was run: whoever made the trace wrote this code, so read it before you run it"
+
+
+def _name_taken(wanted: str) -> str:
+    """Why the file may not get its default name, before the run; "" if it can. Without the id of a
+    kernel the name is known only afterwards, so any earlier file counts."""
+    exact = re.fullmatch(r"k\d{1,9}", wanted, re.ASCII) is not None
+    earlier = sorted(path for path in Path().glob("repro_k*.py") if path.stem[7:].isdecimal())
+    for path in [Path(f"repro_{wanted}.py")] if exact else [*earlier[:1], Path("repro_k0.py")]:
+        try:
+            check(path)
+        except OSError as error:
+            return f"{path}: {words(error)} (-o FILE)"
+    return ""
 
 
 def _named_after(kernel: str) -> Path | None:

@@ -57,6 +57,16 @@ def test_a_small_nest_has_no_threads() -> None:
     assert len(body.splitlines()) < 14, body
 
 
+def test_only_memory_of_one_name_is_promised_not_to_overlap() -> None:
+    """`__restrict` on two names of one memory lets the compiler reorder their loads and stores."""
+    (program,) = programs(lambda x, y: x * y, torch.randn(64), torch.randn(64))
+    (nest,) = (step for step in program.steps if isinstance(step, Nest))
+    read, other, written = *nest.reads(), *nest.writes()
+    made = emit(nest, buffer_dtypes(program), Vocabulary(AVX512), shared=(read, written))
+    (declared,) = (line for line in made.body.splitlines() if "__restrict" in line)
+    assert declared.endswith(f"pointers[{made.pointers.index(other)}];")
+
+
 def test_equal_nests_stand_once() -> None:
     (program,) = programs(lambda x: x.softmax(-1), torch.randn(64, 100))
     (nest,) = (step for step in program.steps if isinstance(step, Nest))

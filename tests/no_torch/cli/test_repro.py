@@ -266,6 +266,44 @@ def test_nothing_is_written_over_or_through(
         assert (tmp_path / output).read_text() == victim.read_text() == "mine"
 
 
+@pytest.mark.parametrize("kernel", [(), ("--kernel", "k4"), ("--kernel", "cpp_fused_add_0")])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_taken_default_name_is_told_before_the_run(
+    kernel: tuple[str, ...],
+    linked: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    client: Client,
+) -> None:
+    (tmp_path / "model.py").write_text("model = None\n")
+    taken = tmp_path / "repro_k4.py"
+    if linked:
+        taken.symlink_to("nowhere")
+    else:
+        taken.write_text("mine")
+    code, text = said(capsys, monkeypatch, tmp_path, "model.py", *kernel)
+    assert code == codes.USAGE
+    assert "repro_k4.py: it " in text
+    assert "(-o FILE)" in text
+    assert client.settings is None
+    said(capsys, monkeypatch, tmp_path, "model.py", *kernel, "-o", "mine.py")
+    assert client.settings is not None
+
+
+def test_only_the_name_that_the_file_would_get_has_to_be_free(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    client: Client,
+) -> None:
+    (tmp_path / "model.py").write_text("model = None\n")
+    for name in ("repro_k4.py", "repro_kernels.py"):
+        (tmp_path / name).write_text("mine")
+    said(capsys, monkeypatch, tmp_path, "model.py", "--kernel", "k5")
+    assert client.settings is not None
+
+
 @pytest.mark.parametrize("name", ["mailed.tcw", "mailed.TCW", "mailed", "mailed.trace"])
 def test_what_is_not_named_a_model_is_never_run(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], client: Client
