@@ -28,6 +28,10 @@ FUSE = "fuse"
 APART = "apart"
 """The choices of a decision of kind `fuse`: one loop nest, or never in one."""
 
+VETO = "veto"
+FORCED = "forced"
+"""Rules of fusions that an override decided."""
+
 SAVE = "save"
 RECOMPUTE = "recompute"
 """The choices of a decision of kind `save`: keep a value for the backward, or recompute it."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import APART, FUSE, engine_of, split_id
+from compiler.control.decisions import APART, FORCED, FUSE, VETO, engine_of, split_id
 from compiler.decision import Decision
 from compiler.trace.records import Asked, Decided, FusionPair
-
-VETO, FORCED = "veto", "forced"
-"""Rules of a pair whose outcome an override changed."""
 
 
 def decision_of(record: Asked | Decided | FusionPair) -> Decision:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from compiler.control.decisions import APART, FUSE, Gate
+from compiler.control.decisions import APART, FUSE, VETO, Gate
 from compiler.decision import Decision, Detail, decision_id
 from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings, twins, vertical
 from compiler.fusion.groups import Group
@@ -165,7 +165,7 @@ class Decisions:
         )
         fused = self.gate.fuse(decision, one.names, two.names)
         if not fused and against is None:
-            rule, reason = "veto", f"{self.gate.veto(decision.graph, one.names, two.names) or id}"
+            rule, reason = VETO, f"{self.gate.veto(decision.graph, one.names, two.names) or id}"
         ended = replace(decision, rule=rule, reason=reason, detail=None)
         first_group, second_group = (
             tuple(node.name for node in group.members) for group in (one, two)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import Gate
+from compiler.control.decisions import VETO, Gate
 from compiler.decision import Decision, Detail
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
@@ -154,7 +154,7 @@ class _Pass:
         done = self.gate.unless_vetoed(decision, KEEP, held, readers_held) == INLINE
         if not done and not stale:
             veto = self.gate.veto(self.graph.name, held, readers_held)
-            rule, reason = "veto", f"{veto or decision.id} keeps it"
+            rule, reason = VETO, f"{veto or decision.id} keeps it"
         self.answer.considered.append(Inlined(decision.id, node.name, readers, done, rule, reason))
         if done:
             _carry_out(node, mine, self.answer, self.uses, held)

@@ -7,11 +7,11 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.control.decisions import FUSE, INDUCTOR, split_id
+from compiler.control.decisions import FORCED, FUSE, INDUCTOR, VETO, split_id
 from compiler.control.recorder import Recorder
 from compiler.decision import decision_id
 from compiler.inductor.fusion_names import pair_names
-from compiler.inductor.fusion_rules import FORCED, SILENT, VETO, rule_of
+from compiler.inductor.fusion_rules import SILENT, rule_of
 from compiler.inductor.lowerings import Lowering
 from compiler.trace.records import FusionPair
 

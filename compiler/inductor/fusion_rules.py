@@ -55,10 +55,6 @@ SILENT = {
 }
 """Rules of the checks that reject without a reason, in our words."""
 
-VETO = "veto"
-FORCED = "forced"
-"""Rules of pairs that an override decided."""
-
 PREFERENCES = {
     "no-shared-data": "one loop nest would save no memory traffic; the result is the same",
     "indexing-mismatch": "they read a buffer in different orders, so fusing saves no reads",

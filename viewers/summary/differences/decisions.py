@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.control.decisions import VETO
 from compiler.trace import matching
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Decided, SchedulerNode
@@ -14,7 +15,7 @@ from viewers.summary.differences.alignment import Alignment
 from viewers.summary.fusion import fusion_summary, node_labels
 
 Change = Literal["vetoed", "forced", "overruled", "undone", "refused", "other", "new", "gone"]
-OVERRULED = ("override", "veto")
+OVERRULED = ("override", VETO)
 """Rules given for a pair that an override keeps apart."""
 _ORDER: tuple[Change, ...] = (
     "vetoed", "forced", "overruled", "refused", "undone", "other", "new", "gone",
