@@ -1,11 +1,13 @@
-"""A decision that is answered already, as it was put or would have been."""
+"""A decision that is taken already, with what was chosen."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from compiler.control.decisions import APART, FUSE, INDUCTOR, RECOMPUTE, SAVE, engine_of, split_id
-from compiler.decision import decision_id
+from compiler.control.recorded import decision_of
+from compiler.decision import Decision, decision_id
 from compiler.trace.records import Asked, Decided, FusionPair, Partition
 from viewers.panes.rows import Row
 from viewers.panes.targets import ToDecision, ToOverride, ToPair
@@ -14,7 +16,7 @@ from viewers.panes.view import View
 T = TypeVar("T", Asked, Decided, FusionPair)
 
 
-def decision_of(row: Row) -> str:
+def decision_shown(row: Row) -> str:
     """Id of the decision that a row shows; "" where it shows none."""
     if row.decision:
         return row.decision
@@ -24,7 +26,7 @@ def decision_of(row: Row) -> str:
     return ""
 
 
-def answered(view: View, id: str) -> tuple[Asked, str] | None:
+def answered(view: View, id: str) -> tuple[Decision, str] | None:
     """The decision, and what was chosen; None where this recording has none with the id.
 
     What a person was not asked has no choice that is known to be forbidden: the next run tells.
@@ -33,12 +35,12 @@ def answered(view: View, id: str) -> tuple[Asked, str] | None:
     asked = _last(recording.all(Asked), id)
     decided = _last(recording.all(Decided), id)
     if decided is not None:
-        return asked or _of_decided(decided), decided.choice
+        return as_decision(asked or decided), decided.choice
     pair = _last(recording.all(FusionPair), id)
     if pair is not None:
-        return asked or _of_pair(pair), FUSE if pair.fused else APART
+        return as_decision(asked or pair), FUSE if pair.fused else APART
     if asked is not None:
-        return asked, asked.default
+        return as_decision(asked), asked.default
     return _saved(view, id)
 
 
@@ -46,32 +48,21 @@ def _last(records: list[T], id: str) -> T | None:
     return next((one for one in reversed(records) if one.id == id), None)
 
 
-def _of_decided(one: Decided) -> Asked:
-    return Asked(
-        id=one.id,
-        graph=one.graph,
-        kind=one.kind,
-        default=one.default,
-        choices=one.choices or tuple(dict.fromkeys((one.default, one.choice))),
-        rule=one.rule,
-        reason=one.reason,
-        numbers=dict(one.numbers),
-    )
+def as_decision(record: Asked | Decided | FusionPair) -> Decision:
+    """With each choice that another run could take, and the graph of its id: records of a lowered
+    graph name that one."""
+    found = replace(decision_of(record), graph=split_id(record.id)[0])
+    if isinstance(record, FusionPair):
+        return replace(found, choices=(FUSE, APART))
+    return found if record.choices else replace(found, choices=_known(record))
 
 
-def _of_pair(pair: FusionPair) -> Asked:
-    return Asked(
-        id=pair.id,
-        graph=pair.graph,
-        kind=FUSE,
-        default=FUSE if pair.fused else APART,
-        choices=(FUSE, APART),
-        rule=pair.rule,
-        reason=pair.reason,
-    )
+def _known(record: Asked | Decided) -> tuple[str, ...]:
+    taken = (record.choice,) if isinstance(record, Decided) else ()
+    return tuple(dict.fromkeys((record.default, *taken)))
 
 
-def _saved(view: View, id: str) -> tuple[Asked, str] | None:
+def _saved(view: View, id: str) -> tuple[Decision, str] | None:
     """What Inductor's partitioner did with a value of which nobody was asked."""
     graph, kind, names = split_id(id)
     if kind != SAVE or engine_of(id) != INDUCTOR:
@@ -83,14 +74,8 @@ def _saved(view: View, id: str) -> tuple[Asked, str] | None:
             ):
                 continue
             choice = RECOMPUTE if value.choice == "recomputed" else SAVE
-            asked = Asked(
-                id=id,
-                graph=graph,
-                kind=SAVE,
-                default=choice,
-                choices=(SAVE, RECOMPUTE),
-                reason=value.reason,
-                origins=names,
+            decision = Decision(
+                graph, SAVE, names, choice, (SAVE, RECOMPUTE), reason=value.reason, engine=INDUCTOR
             )
-            return asked, choice
+            return decision, choice
     return None

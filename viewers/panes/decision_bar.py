@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE
+from compiler.decision import Decision
 from compiler.trace.records import Asked, SchedulerNode
 from viewers.kit.cells import pad, wrap
 from viewers.kit.spans import Line, Role, Span, text, width_of
@@ -232,9 +233,9 @@ def _button(words: str, able: bool, does: str, why: str, narrow: bool = False) -
     return [(f" {words} ", role), (f"  {said}", "dim" if able else "faint")]
 
 
-def choice_of(asked: Asked, key: str) -> str:
+def choice_of(decision: Asked | Decision, key: str) -> str:
     """What `v` or `f` chooses; "" where there are several others to choose from."""
-    if asked.kind == FUSE:
+    if decision.kind == FUSE:
         return APART if key == "v" else FUSE
-    others = [choice for choice in asked.choices if choice != asked.default]
+    others = [choice for choice in decision.choices if choice != decision.default]
     return others[0] if len(others) == 1 else ""

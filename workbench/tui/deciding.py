@@ -8,9 +8,10 @@ from functools import partial
 from msgspec import structs
 
 from compiler.control.commands import Answer, Breakpoint, Rerun
-from compiler.trace.records import AnyRecord, Asked, Settings, Warned
+from compiler.decision import Decision
+from compiler.trace.records import AnyRecord, Settings, Warned
 from viewers.panes import decision_bar
-from viewers.panes.answered import answered, decision_of
+from viewers.panes.answered import answered, as_decision, decision_shown
 from viewers.panes.rows import Row
 from viewers.panes.view import View
 from viewers.plain import plain
@@ -44,42 +45,42 @@ class Deciding:
         if warned and self.view.driven:
             self.desk.say(f"✗ {plain(warned[-1].message)}")
 
-    def _answer(self, choose: Callable[[Asked], str]) -> None:
+    def _answer(self, choose: Callable[[Decision], str]) -> None:
         view = self.view
-        asked = view.asked
-        if asked is None or view.playhead or not view.driven:
+        if view.asked is None or view.playhead or not view.driven:
             self._answer_past(choose)
             return
-        choice = choose(asked)
+        decision = as_decision(view.asked)
+        choice = choose(decision)
         if not choice:
-            self._ask_choice(asked, self._send_answer)
+            self._ask_choice(decision, self._send_answer)
             return
-        self._send_answer(asked, choice)
+        self._send_answer(decision, choice)
 
-    def _send_answer(self, asked: Asked, choice: str) -> None:
-        forbidden = next((one for one in asked.forbidden if one.choice == choice), None)
-        if forbidden is not None:
-            reason = f": {forbidden.reason}" if forbidden.reason else ""
-            self.desk.say(
-                f"✗ {plain(choice)} is refused, rule {plain(f'{forbidden.rule}{reason}')}"
-            )
-        self.driving.send(Answer(id=asked.id, choice=choice))
+    def _send_answer(self, decision: Decision, choice: str) -> None:
+        if choice in decision.forbidden:
+            rule, reason = decision.forbidden[choice]
+            words = f"{rule}: {reason}" if reason else rule
+            self.desk.say(f"✗ {plain(choice)} is refused, rule {plain(words)}")
+        self.driving.send(Answer(id=decision.id, choice=choice))
 
-    def _ask_choice(self, asked: Asked, then: Callable[[Asked, str], None]) -> None:
+    def _ask_choice(self, decision: Decision, then: Callable[[Decision, str], None]) -> None:
         """Several other choices: a list to choose from."""
-        notes = {asked.default: "the engine's choice"}
-        notes |= {one.choice: f"rule {one.rule} forbids it" for one in asked.forbidden}
+        notes = {decision.default: "the engine's choice"}
+        notes |= {
+            choice: f"rule {rule} forbids it" for choice, (rule, _) in decision.forbidden.items()
+        }
         choices = [
-            Choice(f"{number}  {choice}", partial(then, asked, choice), notes.get(choice, ""))
-            for number, choice in enumerate(asked.choices, start=1)
+            Choice(f"{number}  {choice}", partial(then, decision, choice), notes.get(choice, ""))
+            for number, choice in enumerate(decision.choices, start=1)
         ]
-        self.desk.choose(choices, f"{asked.kind} of {asked.id.rpartition('/')[2]}")
+        self.desk.choose(choices, f"{decision.kind} of {decision.id.rpartition('/')[2]}")
 
     @command("Accept the engine's choice", "a")
     def accept(self) -> None:
         asked = self.view.asked
         if asked is None or self.view.playhead or not self.view.driven:
-            self._answer_past(lambda asked: asked.default)
+            self._answer_past(lambda decision: decision.default)
         else:  # no choice of a person's: to choose `apart` would be a veto
             self.driving.send(Answer(id=asked.id, choice=""))
 
@@ -100,32 +101,32 @@ class Deciding:
 
     # Choosing otherwise
 
-    def _answer_past(self, choose: Callable[[Asked], str]) -> None:
+    def _answer_past(self, choose: Callable[[Decision], str]) -> None:
         found = self._answered_here()
         if found is None:
             self.desk.say(
                 "no decision waits here, and none is under the cursor: d goes to the next one"
             )
             return
-        asked, taken = found
-        choice = choose(asked)
-        if not choice and len(asked.choices) > 2:
-            self._ask_choice(asked, lambda one, chosen: self._revise(one, taken, chosen))
+        decision, taken = found
+        choice = choose(decision)
+        if not choice and len(decision.choices) > 2:
+            self._ask_choice(decision, lambda one, chosen: self._revise(one, taken, chosen))
             return
-        self._revise(asked, taken, choice)
+        self._revise(decision, taken, choice)
 
-    def _revise(self, asked: Asked, taken: str, choice: str) -> None:
+    def _revise(self, decision: Decision, taken: str, choice: str) -> None:
         if not choice or choice == taken:
-            whose = "the engine's choice" if taken == asked.default else "chosen already"
+            whose = "the engine's choice" if taken == decision.default else "chosen already"
             self.desk.say(f"it is decided: {plain(taken)} was {whose}")
             return
-        forbidden = next((one for one in asked.forbidden if one.choice == choice), None)
-        if forbidden is not None:
-            self.desk.say(f"✗ refused: rule {plain(forbidden.rule)}  {plain(forbidden.reason)}")
+        if choice in decision.forbidden:
+            rule, reason = decision.forbidden[choice]
+            self.desk.say(f"✗ refused: rule {plain(rule)}  {plain(reason)}")
             return
-        self.desk.choose(self._offers(asked, choice))
+        self.desk.choose(self._offers(decision, choice))
 
-    def _offers(self, asked: Asked, choice: str) -> list[Choice]:
+    def _offers(self, decision: Decision, choice: str) -> list[Choice]:
         """What can be done about a decision that is chosen otherwise."""
         driven = self.view.driven
         if driven:
@@ -136,39 +137,39 @@ class Deciding:
             compare = "Run the file again with it, and compare with this recording"
             stop = "Run the file again up to here, and go on stepping"
             late = "Only list it: W writes it for tcw step --override"
-        until = Breakpoint(number=0, kind="decision", id=asked.id)
-        words = because({}, {asked.id: choice})
-        only = Choice(f"{late}  {words}", partial(self._list, asked, choice))
+        until = Breakpoint(number=0, kind="decision", id=decision.id)
+        words = because({}, {decision.id: choice})
+        only = Choice(f"{late}  {words}", partial(self._list, decision, choice))
         if not driven and self.again.word.view_only:
             return [only]
         return [
-            Choice(compare, partial(self._compile, asked, choice)),
-            Choice(stop, partial(self._compile, asked, choice, until)),
+            Choice(compare, partial(self._compile, decision, choice)),
+            Choice(stop, partial(self._compile, decision, choice, until)),
             only,
         ]
 
-    def _overruled(self, asked: Asked, choice: str) -> Settings | None:
+    def _overruled(self, decision: Decision, choice: str) -> Settings | None:
         """Take the choice into the overrides; the settings of this run, None for no run."""
         overruled = self.overrides.overruled
         run = overruled.runs.get(self.view.run) or overruled.settings
         if run is None:
             return None
-        overruled.wanted.pop(asked.id, None)
-        if choice != asked.default:
-            overruled.wanted[asked.id] = choice
+        overruled.wanted.pop(decision.id, None)
+        if choice != decision.default:
+            overruled.wanted[decision.id] = choice
         self.overrides.show()
         self.desk.refresh_all()
         return run
 
-    def _list(self, asked: Asked, choice: str) -> None:
-        run = self._overruled(asked, choice)
+    def _list(self, decision: Decision, choice: str) -> None:
+        run = self._overruled(decision, choice)
         if run is not None:
             why = because(dict(run.overrides), self.overrides.overruled.wanted)
             more = "w compiles again with it" if self.view.driven else "W writes it for tcw step"
             self.desk.say(f"{plain(why)}: {more}, u forgets it")
 
-    def _compile(self, asked: Asked, choice: str, until: Breakpoint | None = None) -> None:
-        run = self._overruled(asked, choice)
+    def _compile(self, decision: Decision, choice: str, until: Breakpoint | None = None) -> None:
+        run = self._overruled(decision, choice)
         if run is None:
             return
         wanted = self.overrides.overruled.wanted
@@ -182,12 +183,12 @@ class Deciding:
             self.view.playhead = 0
             self.desk.say(f"compiling again: {plain(why)}")
 
-    def _answered_here(self) -> tuple[Asked, str] | None:
+    def _answered_here(self) -> tuple[Decision, str] | None:
         """The decision at the playhead, or the one under the cursor, with what was chosen."""
         view = self.view
         pane = self.desk.focus_pane()
         row = pane.row if pane is not None else Row()
         asked = view.asked
-        ids = (asked.id if asked is not None else "", decision_of(row), view.pair)
+        ids = (asked.id if asked is not None else "", decision_shown(row), view.pair)
         found = (answered(self.view, id) for id in ids if id)
         return next((one for one in found if one is not None), None)
