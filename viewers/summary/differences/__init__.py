@@ -86,7 +86,7 @@ class Difference:
         """Whether the two are equal in everything compared except times."""
         counted = any(one.changed for one in self.figures if one.unit not in ("seconds", "error"))
         lists = (self.graphs, self.breaks, self.recompiles, self.guards, self.decisions.changes)
-        return not (counted or any(lists) or self.changed_kernels)
+        return not (counted or any(lists) or self.decisions.followed or self.changed_kernels)
 
 
 def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ()) -> Difference:
