@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -63,8 +64,12 @@ def _record(record: AnyRecord, change: Callable[[str], str]) -> AnyRecord:
     return made  # type: ignore[return-value]
 
 
+_type_info = cache(inspect.type_info)
+"""It reads the annotations of all fields again with each call."""
+
+
 def _struct(value: msgspec.Struct, change: Callable[[str], str]) -> msgspec.Struct:
-    kind = inspect.type_info(type(value))
+    kind = _type_info(type(value))
     assert isinstance(kind, inspect.StructType)
     fields = {
         field.name: _value(getattr(value, field.name), field.type, change) for field in kind.fields

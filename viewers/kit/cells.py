@@ -65,12 +65,14 @@ def rows_of(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
         if used and used + size > room:
             rows.append((start, word.start()))
             start, used, room = word.start(), 0, width - hang
-        if not used:
-            for index in range(word.start(), word.end()):
-                if used + cell_len(text[index]) > room and text[index] != " ":
-                    rows.append((start, index))
-                    start, used, room = index, 0, width - hang
-                used += cell_len(text[index])
-        else:
+        if used or (size <= room and word[0].isascii()):
             used += cell_len(word[0])
+            continue
+        for index in range(word.start(), word.end()):
+            letter = text[index]
+            cells = 1 if " " <= letter <= "~" else cell_len(letter)
+            if used + cells > room and letter != " ":
+                rows.append((start, index))
+                start, used, room = index, 0, width - hang
+            used += cells
     return [*rows, (start, len(text))]

@@ -31,11 +31,15 @@ _GAP = re.compile(r"( {2,})")
 
 def picture(app: App[object], title: str = "tcw") -> str:
     """What `app` shows."""
+    return _Drawing(app.size.width, app.size.height, title).of(painted(app))
+
+
+def painted(app: App[object]) -> list[list[Segment]]:
+    """The screen's lines as they are sent to the terminal, with the screens behind a dialog."""
     update = app.screen._compositor.render_update(
         full=True, screen_stack=app._background_screens, simplify=True
     )
-    rows = [[segment for strip in strips for segment in strip] for strips in update.strips]  # type: ignore[union-attr]
-    return _Drawing(app.size.width, app.size.height, title).of(rows)
+    return [[segment for strip in strips for segment in strip] for strips in update.strips]  # type: ignore[union-attr]
 
 
 class _Drawing:

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
+from tests.no_torch.tui.cells import described
 from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
 from tests.no_torch.tui.idle import idle
 from workbench.tui.again import Word
@@ -102,6 +103,10 @@ class Reader:
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.lines()) + "\n"
+
+    def described(self) -> str:
+        """The screen as text, and the roles of its cells."""
+        return described(self.app, self.bench.look.name)
 
     def svg(self) -> str:
         """The screen as a picture."""

@@ -8,8 +8,10 @@ from itertools import combinations
 import pytest
 from rich.color import Color
 
+from tests.conftest import Golden
+from tests.no_torch.tui.cells import looks, roles
 from viewers.kit.colours import DARK, FILLS, LIGHT
-from workbench.tui.theme import LEAST, LEAST_OF_SHAPES, SHAPES, THEMES, Theme, contrast
+from workbench.tui.theme import LEAST, LEAST_OF_SHAPES, SHAPES, THEMES, Theme, ThemeName, contrast
 
 MEANINGS = ("accent", "good", "bad", "warn", "hot")
 SIGHTS = {
@@ -81,6 +83,19 @@ def test_what_was_added_and_removed_is_told_apart(theme: Theme) -> None:
     for sight in SIGHTS:
         added, removed = (lab(theme.colours[one], sight) for one in ("added", "removed"))
         assert math.dist(added, removed) >= 5, sight
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_looks(name: ThemeName, golden: Golden) -> None:
+    """What the names of roles stand for in the texts of screens."""
+    golden(f"tui/looks-{name}.txt", looks(THEMES[name]))
+
+
+def test_a_role_has_one_look_on_a_ground() -> None:
+    """So the text of a screen says what each cell looks like."""
+    for name in THEMES:
+        found = [(role, behind) for (_, behind, _), role in roles(name).items()]
+        assert len(set(found)) == len(found)
 
 
 def test_no_colour_has_none() -> None:
