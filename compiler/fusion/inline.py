@@ -113,9 +113,15 @@ class _Pass:
         self.computed: set[str] = set()
         """Nodes that nests compute."""
         self.impure: set[str] = set()
+        self.work: dict[str, int] = {}
+        """The instructions from positions to an element, of values that read no memory."""
         for node in graph.nodes:
             if is_compute(node):
                 self.computed.add(node.name)
+                sources = [leaf.value for leaf in reads(node)]
+                if all(source in self.work for source in sources):
+                    below = sum(self.work[source] for source in sources)
+                    self.work[node.name] = instructions(node) + below
                 if not isinstance(node, Map) or any(
                     isinstance(leaf, Gather) or leaf.value in self.impure for leaf in reads(node)
                 ):
@@ -186,11 +192,18 @@ class _Pass:
         if node.name in self.impure or not _small(node, mine):
             return "", ""
         cost = instructions(node)
-        if not any(True for _ in reads(node)) and cost <= (CHEAP if len(mine) > 1 else 4 * CHEAP):
-            return "constant", f"needs no memory, {cost} instructions per element"
         size = self.weights.number(elements(node.domain))
         sizes = [_domain(self.answer.nodes[use.reader], self.weights) for use in mine]
-        if not all(count >= INVARIANT * size for count in sizes):
+        often = all(count >= INVARIANT * size for count in sizes)
+        if (
+            often
+            and self.work.get(node.name, 0) > CHEAP
+            and not all(_still(use.view) for use in mine)
+        ):
+            return "", ""
+        if not any(True for _ in reads(node)) and cost <= (CHEAP if len(mine) > 1 else 4 * CHEAP):
+            return "constant", f"needs no memory, {cost} instructions per element"
+        if not often:
             return "", ""
         if cost > CHEAP and not all(_still(use.view) for use in mine):
             return "", ""

@@ -81,7 +81,7 @@ def positions(
     shape: Shape,
     order: Sequence[int],
 ) -> IndexTerm | None:
-    """An index that is a formula of the positions alone, and in range; None for others."""
+    """An index that depends on the positions alone, and is in range; None for others."""
     size, stride = memory.shape[dim], memory.strides[dim]
     wide = [d for d, extent in enumerate(index.shape) if extent != 1]
     if len(wide) != 1 or not isinstance(size, int) or index.dtype != "int64":
@@ -95,7 +95,7 @@ def positions(
     digits = tuple(shape[d] for d in order)
     found = formula(table, digits, list(order).index(along))
     if found is None:
-        return None
+        found = builder.load(index, shape, order)
     return IndexTerm(found, size, stride, wraps=False, checked=False)
 
 

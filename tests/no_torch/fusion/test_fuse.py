@@ -10,13 +10,13 @@ from compiler.control.decisions import FUSE, Gate
 from compiler.decision import Decision, Detail
 from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
-from compiler.loops.expressions import Const, Gather, IndexTerm, ReadIndexed
+from compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
 from compiler.loops.graph import Buffer, Call, Graph, Operand
 from compiler.loops.layouts import Layout, slice_dimension
 from compiler.loops.nest import Nest, Reduction, Write, expressions
 from compiler.loops.printer import nest_text
 from compiler.loops.verifier import verify_program
-from tests.no_torch.fusion.build import Builder, F, load, nests, only_nest, op, rows
+from tests.no_torch.fusion.build import Builder, F, columns, load, nests, only_nest, op, rows
 
 
 def normalisation() -> Builder:
@@ -60,6 +60,20 @@ def test_invariants_are_inlined_and_hoisted() -> None:
     assert not isinstance(part, Write)
     assert part.axes == (0,)
     assert mul.axes == (0, 1)
+
+
+def test_what_is_long_to_compute_from_positions_along_the_lanes_is_kept() -> None:
+    b = Builder()
+    b.input("x", 64, 256)
+    b.map("whole", (256,), op("convert", Iota(())))
+    b.map("half", (256,), op("exp", load("whole")))
+    b.map("part", (256,), op("exp", load("half")))
+    b.map("row", (64,), op("exp", op("exp", op("convert", Iota(())))))
+    both = op("add", load("part", columns(64, 256)), load("row", rows(64, 256)))
+    b.map("mul", (64, 256), op("mul", load("x"), both))
+    b.output("mul", 64, 256)
+    fusion = fuse(b.graph)
+    assert {i.node for i in fusion.inlined if i.inlined} == {"whole", "row"}
 
 
 def test_a_slice_of_a_computed_value_is_computed_where_it_is_read() -> None:
