@@ -216,7 +216,7 @@ def _computed_in_both(first: str, second: str, one: Group, two: Group) -> str:
     """Why two nodes can no longer be kept apart, or "": the nest of one also computes the other,
     since an index picks from it or a loop was split at its pieces."""
     if first in two.names:
-        return f"the nest of {second} computes {first} as well: overrule that first"
+        return f"the nest of {second} computes {first} as well: override that first"
     if second in one.names:
-        return f"the nest of {first} computes {second} as well: overrule that first"
+        return f"the nest of {first} computes {second} as well: override that first"
     return ""

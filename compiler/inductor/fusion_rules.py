@@ -90,7 +90,7 @@ FORBIDDEN = {
     "epilogue": "the template cannot take this as an epilogue",
     "template": "the template does not support such a node",
     "foreach": "their lists do not match",
-    "benchmark": "torch measured both, and measurements are not overruled",
+    "benchmark": "torch measured both, and measurements are not overridden",
     "already-fused": "they are already in one loop nest",
     "mix-order": "the kernel of two reductions over different axes does not support such a node",
     "nested-reduction": "the kernel of nested reductions does not support such a node",

@@ -47,7 +47,7 @@ def run(*arguments: str) -> Result:
 
 
 def found(findings: Findings, name: str) -> Check:
-    return next(check for check in checks(findings) if check.name == name)
+    return next(check for check in checks(findings, "") if check.name == name)
 
 
 def changed(**values: Any) -> Findings:
@@ -73,6 +73,7 @@ def test_here_nothing_needed_is_missing(here: Findings, monkeypatch: pytest.Monk
     result = run()
     assert result.return_value == 0
     assert f"✓ torch         {torch.__version__}" in result.stdout
+    assert "✓ guardian      removes what a killed recording leaves" in result.stdout
     result = run("--json")
     report = json.loads(result.stdout)
     assert report["ok"] is True
@@ -110,8 +111,8 @@ def test_a_worker_that_dies_is_a_missing_torch(
 
 def test_a_machine_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert [check.state for check in checks(WHOLE)] == ["ok"] * 10
-    assert all(check.fix == "" for check in checks(WHOLE))
+    assert [check.state for check in checks(WHOLE, "")] == ["ok"] * 11
+    assert all(check.fix == "" for check in checks(WHOLE, ""))
 
 
 FAULTS = {
@@ -165,6 +166,12 @@ def test_an_open_cache_folder_is_said(tmp_path: Path) -> None:
     check = found(WHOLE, "cache folder")
     assert check.state == "missing"
     assert check.fix == f"run: chmod 700 {folder}"
+
+
+def test_a_guardian_that_does_not_work_is_said() -> None:
+    (check,) = (one for one in checks(WHOLE, "it does not start") if one.name == "guardian")
+    assert (check.state, check.found) == ("limited", "it does not start")
+    assert "tcw-recording-*" in check.fix
 
 
 def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def content(view: View, width: int) -> Content:
     overruled = sum(one.overridden for one in last.values())
     taken = len(last) - (asked is not None and asked.id in last)
     said = [plural(taken, "decision")] if taken else []
-    said += [f"{overruled} overruled"] if overruled else []
+    said += [f"{overruled} overridden"] if overruled else []
     said += ["1 open"] if asked is not None else []
     words = " · ".join(said)
     start = str(ToDecision(asked.id)) if asked is not None else ""

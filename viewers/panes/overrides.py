@@ -14,7 +14,9 @@ from viewers.words import plural
 def content(view: View, width: int) -> Content:
     """One row each: id, choice, whether the run followed it."""
     if not view.overrides:
-        rows = empty(width, "nothing is overruled", "v or f at a decision does; d runs to the next")
+        rows = empty(
+            width, "nothing is overridden", "v or f at a decision does; d runs to the next"
+        )
         return Content("overrides", rows=rows)
     column = min(max(len(id) for id in view.overrides), max(12, width - 34))
     rows = [_row(view, id, choice, column, width) for id, choice in view.overrides.items()]

@@ -14,6 +14,7 @@ import msgspec
 from compiler.cache_folder import CacheRefused, cache_folder, cache_path
 from compiler.trace.records import HookStatus
 from workbench.worker.findings import Findings
+from workbench.worker.guardian import CACHES_PREFIX
 
 OLDEST_TORCH, NEWEST_TORCH = (2, 11), (2, 15)
 TRITON_OF_TORCH = {(2, 11): "3.6", (2, 12): "3.7", (2, 13): "3.7", (2, 14): "3.8", (2, 15): "3.9"}
@@ -38,8 +39,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """What to do; "" if nothing needs to be done."""
 
 
-def checks(findings: Findings) -> tuple[Check, ...]:
-    """Every check of `tcw doctor`, in the order of its output."""
+def checks(findings: Findings, guardian_fault: str) -> tuple[Check, ...]:
+    """Every check of `tcw doctor`, in the order of its output. `guardian_fault`: what a trial of
+    the guardian found; "" if it works."""
     return (
         _torch(findings),
         _compiler(findings),
@@ -51,6 +53,7 @@ def checks(findings: Findings) -> tuple[Check, ...]:
         _gpu(findings),
         _dot(),
         _cache(),
+        _guardian(guardian_fault),
     )
 
 
@@ -194,6 +197,17 @@ def _cache() -> Check:
         return Check(name="cache folder", state="missing", found=what, fix=fix)
     held = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file())
     return Check(name="cache folder", state="ok", found=f"{folder}, private, {_size(held)}")
+
+
+def _guardian(fault: str) -> Check:
+    if not fault:
+        found = "removes what a killed recording leaves"
+        return Check(name="guardian", state="ok", found=found)
+    fix = (
+        f"processes, and folders {tempfile.gettempdir()}/{CACHES_PREFIX}*, may remain after a "
+        "recording is killed: end and remove them yourself"
+    )
+    return Check(name="guardian", state="limited", found=fault, fix=fix)
 
 
 def _size(number: int) -> str:

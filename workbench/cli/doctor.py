@@ -1,4 +1,4 @@
-"""Check what tcw needs: torch, its hooks, the compilers, the GPU, disk space.
+"""Check what tcw needs: torch, its hooks, the compilers, the GPU, disk space, clean-up.
 
 Exits with 1 if anything that `tcw explain model.py` needs is missing.
 """
@@ -19,6 +19,7 @@ from workbench.cli import codes
 from workbench.cli.checks import Check, checks
 from workbench.cli.output import write_json
 from workbench.worker.findings import Findings
+from workbench.worker.guarded import guardian_fault
 
 SECONDS = 180
 MARKS = {"ok": "✓", "limited": "✗", "missing": "✗"}
@@ -39,7 +40,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON object.")
 def command(as_json: bool) -> int:
     findings = ask_worker()
-    found = checks(findings)
+    found = checks(findings, guardian_fault())
     ok = not any(check.needed and check.state == "missing" for check in found)
     if as_json:
         write_json(Report(ok=ok, checks=found, hooks=findings.hooks))

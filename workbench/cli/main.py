@@ -20,7 +20,7 @@ Examples:
   tcw explain model.py --trace run.tcw    the same, and keep the recording
   tcw profile model.py                    which kernel won, which lost, and why
   tcw diff --base main model.py           what a change does to compilation
-  tcw step model.py                       drive the compile: stop, look, overrule
+  tcw step model.py                       drive the compile: stop, look, override
   tcw open run.tcw                        browse a recording in the terminal
   tcw serve run.tcw                       browse it in a browser
 

@@ -100,7 +100,7 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
         "override",
         multiple=True,
         metavar="FILE|ID=CHOICE",
-        help='Overrule decisions of either engine: one "ID=CHOICE", or a TOML file of lines '
+        help='Override decisions of either engine: one "ID=CHOICE", or a TOML file of lines '
         '"decision id" = "choice". Repeatable.',
     ),
     click.option("--no-grad", is_flag=True, help="Run under torch.no_grad()."),

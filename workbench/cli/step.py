@@ -1,4 +1,4 @@
-"""Drive the compile of a model step by step, and overrule its decisions.
+"""Drive the compile of a model step by step, and override its decisions.
 
 FILE is as for `tcw explain`. The compile waits before its first step; keys are on the screen
 (`?` for help). `--break` sets breakpoints beforehand:

@@ -85,7 +85,9 @@ class Comparing:
         if wanted is None or base is None:
             self.desk.say("nothing is recorded yet")
         elif wanted == base:
-            self.desk.say("nothing is overruled: v or f at a decision does, d goes to the next one")
+            self.desk.say(
+                "nothing is overridden: v or f at a decision does, d goes to the next one"
+            )
         else:
             self.rerun_with(wanted, base, why)
 

@@ -75,7 +75,7 @@ class Overrides:
         self.overruled.kept.pop(id, None)
         self.show()
         self.desk.refresh_all()
-        words = f"forgot {plain(id)}: the next run is without it" if id else "nothing is overruled"
+        words = f"forgot {plain(id)}: the next run is without it" if id else "nothing is overridden"
         self.desk.say(words)
 
     @command("List overrides", "O")
@@ -88,7 +88,7 @@ class Overrides:
     def write(self) -> None:
         last = self.overruled.settings
         if last is None or not self.overruled.wanted:
-            self.desk.say("nothing is overruled: there is nothing to write")
+            self.desk.say("nothing is overridden: there is nothing to write")
             return
         own = isinstance(self.desk.feed, LiveFeed)  # a trace's folder may be another's
         default = Path(last.file).parent / DEFAULT_FILE if own else Path(DEFAULT_FILE)

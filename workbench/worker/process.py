@@ -11,7 +11,8 @@ from workbench.worker.pipes import Pipes
 
 
 def run(argv: list[str]) -> None:
-    """Do what the front end started this process for: `record CACHES PIPES…` or `doctor`."""
+    """Do what the front end started this process for: `record CACHES PIPES…`, `doctor`, or
+    `guarded CACHES LIFELINE STATUS`."""
     verb, *rest = argv or [""]
     if verb == "record":
         caches, *numbers = rest
@@ -22,6 +23,8 @@ def run(argv: list[str]) -> None:
         from workbench.worker.recording import record
 
         record(pipes)
+    elif verb == "guarded":
+        import_module("workbench.worker.guarded").run(rest)
     elif verb == "doctor":
         die_with(os.getppid())
         import_module("workbench.worker.doctor").report()

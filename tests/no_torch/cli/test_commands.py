@@ -98,6 +98,14 @@ def test_help_imports_nothing_heavy() -> None:
         assert f"  {verb}" in done.stdout
 
 
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
+def test_help_has_one_word_for_an_override(
+    verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*verb, "--help"]) == codes.OK
+    assert "overrul" not in capsys.readouterr().out.casefold()
+
+
 def test_explain_never_imports_torch_or_textual(tmp_path: Path) -> None:
     code = (
         "import sys; from workbench.cli.main import main;"

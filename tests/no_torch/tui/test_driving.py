@@ -79,7 +79,7 @@ async def test_ctrl_c_stops_the_recording_then_the_tool(drive: Drive) -> None:
         await driver.until(lambda: driver.bench.state == "finished")
         assert driver.app.is_running
         await driver.press("w")
-        assert "nothing is overruled" in driver.lines()[-1]
+        assert "nothing is overridden" in driver.lines()[-1]
         await driver.press("ctrl+c")
         assert driver.app.return_code == 0
     assert driver.driver.joined.is_set()

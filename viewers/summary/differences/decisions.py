@@ -14,18 +14,18 @@ from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment
 from viewers.summary.fusion import fusion_summary, node_labels
 
-Change = Literal["vetoed", "forced", "overruled", "undone", "refused", "other", "new", "gone"]
+Change = Literal["vetoed", "forced", "overridden", "undone", "refused", "other", "new", "gone"]
 OVERRULED = ("override", VETO)
 """Rules given for a pair that an override keeps apart."""
 _ORDER: tuple[Change, ...] = (
-    "vetoed", "forced", "overruled", "refused", "undone", "other", "new", "gone",
+    "vetoed", "forced", "overridden", "refused", "undone", "other", "new", "gone",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DecisionChange:
     change: Change
-    """`vetoed`, `forced`, `overruled`: by an override of the run; `undone`: the run lacks an
+    """`vetoed`, `forced`, `overridden`: by an override of the run; `undone`: the run lacks an
     override of the base; `refused`: by a rule; `other`: it changed without an override; `new`,
     `gone`: only one of the runs came to decide it, or fused it."""
     id: str
@@ -145,7 +145,7 @@ def _change(old: _Choice | None, new: _Choice | None) -> Change | None:
 
 def _overruled(choice: _Choice) -> Change:
     if choice.kind != "fuse":
-        return "overruled"
+        return "overridden"
     return "forced" if choice.choice == "fuse" else "vetoed"
 
 

@@ -14,7 +14,7 @@ from viewers.words import bytes_text, error_text, number, plural, seconds_text
 CHANGES: dict[str, tuple[str, str]] = {
     "vetoed": ("✗", "vetoed"),
     "forced": ("+", "forced"),
-    "overruled": ("*", "overruled"),
+    "overridden": ("*", "overridden"),
     "refused": ("!", "refused"),
     "undone": ("↺", "back to the engine's choice"),
     "other": ("~", "fell otherwise"),
@@ -45,7 +45,7 @@ def change_text(figure: Figure) -> str:
 def change_words(change: DecisionChange) -> tuple[str, str]:
     """Its glyph and its outcome."""
     glyph, words = CHANGES[change.change]
-    if change.change in ("other", "overruled", "undone"):
+    if change.change in ("other", "overridden", "undone"):
         return glyph, f"{change.before} → {change.after}" if change.before else change.after
     if change.change == "new":
         return glyph, "new partner" if change.partner else "new"

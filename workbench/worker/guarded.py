@@ -1,0 +1,104 @@
+"""A trial of the guardian: whether it can end and remove what a killed recording leaves.
+
+The front end starts a worker that only waits, with a process that has begun a session of its own,
+and lets go of the lifeline, as if it had been killed. Then both have to end, and the folder has to
+go.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+from workbench.worker.guardian import CACHES_PREFIX, fork_worker, remove_caches
+
+START_SECONDS = 20.0
+"""How long its processes may take to start."""
+END_SECONDS = 10.0
+"""… and to end; by themselves they end a little later."""
+_READY = b"waiting\n"
+
+
+def run(arguments: list[str]) -> None:
+    """The worker of the trial: `CACHES LIFELINE STATUS`."""
+    caches, lifeline, status = arguments
+    fork_worker(int(lifeline), int(status), caches)
+    if os.fork() == 0:
+        os.setsid()
+        os.write(1, _READY)
+    time.sleep(START_SECONDS + END_SECONDS)
+    os._exit(0)
+
+
+def command(caches: str, lifeline: int, status: int) -> list[str]:
+    door = Path(__file__).parents[2] / "tcw.py"
+    return [
+        sys.executable, "-P", str(door), "--worker", "guarded", caches, str(lifeline), str(status),
+    ]  # fmt: skip
+
+
+def guardian_fault() -> str:
+    """Why the guardian does not work on this machine; "" if it does. Takes about 0.1 s."""
+    caches = os.path.join(
+        os.path.abspath(tempfile.gettempdir()), f"{CACHES_PREFIX}{uuid.uuid4().hex}"
+    )
+    try:
+        os.mkdir(caches, 0o700)
+    except OSError as error:
+        return f"no folder in {os.path.dirname(caches)}: {error.strerror}"
+    try:
+        return _trial(caches)
+    except OSError as error:
+        return f"it does not start: {error.strerror or error}"
+    finally:
+        remove_caches(caches)
+
+
+def _trial(caches: str) -> str:
+    lifeline, held = os.pipe()
+    status, write_status = os.pipe()
+    try:
+        process = subprocess.Popen(
+            command(caches, lifeline, write_status),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(lifeline, write_status),
+        )
+    except OSError:
+        os.close(held)
+        raise
+    finally:
+        os.close(lifeline)
+        os.close(write_status)
+        os.close(status)
+    assert process.stdout is not None
+    with process.stdout as waiting:
+        started = _read(waiting.fileno(), START_SECONDS) == _READY
+        os.close(held)
+        if not started:
+            process.kill()
+            process.wait()
+            return f"it does not start: exit code {process.returncode}"
+        ended = _read(waiting.fileno(), END_SECONDS) == b""
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return "it does not end"
+    if not ended:
+        return "a process with a session of its own survives it"
+    return f"it leaves {caches}" if os.path.exists(caches) else ""
+
+
+def _read(number: int, seconds: float) -> bytes | None:
+    """What comes next, b"" at the end; None if nothing does in time."""
+    ready, _, _ = select.select([number], [], [], seconds)
+    return os.read(number, 4096) if ready else None
