@@ -53,8 +53,8 @@ FAULTS = (
     Fault(
         "orphans of the worker outlive it",
         "workbench/worker/guardian.py",
-        "    _prctl(_PR_SET_CHILD_SUBREAPER, 1)\n",
-        "",
+        "_prctl(_PR_SET_CHILD_SUBREAPER, 1)",
+        "_prctl(_PR_SET_CHILD_SUBREAPER, 0)",
         ("tests/no_torch/worker/test_guardian.py",),
     ),
     Fault(

@@ -69,6 +69,7 @@ def fork_worker(lifeline: int, status: int, caches: str = "") -> None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # before the fork: the worker may leave orphans at once
     child = os.fork()
     if child == 0:
         signal.set_wakeup_fd(-1)
@@ -85,7 +86,6 @@ def fork_worker(lifeline: int, status: int, caches: str = "") -> None:
 
 
 def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int, caches: str) -> None:
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # Only the worker may hold the other pipes: their end is how the front end learns of its death.
     keep = {lifeline, status, child_died, wake}
     null = os.open(os.devnull, os.O_RDWR)

@@ -16,9 +16,14 @@ import pytest
 
 PROGRAM = """
 import os, sys, time
-from workbench.worker.guardian import fork_worker
+from workbench.worker import guardian
 
-fork_worker(int(sys.argv[1]), int(sys.argv[2]))
+guard = guardian._guard
+def late(*given):
+    time.sleep({late})
+    guard(*given)
+guardian._guard = late
+guardian.fork_worker(int(sys.argv[1]), int(sys.argv[2]))
 done, tell = os.pipe()
 if os.fork() == 0:
     os.setsid()
@@ -54,11 +59,12 @@ class Guarded:
 
 
 @contextmanager
-def guarded(last: str) -> Iterator[Guarded]:
-    """`last`: what the worker does once its orphan runs."""
+def guarded(last: str, late: float = 0.0) -> Iterator[Guarded]:
+    """`last`: what the worker does once its orphan runs; `late`: seconds before the guardian comes
+    to watch it."""
     (theirs, lifeline), (status, told) = os.pipe(), os.pipe()
     guardian = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(last=last), str(theirs), str(told)],
+        [sys.executable, "-c", PROGRAM.format(last=last, late=late), str(theirs), str(told)],
         pass_fds=(theirs, told),
         cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
@@ -81,8 +87,9 @@ def guarded(last: str) -> Iterator[Guarded]:
             found.let_go()
 
 
-def test_an_orphan_ends_with_the_worker() -> None:
-    with guarded("os._exit(7)") as found:
+@pytest.mark.parametrize("late", [0.0, 1.0])
+def test_an_orphan_ends_with_the_worker(late: float) -> None:
+    with guarded("os._exit(7)", late) as found:
         assert os.waitstatus_to_exitcode(found.ended()) == 7
         with pytest.raises(ProcessLookupError):
             os.kill(found.orphan, 0)
