@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype
+from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype
 from compiler.loops.expressions import Const, Expression, Iota, Op, SizeOf, convert
 from compiler.loops.layouts import Layout, Shape
 from compiler.loops.operators import OPERATORS
@@ -282,7 +282,3 @@ def position(shape: Shape, dim: int, order: Sequence[int]) -> Element:
     """The index along one dimension of `shape`, for a domain with its dimensions in this order."""
     strides = tuple(1 if d == dim else 0 for d in order)
     return Element(Iota((Layout(tuple(shape[d] for d in order), strides),)))
-
-
-def integral(dtype: str) -> bool:
-    return dtype in INTEGERS or dtype == "bool"

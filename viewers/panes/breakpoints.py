@@ -12,7 +12,6 @@ from compiler.trace import refs
 from compiler.trace.records import Asked, Waiting
 from viewers.kit.cells import pad
 from viewers.kit.spans import Line, text
-from viewers.panes.answered import decision_shown
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToBreakpoint, ToStage
 from viewers.panes.view import View
@@ -91,7 +90,7 @@ def of_row(view: View, row: Row, number: int) -> Breakpoint | None:
         stage = row.at.name
         known = {"kernels": "codegen", "guards": "capture"}
         return Breakpoint(number=number, kind="stage", stage=known.get(stage, stage))  # type: ignore[arg-type]
-    if decision := decision_shown(row):
+    if decision := row.decision_shown:
         return Breakpoint(number=number, kind="decision", id=decision)
     ref = row.ref or row.selects
     if not ref:

@@ -10,7 +10,7 @@ from typing import Literal, overload
 from compiler.trace.refs import Ref
 from viewers.kit.cells import wrap
 from viewers.kit.spans import Line, Role
-from viewers.panes.targets import Target
+from viewers.panes.targets import Target, ToDecision, ToOverride, ToPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,16 @@ class Row:
     @property
     def text(self) -> str:
         return "".join(text for text, _ in (*self.gutter, *self.body, *self.right))
+
+    @property
+    def decision_shown(self) -> str:
+        """Id of the decision that the row shows; "" where it shows none."""
+        if self.decision:
+            return self.decision
+        match self.at:
+            case ToPair(id) | ToDecision(id) | ToOverride(id):
+                return id
+        return ""
 
 
 BLANK = Row()

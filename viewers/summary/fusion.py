@@ -39,9 +39,9 @@ RULES = {
 """Words for rules with unclear names; the others are shown by name."""
 
 LABEL_PARTS = 4
+"""Distinct ops named in the label of a fused node; the rest are counted."""
 _MOST_PARTS = 1000
 """Distinct ops of a fused node that are kept; a label names the first few of them."""
-"""Distinct ops named in the label of a fused node; the rest are counted."""
 
 
 @dataclass(frozen=True)

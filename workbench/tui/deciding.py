@@ -11,10 +11,10 @@ from compiler.control.commands import Answer, Breakpoint, Rerun
 from compiler.decision import Decision
 from compiler.trace.records import AnyRecord, Settings, Warned
 from viewers.panes import decision_bar
-from viewers.panes.answered import answered, as_decision, decision_shown
 from viewers.panes.rows import Row
 from viewers.panes.view import View
 from viewers.plain import plain
+from viewers.summary.decided import answered, as_decision
 from workbench.tui.commands import command
 from workbench.tui.desk import Desk
 from workbench.tui.driving import Driving
@@ -189,6 +189,6 @@ class Deciding:
         pane = self.desk.focus_pane()
         row = pane.row if pane is not None else Row()
         asked = view.asked
-        ids = (asked.id if asked is not None else "", decision_shown(row), view.pair)
-        found = (answered(self.view, id) for id in ids if id)
+        ids = (asked.id if asked is not None else "", row.decision_shown, view.pair)
+        found = (answered(self.view.recording, id) for id in ids if id)
         return next((one for one in found if one is not None), None)

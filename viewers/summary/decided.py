@@ -9,29 +9,16 @@ from compiler.control.decisions import APART, FUSE, INDUCTOR, RECOMPUTE, SAVE, e
 from compiler.control.recorded import decision_of
 from compiler.decision import Decision, decision_id
 from compiler.trace.records import Asked, Decided, FusionPair, Partition
-from viewers.panes.rows import Row
-from viewers.panes.targets import ToDecision, ToOverride, ToPair
-from viewers.panes.view import View
+from viewers.recording import Recording
 
 T = TypeVar("T", Asked, Decided, FusionPair)
 
 
-def decision_shown(row: Row) -> str:
-    """Id of the decision that a row shows; "" where it shows none."""
-    if row.decision:
-        return row.decision
-    match row.at:
-        case ToPair(id) | ToDecision(id) | ToOverride(id):
-            return id
-    return ""
-
-
-def answered(view: View, id: str) -> tuple[Decision, str] | None:
+def answered(recording: Recording, id: str) -> tuple[Decision, str] | None:
     """The decision, and what was chosen; None where this recording has none with the id.
 
     What a person was not asked has no choice that is known to be forbidden: the next run tells.
     """
-    recording = view.recording
     asked = _last(recording.all(Asked), id)
     decided = _last(recording.all(Decided), id)
     if decided is not None:
@@ -41,7 +28,7 @@ def answered(view: View, id: str) -> tuple[Decision, str] | None:
         return as_decision(asked or pair), FUSE if pair.fused else APART
     if asked is not None:
         return as_decision(asked), asked.default
-    return _saved(view, id)
+    return _saved(recording, id)
 
 
 def _last(records: list[T], id: str) -> T | None:
@@ -62,12 +49,12 @@ def _known(record: Asked | Decided) -> tuple[str, ...]:
     return tuple(dict.fromkeys((record.default, *taken)))
 
 
-def _saved(view: View, id: str) -> tuple[Decision, str] | None:
+def _saved(recording: Recording, id: str) -> tuple[Decision, str] | None:
     """What Inductor's partitioner did with a value of which nobody was asked."""
     graph, kind, names = split_id(id)
     if kind != SAVE or engine_of(id) != INDUCTOR:
         return None
-    for split in view.recording.all(Partition):
+    for split in recording.all(Partition):
         for value in split.values:
             if value.choice == "input" or id != decision_id(
                 split.joint, SAVE, value.node, engine=INDUCTOR
