@@ -26,11 +26,13 @@ def written(path: Path, records: list[AnyRecord]) -> str:
 
 
 @pytest.fixture
-def traces(tmp_path: Path) -> tuple[str, str]:
-    """The block, and the block with a veto."""
+def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """The block, and the block with a veto, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
     return (
-        written(tmp_path / "before.tcw", block_trace()),
-        written(tmp_path / "after.tcw", vetoed_run()),
+        written(Path("before.tcw"), block_trace()),
+        written(Path("after.tcw"), vetoed_run()),
     )
 
 
@@ -38,7 +40,7 @@ def test_a_trace_against_itself(
     traces: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["diff", traces[0], traces[0]]) == codes.OK
-    assert capsys.readouterr().out.startswith("Nothing changed: ")
+    assert capsys.readouterr().out.startswith("Nothing changed: before.tcw → before.tcw\n")
 
 
 def test_two_traces(
@@ -55,7 +57,7 @@ def test_json(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> No
         jsonschema.validate(found, json_diff.schema())
         assert found["same"] is same
         assert bool(found["effects"]) is not same
-        assert found["after"] == (traces[0] if same else "after.tcw")
+        assert (found["before"], found["after"]) == ("before.tcw", second)
 
 
 @pytest.mark.parametrize("how", ["added", "replaced"])

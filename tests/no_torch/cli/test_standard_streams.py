@@ -40,7 +40,7 @@ import workbench.cli.doctor
 from workbench.worker.findings import Findings
 workbench.cli.doctor.ask_worker = lambda: Findings(python="3", torch_fault="none here")
 checks = workbench.cli.doctor.checks
-workbench.cli.doctor.checks = lambda found: checks(found)[:1]  # free space changes
+workbench.cli.doctor.checks = lambda *found: checks(*found)[:1]  # free space changes
 from workbench.cli import run
 run()
 """
