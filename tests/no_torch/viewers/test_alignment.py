@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,6 +111,28 @@ def renamed(records: list[AnyRecord]) -> list[AnyRecord]:
         return msgspec.structs.replace(one, **renewed) if renewed else one
 
     return changed(records, change)
+
+
+@pytest.mark.parametrize(
+    ("base", "run", "names"),
+    [
+        ("/tmp/x/pkg/m.py", "/home/repo/pkg/m.py", {"/tmp/x/lib/a.py": "/home/repo/lib/a.py"}),
+        ("/work/old.py", "/work/new.py", {"/work/a.py": "/work/a.py"}),
+        ("/one/old.py", "/two/new.py", {"/one/a.py": "/two/a.py", "/lib/a.py": "/lib/a.py"}),
+        ("/work/m.py", "/work/m.py", {"/work/a.py": "/work/a.py"}),
+    ],
+)
+def test_files_of_another_checkout_are_the_same(base: str, run: str, names: dict[str, str]) -> None:
+    def started(file: str, sources: list[str]) -> Recording:
+        start = next(one for one in block_trace() if isinstance(one, Start))
+        settings = msgspec.structs.replace(start.settings, file=file)
+        text = Text(hash=text_hash("x"), body="x")
+        found = [Source(file=name, text=text.hash) for name in sources]
+        return Recording([msgspec.structs.replace(start, settings=settings), text, *found])
+
+    alignment = Alignment(started(base, [*names]), started(run, [*names.values()]))
+    assert alignment.file(base) == run
+    assert {name: alignment.file(name) for name in names} == names
 
 
 def test_a_comment_above_the_model_is_no_change() -> None:

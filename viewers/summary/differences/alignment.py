@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from pathlib import PurePath
 from typing import NamedTuple
 
 from compiler.trace.matching import base_graph
@@ -40,21 +41,33 @@ class Alignment:
         self._nodes: dict[str, dict[str, str]] = {}
 
     @cached_property
-    def _roots(self) -> tuple[str, str]:
+    def _mains(self) -> tuple[str, str]:
         """The main files of both."""
         starts = (self.base.start, self.run.start)
         one, other = (start.settings.file if start else "" for start in starts)
         return one, other
 
+    @cached_property
+    def _roots(self) -> tuple[str, str]:
+        """The folders below which both have the same tree: what is left of the main files' paths
+        without their common end."""
+        one, other = (list(PurePath(file).parts) for file in self._mains)
+        if one[-1:] != other[-1:]:
+            one, other = one[:-1], other[:-1]
+        while one and other and one[-1] == other[-1]:
+            one.pop()
+            other.pop()
+        return os.path.join("", *one), os.path.join("", *other)
+
     def file(self, name: str) -> str:
-        """The run's name of a base's file: the main file is the main file, and what lies beside
-        one lies beside the other."""
-        mine, theirs = self._roots
+        """The run's name of a base's file: the main file is the main file, and what lies beside or
+        above one lies there for the other."""
+        mine, theirs = self._mains
         if name == mine:
             return theirs
-        folder = os.path.dirname(mine)
-        if folder and name.startswith(folder + os.sep):
-            moved = os.path.join(os.path.dirname(theirs), os.path.relpath(name, folder))
+        old, new = self._roots
+        if old and PurePath(name).is_relative_to(old):
+            moved = os.path.join(new, os.path.relpath(name, old))
             return moved if self.run.source(moved) else name
         return name
 
