@@ -23,12 +23,10 @@ def as_captured(
     found: dict[Site, Site] = {}
     exact: set[Site] = set()
     for captured in graphs:
+        exact.update(captured)
         for site, same in same_sites(captured, eager, canonical).items():
             for other in same:
-                if other == site:
-                    exact.add(other)
-                else:
-                    found.setdefault(other, site)
+                found.setdefault(other, site)
     return {other: site for other, site in found.items() if other not in exact}
 
 

@@ -103,7 +103,7 @@ def test_a_planted_change_is_the_first_line(
     git(tmp_path, "commit", "-qm", "one")
     assert MODEL.count(line) == 1
     file.write_text("# moved\n" + MODEL.replace(line, instead))
-    done = tcw(tmp_path, "diff", "--base", "HEAD", "model.py", *OPTIONS)
+    done = tcw(tmp_path, "diff", "--base", "HEAD", "model.py", *OPTIONS, COLUMNS="160")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0].startswith(first), done.out
@@ -115,7 +115,7 @@ def test_a_planted_change_is_the_first_line(
 def test_options_of_one_side(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text(MODEL)
-    done = tcw(tmp_path, "diff", "model.py", *OPTIONS, "--b", "--dynamic")
+    done = tcw(tmp_path, "diff", "model.py", *OPTIONS, "--b", "--dynamic", COLUMNS="160")
     assert done.code == 0, done.err
     assert "because  dynamic default → on" in done.out
     assert "model.py → model.py --dynamic" in done.out

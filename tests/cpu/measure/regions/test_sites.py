@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -313,6 +313,7 @@ def test_an_eager_site_takes_the_name_that_graphs_have_for_it() -> None:
 
 
 @given(st.lists(st.lists(sites, max_size=4), max_size=3), st.lists(sites, max_size=8))
+@example([[("", "f", 1), ("", "f", 2), ("a", "f", 1)]], [("a", "f", 1), ("a", "f", 2)])
 def test_a_site_that_graphs_have_keeps_its_name(
     graphs: list[list[Site]], eager: list[Site]
 ) -> None:
