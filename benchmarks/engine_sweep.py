@@ -1,7 +1,7 @@
 """Every operation that the engine compiles, against Inductor and eager: a sweep for cliffs.
 
     python benchmarks/engine_sweep.py [--quick] [--only NAME] [--worse-than 0.9] [--threads 1]
-                                      [--results FILE] [--again] [--seconds 0.3]
+                                      [--results FILE] [--again] [--seconds 0.3] [--part 2/16]
 
 Cases come from torch's op database (`sweep_cases.py` grows its samples to three sizes) and from
 fused patterns (`fused_patterns.py`), in several dtypes and layouts, forward, and forward and
@@ -11,7 +11,9 @@ is the lower quartile of the rounds, in CPU time of the thread (wall time of sev
 The results are lines of JSON in a file, appended as they come: a sweep that was interrupted goes on
 where it ended, and `--worse-than` without new cases only prints. `--only` selects names that
 contain it (or the whole key, `pad float32 medium contiguous forward`); `--again` measures its
-cases anew. A case that ends the process is recorded as a crash. The whole sweep takes hours.
+cases anew. A case that ends the process is recorded as a crash. The whole sweep takes hours:
+`--part 2/16` is the second of sixteen random parts, in random order, so that cores can share it
+(each with its own results) and a sweep that is stopped has measured a fair sample.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import signal
 import subprocess
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -148,6 +151,15 @@ def share(values: list[float], limit: float) -> str:
     return f"{count} ({count / len(values):.1%})"
 
 
+def part(chosen: list[Any], asked: str) -> list[Any]:
+    """The cases of `K/N`, the K-th of N parts, in an order that is random and always the same."""
+    which, parts = (int(number) for number in asked.split("/"))
+    if not 1 <= which <= parts:
+        raise SystemExit(f"--part {asked}: it has to be from 1/{parts} to {parts}/{parts}")
+    shuffled = sorted(chosen, key=lambda case: zlib.crc32(case.key.encode()))
+    return shuffled[which - 1 :: parts]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="f32, contiguous, medium, forward")
@@ -158,11 +170,14 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure known cases anew")
     parser.add_argument("--print", action="store_true", help="measure nothing")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each case")
+    parser.add_argument("--part", metavar="K/N", help="one of N random parts of the cases")
     parser.add_argument(CHILD, action="store_true", dest="child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     from benchmarks.sweep_cases import cases
 
     chosen = [case for case in cases(given.quick) if given.only in case.key]
+    if given.part:
+        chosen = part(chosen, given.part)
     if given.child:
         known = read(given.results, given.threads)
         left = [case for case in chosen if case.key not in known]
