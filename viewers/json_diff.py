@@ -103,7 +103,7 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
         before=before,
         after=after,
         same=difference.nothing and not difference.effects,
-        effects=[_effect(one) for one in difference.effects],
+        effects=[effect_item(one) for one in difference.effects],
         settings=[SettingItem.of(one) for one in difference.settings],
         figures=[FigureItem.of(one) for one in difference.figures],
         breaks=[CountItem.of(one) for one in difference.breaks],
@@ -121,7 +121,7 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
     )
 
 
-def _effect(one: Effect) -> EffectItem:
+def effect_item(one: Effect) -> EffectItem:
     at = one.line
     return EffectItem.of(one, file=at.file if at else "", line=at.line if at else None)
 

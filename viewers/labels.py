@@ -63,6 +63,11 @@ def short_label(label: str, backward: bool = False) -> str:
     return ", ".join(chosen) + (" …" if more else "")
 
 
+def operations_of(label: str) -> set[str]:
+    """All operations that a kernel's recorded label lists, as `short_label` calls them."""
+    return {_word(name) for name in _MORE.sub("", label.removeprefix("copy for ")).split(", ")}
+
+
 def _word(name: str) -> str:
     """`_native_layer_norm_backward` -> `layer norm backward`; "" for a name without letters."""
     name = name.strip("_ ")

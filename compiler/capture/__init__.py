@@ -10,6 +10,7 @@ from compiler.capture import (
     graphs,
     guards,
     recompiles,
+    settings,
     skips,
     steps,
     stopping,
@@ -17,6 +18,7 @@ from compiler.capture import (
 from compiler.control.hooks import Hook
 
 HOOKS: tuple[Hook, ...] = (
+    settings.HOOK,
     frames.HOOK,
     graphs.HOOK,
     graph_breaks.HOOK,

@@ -10,7 +10,7 @@ import pytest
 
 from compiler.trace import schema
 from tests.conftest import Golden
-from viewers import json_diff, json_report
+from viewers import json_check, json_diff, json_report
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -20,6 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         ("explain", json_report.schema()),
         ("diff", json_diff.schema()),
+        ("check", json_check.schema()),
         ("trace", schema.schema()),
     ],
 )
@@ -29,7 +30,7 @@ def test_published(name: str, made: dict[str, Any], golden: Golden) -> None:
 
 def test_the_documentation_names_every_key() -> None:
     text = (DOCS / "json.md").read_text(encoding="utf-8")
-    for one in (json_report.schema(), json_diff.schema()):
+    for one in (json_report.schema(), json_diff.schema(), json_check.schema()):
         for definition in one["$defs"].values():
             for key in definition["properties"]:
                 assert f"`{key}`" in text, key

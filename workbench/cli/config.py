@@ -50,14 +50,14 @@ def apply_defaults(ctx: click.Context, folder: Path) -> None:
     """
     try:
         file = nearest(folder)
-        text = _text(file) if file is not None else ""
+        text = trusted_text(file) if file is not None else ""
     except Refused as refused:
         click.echo(f"tcw: {plain(str(refused))}; its [tool.tcw] is ignored", err=True)
         return
     if file is None or "tcw" not in text:
         return
     assert ctx.command.name is not None
-    options = _options(ctx.command)
+    options = options_of(ctx.command)
     shared, own = tables(file, text, ctx.command.name)
     for key in (*shared, *own):
         if _dashed(key) in COMMAND_LINE_ONLY:
@@ -71,17 +71,18 @@ def apply_defaults(ctx: click.Context, folder: Path) -> None:
             continue
         if ctx.get_parameter_source(option.name) not in (None, ParameterSource.DEFAULT):
             continue
-        ctx.params[option.name] = _converted(ctx, option, value, f"{file}: {key}")
+        ctx.params[option.name] = converted(ctx, option, value, f"{file}: {key}")
         ctx.meta["tcw.defaults_from"] = str(file)
 
 
-def nearest(folder: Path) -> Path | None:
-    """The pyproject.toml in the project root of `folder`, or None. `folder` has no symbolic links.
+def nearest(folder: Path, name: str = "pyproject.toml") -> Path | None:
+    """The project's file of that name, the nearest to `folder` from the project's root on; None if
+    there is none. `folder` has no symbolic links.
 
     Raises `Refused` if the file is in a folder owned by another user."""
     home, device = os.path.realpath(os.path.expanduser("~")), None
     for place in (folder, *folder.parents):
-        file = place / "pyproject.toml"
+        file = place / name
         try:
             found = os.lstat(place)
         except OSError:
@@ -101,7 +102,7 @@ def nearest(folder: Path) -> Path | None:
     return None
 
 
-def _text(file: Path) -> str:
+def trusted_text(file: Path) -> str:
     """Raises `Refused` if the file belongs to another user, is writable by others, is not a regular
     file, or is too large."""
     try:
@@ -150,7 +151,7 @@ def tables(file: Path, text: str, verb: str) -> tuple[dict[str, Any], dict[str, 
     return {key: one for key, one in table.items() if not isinstance(one, dict)}, own
 
 
-def _converted(ctx: click.Context, option: click.Option, value: Any, where: str) -> Any:
+def converted(ctx: click.Context, option: click.Option, value: Any, where: str) -> Any:
     if option.multiple and isinstance(value, str):
         value = [value]
     try:
@@ -161,7 +162,7 @@ def _converted(ctx: click.Context, option: click.Option, value: Any, where: str)
         raise click.UsageError(f"{where}: {value!r} is not a valid value", ctx) from error
 
 
-def _options(command: click.Command) -> dict[str, click.Option]:
+def options_of(command: click.Command) -> dict[str, click.Option]:
     """Each option by its command-line names, without the dashes."""
     found = [one for one in command.params if isinstance(one, click.Option)]
     return {

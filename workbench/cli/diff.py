@@ -179,9 +179,12 @@ def _recording(
         except OSError as error:
             raise click.UsageError(f"{operand.file}: {error.strerror}", ctx) from error
     if operand.revision:
-        from workbench.cli.revisions import at_revision
+        from workbench.cli.revisions import NoRevision, at_revision
 
-        file = stack.enter_context(at_revision(operand.file, operand.revision))
+        try:
+            file = stack.enter_context(at_revision(operand.file, operand.revision))
+        except NoRevision as error:
+            raise click.UsageError(str(error), ctx) from error
         settings = msgspec.structs.replace(settings, file=str(file))
     recording = Recording()
     end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]))

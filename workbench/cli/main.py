@@ -11,7 +11,7 @@ import click
 from workbench.cli import codes
 from workbench.cli.output import say, write_json
 
-VERBS = ("explain", "profile", "diff", "repro", "step", "open", "serve", "doctor")
+VERBS = ("explain", "profile", "diff", "check", "repro", "step", "open", "serve", "doctor")
 """In the order of `tcw --help`. Each is a module in this folder that defines `command`."""
 
 EXAMPLES = """\b
@@ -83,14 +83,18 @@ def first_line(verb: str) -> str:
 def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
+    click.echo(f"tcw {own_version()}")
+    ctx.exit()
+
+
+def own_version() -> str:
+    """tcw's version."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = version("tcw")
+        return version("tcw")
     except PackageNotFoundError:
-        found = "not installed"
-    click.echo(f"tcw {found}")
-    ctx.exit()
+        return "not installed"
 
 
 @click.group(

@@ -24,8 +24,10 @@ _TAIL_BYTES = 1 << 16
 class Outputs:
     """The outputs of one run. One that cannot be written is reported and sets the exit code."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._taken = {Path(file): "a file that the run reads" for file in _read(settings)}
+    def __init__(self, *settings: Settings) -> None:
+        self._taken = {
+            Path(file): "a file that the run reads" for one in settings for file in _read(one)
+        }
         self._failed = False
 
     def expect(self, option: str, path: Path | None, kind: Kind | None = None) -> None:

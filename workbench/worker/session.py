@@ -11,6 +11,7 @@ import msgspec
 import torch
 
 from compiler import pipeline
+from compiler.capture import settings as settings_hook
 from compiler.control.stages import reached
 from compiler.control.user_error import UserError
 from compiler.measure.calls.runs import Model, RandomState, Twin, original_of
@@ -50,6 +51,7 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
         if form_of(code, settings) == "script" and not takes_a_call(settings):
             return script(recorder, code)
         ended, loaded = load(recorder, code, calls)
+        settings_hook.record_changes(recorder)
         if loaded is None or not reached("capture", settings.until):
             return ended
         return Session(recorder, loaded).calls()
@@ -80,7 +82,10 @@ def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
 
 def _run_script(recorder: WorkerRecorder, code: UserCode) -> None:
     with applied(recorder.settings.torch_settings, {}, recorder.user_root):
-        run_script(code)
+        try:
+            run_script(code)
+        finally:
+            settings_hook.record_changes(recorder)
 
 
 def load(

@@ -107,12 +107,14 @@ from compiler.trace.records.session import (
     Stage,
     Start,
     Status,
+    TorchSettings,
     Warned,
 )
 
 AnyRecord = (
     Start
     | Environment
+    | TorchSettings
     | Source
     | Text
     | Progress
@@ -264,6 +266,7 @@ __all__ = [
     "Text",
     "TextHash",
     "Timed",
+    "TorchSettings",
     "Trial",
     "Waiting",
     "Warned",

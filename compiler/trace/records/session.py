@@ -125,6 +125,13 @@ class Environment(Record):
     hooks: tuple[HookStatus, ...] = ()
 
 
+class TorchSettings(Record):
+    """torch settings that the user's file changed while it was loaded."""
+
+    changed: dict[str, str]
+    """`torch._inductor.config.cpp.simdlen` -> repr of its value."""
+
+
 class Source(Record):
     """The full text of a source file that other records refer to, for reading elsewhere."""
 

@@ -36,7 +36,6 @@ from viewers.summary.differences.figures import (
 from viewers.summary.differences.kernels import KernelChange, kernel_changes
 from viewers.summary.differences.lines import DiffLine, Hunk, Sign, TextDiff, diff_lines
 from viewers.summary.differences.measured import Measured, measured_of
-from viewers.summary.differences.overrides import settings_of
 from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
 from viewers.summary.differences.vetoes import Veto, vetoes_of
 
@@ -102,7 +101,7 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
         base=base,
         run=run,
         because=last.because if last else "",
-        settings=setting_changes(settings_of(base), settings_of(run)),
+        settings=setting_changes(base, run),
         engines=engines,
         figures=figures(base, run, before, after),
         graphs=graph_changes(base, run),

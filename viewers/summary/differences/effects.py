@@ -17,6 +17,7 @@ from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
+from viewers.summary.budget import ERROR
 from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 from viewers.summary.differences.causes import Causes, edits_of
 from viewers.summary.differences.figures import SettingChange
@@ -36,8 +37,6 @@ EffectTone = Literal["bad", "good", "neutral"]
 OTHER_GRAPHS = ("failure", "break", "fallback", "graph")
 """Kinds of effects after which graphs are cut elsewhere, so that all that is in them differs."""
 
-_WORSE_ERROR = 4.0
-"""Times by which an error has to grow to count: rounding alone can double it."""
 _NAMED = 3
 """Most kernels named in one effect."""
 
@@ -144,7 +143,7 @@ def _numerics(before: Summary, after: Summary) -> Iterator[Effect]:
         yield Effect("numerics", "good" if other.within else "bad", words)
         return
     errors = (one.max_abs or 0.0, other.max_abs or 0.0)
-    if max(errors) > _WORSE_ERROR * min(errors):
+    if not ERROR.covers(min(errors), max(errors)):
         tone: EffectTone = "bad" if errors[1] > errors[0] else "good"
         words = f"largest error {error_text(errors[0])} → {error_text(errors[1])}"
         yield Effect("numerics", tone, words)

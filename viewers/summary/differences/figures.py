@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from compiler.trace.records import (
     CacheLookup,
     Guards,
-    MemoryPlan,
-    Partition,
     Run,
-    SchedulerNode,
-    Settings,
+    TorchSettings,
 )
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import BreakSite, Summary
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.overrides import settings_of
-from viewers.summary.kernels import loop_nests
+from viewers.summary.facts import FactUnit, numbers, without_addresses
 from viewers.summary.recompiles import RecompileCause
-
-Unit = Literal["count", "bytes", "seconds", "error"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Figure:
     what: str
     before: float | None
     after: float | None
-    unit: Unit = "count"
+    unit: FactUnit = "count"
     not_compared: str = ""
     """Why the two cannot be compared; "" if they can."""
 
@@ -71,11 +65,12 @@ class Named:
         return self.words
 
 
-def setting_changes(base: Settings | None, run: Settings | None) -> tuple[SettingChange, ...]:
-    """Settings that differ, overrides one by one."""
+def setting_changes(one: Recording, other: Recording) -> tuple[SettingChange, ...]:
+    """Settings that differ, overrides one by one, and torch settings that the files change."""
+    base, run = settings_of(one), settings_of(other)
     if base is None or run is None:
         return ()
-    changes = []
+    changes = _torch_changes(one, other)
     for name in base.__struct_fields__:
         if name == "overrides":
             continue
@@ -83,10 +78,22 @@ def setting_changes(base: Settings | None, run: Settings | None) -> tuple[Settin
         if before != after:
             changes.append(SettingChange(name.replace("_", " "), _words(before), _words(after)))
     for id in dict.fromkeys([*base.overrides, *run.overrides]):
-        one, other = base.overrides.get(id, ""), run.overrides.get(id, "")
-        if one != other:
-            changes.append(SettingChange(id, one, other))
+        old, new = base.overrides.get(id, ""), run.overrides.get(id, "")
+        if old != new:
+            changes.append(SettingChange(id, old, new))
     return tuple(changes)
+
+
+def _torch_changes(base: Recording, run: Recording) -> list[SettingChange]:
+    before, after = (
+        {name: value for one in side.all(TorchSettings) for name, value in one.changed.items()}
+        for side in (base, run)
+    )
+    return [
+        SettingChange(name, before.get(name, ""), after.get(name, ""))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    ]
 
 
 def _words(value: Any) -> str:
@@ -105,65 +112,28 @@ def engines_of(*recordings: Recording) -> tuple[str, ...]:
 
 def figures(base: Recording, run: Recording, before: Summary, after: Summary) -> tuple[Figure, ...]:
     """Every figure, changed or not, in the order of a compile."""
-    return (
-        Figure("graphs", before.graphs, after.graphs),
-        Figure("graph breaks", len(before.breaks), len(after.breaks)),
-        Figure("recompiles", _recompiled(before), _recompiled(after)),
-        Figure("guards", before.guards, after.guards),
-        Figure("scheduler nodes", _operations(base), _operations(run)),
-        Figure("loop nests", _nests(base), _nests(run)),
-        Figure("kernels", before.kernels.count, after.kernels.count),
-        Figure("saved for backward", _saved(base), _saved(run), "bytes"),
-        Figure("memory peak", _peak(base), _peak(run), "bytes"),
-        _error(before, after),
-        _compile(base, run, before, after),
+    return tuple(
+        Figure(
+            one.name,
+            one.value,
+            other.value,
+            one.unit,
+            _not_compared(base, run, one.value, other.value) if one.unit == "seconds" else "",
+        )
+        for one, other in zip(numbers(base, before), numbers(run, after), strict=True)
     )
 
 
-def _recompiled(summary: Summary) -> int:
-    return sum(len(cause.frames) for cause in summary.recompiles)
-
-
-def _real(graph: str) -> bool:
-    return "@" not in graph
-
-
-def _operations(recording: Recording) -> float | None:
-    return sum(_real(node.graph) for node in recording.all(SchedulerNode)) or None
-
-
-def _nests(recording: Recording) -> float | None:
-    return loop_nests(recording.kernels.values())
-
-
-def _saved(recording: Recording) -> float | None:
-    sizes = [one.saved_bytes for one in recording.all(Partition)]
-    return None if None in sizes or not sizes else sum(size or 0 for size in sizes)
-
-
-def _peak(recording: Recording) -> float | None:
-    peaks = [plan.peak_bytes for plan in recording.all(MemoryPlan) if _real(plan.graph)]
-    return None if None in peaks or not peaks else max(peak or 0 for peak in peaks)
-
-
-def _error(before: Summary, after: Summary) -> Figure:
-    one, other = (s.numerics.max_abs if s.numerics else None for s in (before, after))
-    return Figure("max error", one, other, "error")
-
-
-def _compile(base: Recording, run: Recording, before: Summary, after: Summary) -> Figure:
-    """CPU seconds of compiling. Not comparable if the first run of the process paid for what later
-    ones find done, or if a cache served one of them."""
-    one, other = (s.speed.compile_cpu_seconds if s.speed else None for s in (before, after))
-    why = ""
-    if one is not None and other is not None:
-        numbers = [found.number if (found := r.last(Run)) else 1 for r in (base, run)]
-        hits = [_hits(recording) for recording in (base, run)]
-        if (numbers[0] == 1) != (numbers[1] == 1):
-            why = f"{one if numbers[0] == 1 else other:.1f} s first"
-        elif hits[0] != hits[1]:
-            why = f"{hits[0]} and {hits[1]} served by caches"
-    return Figure("compile CPU", one, other, "seconds", why)
+def _not_compared(base: Recording, run: Recording, one: float | None, other: float | None) -> str:
+    """Why times of compiling cannot be compared: the first run of the process paid for what later
+    ones find done, or a cache served one of them. "" if they can."""
+    if one is None or other is None:
+        return ""
+    runs = [found.number if (found := side.last(Run)) else 1 for side in (base, run)]
+    hits = [_hits(recording) for recording in (base, run)]
+    if (runs[0] == 1) != (runs[1] == 1):
+        return f"{one if runs[0] == 1 else other:.1f} s first"
+    return f"{hits[0]} and {hits[1]} served by caches" if hits[0] != hits[1] else ""
 
 
 def _hits(recording: Recording) -> int:
@@ -210,14 +180,10 @@ def guard_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:
     return _changes(*(_guards(recording) for recording in (base, run)))
 
 
-_OBJECT_ID = re.compile(r"0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d)")
-"""The memory address in a name made by torch, such as `__optimizer_139837612_c0`."""
-
-
 def _guards(recording: Recording) -> list[tuple[str, int]]:
     """The guards with `…` for memory addresses, which differ in every process."""
     return [
-        (f"{guard.kind}  {_OBJECT_ID.sub('…', guard.name)}".rstrip(), 1)
+        (f"{guard.kind}  {without_addresses(guard.name)}".rstrip(), 1)
         for record in recording.all(Guards)
         for guard in record.guards
     ]

@@ -1,0 +1,83 @@
+"""torch settings that the user's file changes, such as `torch._inductor.config.cpp.simdlen`.
+
+The hook keeps the settings as they were before the file ran; `record_changes` compares. Settings
+that the recording makes itself (`--set`) are in `Settings`, and our own are made later.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall
+from compiler.control.recorder import Recorder
+from compiler.control.torch_settings import read_setting
+from compiler.trace.records import TorchSettings
+
+MODULES = (
+    "torch._dynamo.config",
+    "torch._inductor.config",
+    "torch._functorch.config",
+    "torch.fx.experimental._config",
+)
+LONGEST = 200
+"""Characters of a value that are kept."""
+_KEPT = "torch settings"
+
+
+def install(recorder: Recorder) -> Uninstall:
+    recorder.kept[_KEPT] = _now()
+    return lambda: None
+
+
+def record_changes(recorder: Recorder) -> None:
+    """Record what differs from the settings at the start of the recording, if anything does."""
+    before = recorder.kept.get(_KEPT)
+    if not isinstance(before, dict):
+        return
+    ours = {
+        f"{one.module}.{one.name}" for one in map(read_setting, recorder.settings.torch_settings)
+    }
+    changed = {
+        name: repr(value)[:LONGEST]
+        for name, value in _now().items()
+        if name not in ours and _differs(before.get(name), value)
+    }
+    if changed:
+        recorder.emit(TorchSettings(changed=changed))
+
+
+def _now() -> dict[str, Any]:
+    import torch
+
+    found: dict[str, Any] = {
+        f"{module}.{name}": value
+        for module in MODULES
+        for name, value in importlib.import_module(module).get_config_copy().items()
+    }
+    return found | {
+        "torch.get_default_dtype()": torch.get_default_dtype(),
+        "torch.get_float32_matmul_precision()": torch.get_float32_matmul_precision(),
+        "torch.are_deterministic_algorithms_enabled()": (
+            torch.are_deterministic_algorithms_enabled()
+        ),
+        "torch.get_num_threads()": torch.get_num_threads(),
+    }
+
+
+def _differs(before: object, after: object) -> bool:
+    """By value; functions and other objects, of which the settings have copies, by their class."""
+    if type(before) is not type(after):
+        return True
+    plain = (bool, int, float, str, list, tuple, dict, set, type(None))
+    return repr(before) != repr(after) if isinstance(after, plain) else before != after
+
+
+HOOK = Hook(
+    name="torch settings",
+    offers="torch settings that the user's file changes",
+    needs=tuple(f"{module}:get_config_copy" for module in MODULES),
+    install=install,
+    stage="load",
+    test="capture/test_settings.py",
+)

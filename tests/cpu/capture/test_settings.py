@@ -1,0 +1,56 @@
+"""torch settings that a file changes are recorded, those of the recording are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch._dynamo import config as dynamo
+from torch._inductor import config as inductor
+
+from compiler.capture.settings import HOOK, record_changes
+from compiler.trace.records import TorchSettings
+from tests.cpu.command_line import tcw
+from tests.cpu.recorded import record
+from viewers.recording import Recording
+
+
+def test_changes_are_recorded_by_name() -> None:
+    with (
+        record([HOOK], torch_settings=("torch._dynamo.config.recompile_limit = 3",)) as recorded,
+        inductor.patch({"cpp.simdlen": 0}),
+        dynamo.patch(capture_scalar_outputs=True, recompile_limit=3),
+    ):
+        record_changes(recorded.recorder)
+    assert [one.changed for one in recorded.all(TorchSettings)] == [
+        {
+            "torch._dynamo.config.capture_scalar_outputs": "True",
+            "torch._inductor.config.cpp.simdlen": "0",
+        }
+    ]
+
+
+def test_no_change_is_no_record() -> None:
+    with record([HOOK]) as recorded:
+        record_changes(recorded.recorder)
+    assert not recorded.all(TorchSettings)
+
+
+def test_of_a_model_file(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(
+        "import torch\nimport torch._inductor.config\n"
+        "torch._inductor.config.epilogue_fusion = False\n"
+        "torch.set_float32_matmul_precision('medium')\n"
+        "model = torch.nn.ReLU()\nexample_inputs = (torch.randn(4),)\n"
+    )
+    trace = tmp_path / "a.tcw"
+    done = tcw(tmp_path, "explain", "model.py", "--until", "capture", "--trace", str(trace))
+    torch.set_float32_matmul_precision("highest")
+    assert done.code == 0, done.err
+    assert [one.changed for one in Recording.open(trace).all(TorchSettings)] == [
+        {
+            "torch._inductor.config.epilogue_fusion": "False",
+            "torch.get_float32_matmul_precision()": "'medium'",
+        }
+    ]

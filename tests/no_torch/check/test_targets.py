@@ -1,0 +1,146 @@
+"""`tcw.toml` and `[tool.tcw.check]`: what they may say, and what a mistake is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from viewers.summary.budget import Tolerance
+from workbench.check.imports import reached_files
+from workbench.check.targets import NoProject, find, read
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "model.py").write_text("")
+    (tmp_path / ".git").mkdir()
+    return tmp_path
+
+
+def written(project: Path, text: str, name: str = "tcw.toml") -> Path:
+    file = project / name
+    file.write_text(text)
+    return file
+
+
+def test_a_target_has_the_options_of_explain(project: Path) -> None:
+    file = written(
+        project,
+        """
+[tolerance]
+kernels = 1
+[targets.block]
+file = "model.py::Net(4)"
+inputs = ["f32[8,64]", "f32[16,64]"]
+train = true
+engine = "tcw"
+arch = "sm_90"
+mark-dynamic = "x:0"
+fused = ["softmax + add"]
+[targets.block.tolerance]
+memory-peak = "2%"
+[targets.plain]
+file = "model.py"
+""",
+    )
+    block, plain = read(file).targets
+    settings = block.settings
+    assert settings.model == "Net(4)"
+    assert settings.inputs == ("f32[8,64]", "f32[16,64]")
+    assert (settings.grad, settings.engine, settings.arch) == ("train", "tcw", "sm_90")
+    assert settings.mark_dynamic == ("x:0",)
+    assert block.fused == ("softmax + add",)
+    assert block.tolerances == {
+        "kernels": Tolerance(absolute=1.0),
+        "memory peak": Tolerance(relative=0.02),
+    }
+    assert (plain.settings.model, plain.settings.grad) == ("", "grad")
+    assert [one.name for one in read(file, ("plain",)).targets] == ["plain"]
+
+
+def test_in_a_pyproject(project: Path) -> None:
+    file = written(project, '[tool.tcw.check.targets.a]\nfile = "model.py"\n', "pyproject.toml")
+    inner = project / "inner"
+    inner.mkdir()
+    assert find(inner) == file
+    assert [one.name for one in read(file).targets] == ["a"]
+    own = written(project, '[targets.b]\nfile = "model.py"\n')
+    assert find(inner) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[targets.a]\n", "target a has no `file`"),
+        ('[targets.a]\nfile = "gone.py"\n', "there is no file gone.py"),
+        ('[targets.a]\nfile = "../model.py"\n', "outside of the project"),
+        ('[targets.a]\nfile = "/etc/passwd"\n', "outside of the project"),
+        ('[targets.a]\nfile = "model.py"\ntrian = true\n', "Did you mean 'train'?"),
+        ('[targets.a]\nfile = "model.py"\ntrace = "x.tcw"\n', "no option 'trace'"),
+        ('[targets.a]\nfile = "model.py"\nengine = "both"\n', "give one engine"),
+        ('[targets.a]\nfile = "model.py"\nengine = 3\n', "engine"),
+        ('[targets.a]\nfile = "model.py"\nfused = "x"\n', "must be a list"),
+        ('[targets.a]\nfile = "model.py"\n[tolerance]\nkernels = "x"\n', "expected a number"),
+        ("[target.a]\n", "'target' is none of targets, tolerance"),
+        ("targets = 3\n", "targets must be a table"),
+        ("[", "tcw.toml"),
+    ],
+)
+def test_a_mistake_is_told(project: Path, text: str, words: str) -> None:
+    with pytest.raises(click.UsageError) as told:
+        read(written(project, text))
+    assert words in told.value.message
+    assert str(project) in told.value.message
+
+
+def test_an_unknown_target(project: Path) -> None:
+    file = written(project, '[targets.block]\nfile = "model.py"\n')
+    with pytest.raises(click.UsageError, match="Did you mean 'block'"):
+        read(file, ("blok",))
+
+
+def test_no_project(project: Path) -> None:
+    with pytest.raises(NoProject, match=r"no tcw\.toml and no \[tool\.tcw\.check\]"):
+        find(project)
+    with pytest.raises(NoProject, match=r"has no \[targets\.NAME\]"):
+        read(written(project, ""))
+
+
+def test_a_file_that_others_can_write_is_not_followed(project: Path) -> None:
+    file = written(project, '[targets.a]\nfile = "model.py"\n')
+    file.chmod(0o666)
+    with pytest.raises(NoProject, match="writable by others"):
+        read(file)
+
+
+def test_a_link_out_of_the_project_is_outside(project: Path, tmp_path_factory: object) -> None:
+    (project / "link.py").symlink_to("/etc/passwd")
+    with pytest.raises(click.UsageError, match="outside of the project"):
+        read(written(project, '[targets.a]\nfile = "link.py"\n'))
+
+
+def test_imports_are_followed_through_the_project(project: Path) -> None:
+    package = project / "lib"
+    package.mkdir()
+    texts = {
+        "lib/__init__.py": "from .inner import x\n",
+        "lib/inner.py": "import os\nfrom . import deep\n",
+        "lib/deep.py": "def f():\n    import lib.late\n",
+        "lib/late.py": "import not_there\n",
+        "lib/unused.py": "",
+        "model.py": "from lib import inner\n",
+        "broken.py": "def (",
+        "other.py": "import broken\nimport lib.unused as u\n",
+    }
+    for name, text in texts.items():
+        (project / name).write_text(text)
+
+    def names(file: str) -> set[str]:
+        return {str(one.relative_to(project)) for one in reached_files(project / file, project)}
+
+    assert names("model.py") == {
+        "model.py", "lib/__init__.py", "lib/inner.py", "lib/deep.py", "lib/late.py",
+    }  # fmt: skip
+    assert {"broken.py", "lib/unused.py"} < names("other.py")

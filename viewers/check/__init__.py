@@ -1,0 +1,1 @@
+"""What `tcw check` found, in the formats that people and tools read."""

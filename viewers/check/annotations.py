@@ -1,0 +1,99 @@
+"""Failing facts and improvements, each at a line: what code hosts show beside the source."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from viewers.check.result import TargetResult, accepting
+from viewers.summary.budget import GROUP_WORDS, Change
+
+Level = Literal["error", "warning", "note"]
+
+RULES = {
+    "number": "A number of the compile is not within its tolerance",
+    **{group: f"A {words} is not as accepted" for group, words in GROUP_WORDS.items()},
+    "target": "A target could not be checked",
+}
+"""Rule id -> what it says. A graph break has torch's id (`GB0059`) as its rule."""
+
+_GB = re.compile(r"GB\d{4}\b")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One thing to show at one line."""
+
+    level: Level
+    rule: str
+    target: str
+    file: str
+    """Relative to the project's folder, unless it is outside of it."""
+    line: int
+    title: str
+    message: str
+    identity: str
+    """The same in each run as long as the fact is the same, wherever its line moves."""
+
+
+def annotated(results: Sequence[TargetResult], root: str = "") -> list[Annotation]:
+    """The most important first. `root`: the project's folder, which paths are relative to."""
+    found = [one for result in results for one in _of(result, root)]
+    order: tuple[Level, ...] = ("error", "warning", "note")
+    return sorted(found, key=lambda one: order.index(one.level))
+
+
+def _of(result: TargetResult, root: str) -> Iterator[Annotation]:
+    if result.outcome in ("failed", "new", "interrupted"):
+        words = {
+            "failed": result.failure,
+            "new": f"nothing is accepted yet: {accepting(result)}",
+            "interrupted": "the check was interrupted",
+        }[result.outcome]
+        yield _annotation(result, "error", "target", result.file, 1, words, result.outcome)
+    for change in result.changes:
+        yield _change(result, change, root)
+
+
+def _change(result: TargetResult, change: Change, root: str) -> Annotation:
+    """At the fact's own line, else where the most important effect is."""
+    level: Level = "error" if change.fails else "warning"
+    if change.standing == "better" or change.tolerance.advice:
+        level = "note"
+    gb = _GB.match(change.name) if change.group == "break" else None
+    effect = result.effects[0] if result.effects and change.fails else None
+    file, line = change.file, change.line
+    if not line and effect is not None and effect.line is not None and not effect.line.gone:
+        file, line = effect.line.file, effect.line.line
+    words = [change.words]
+    if effect is not None:
+        words += [f"what changed: {effect.words}", f"because {effect.cause}"][
+            : 1 + bool(effect.cause)
+        ]
+    return _annotation(
+        result,
+        level,
+        gb[0] if gb else change.group or "number",
+        relative(file, root) if line else result.file,
+        line or 1,
+        "\n".join(words),
+        f"{change.group}/{change.name}",
+    )
+
+
+def _annotation(
+    result: TargetResult, level: Level, rule: str, file: str, line: int, message: str, what: str
+) -> Annotation:
+    identity = hashlib.sha256(f"{result.name}\0{rule}\0{what}".encode(errors="replace"))
+    return Annotation(
+        level, rule, result.name, file, max(1, line), f"tcw check: {result.name}", message,
+        identity.hexdigest()[:32],
+    )  # fmt: skip
+
+
+def relative(file: str, root: str) -> str:
+    """The file below `root`, or as it is."""
+    return file.removeprefix(f"{root}/") if root else file

@@ -1,0 +1,98 @@
+"""What was found for each target."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from viewers.summary.budget import Change
+from viewers.summary.differences import Effect
+
+Outcome = Literal["ok", "worse", "different", "better", "new", "failed", "interrupted"]
+"""`new`: nothing was accepted for it yet. `failed`: it could not be recorded."""
+
+
+@dataclass(frozen=True)
+class TargetResult:
+    """One target."""
+
+    name: str
+    file: str
+    """Relative to the project's folder."""
+    torch: str
+    """`2.13`; "" if it did not come so far."""
+    changes: tuple[Change, ...] = ()
+    """Worst first."""
+    facts: int = 0
+    """How many facts were compared."""
+    effects: tuple[Effect, ...] = ()
+    """What changed since `base`, as `tcw diff` says it; empty if nothing fails, or …"""
+    base: str = ""
+    """The revision that the target was compared with; "" if with none."""
+    no_cause: str = ""
+    """… why no cause was found."""
+    accepted_under: str = ""
+    """The version of torch whose facts were compared, if not this one's."""
+    new: bool = False
+    failure: str = ""
+    """Why it could not be recorded."""
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.interrupted:
+            return "interrupted"
+        if self.failure:
+            return "failed"
+        if self.new:
+            return "new"
+        failing = [one.standing for one in self.changes if one.fails]
+        if failing:
+            return "worse" if "worse" in failing else "different"
+        return "better" if any(one.standing == "better" for one in self.changes) else "ok"
+
+    @property
+    def fails(self) -> bool:
+        return self.outcome in ("worse", "different", "failed", "new", "interrupted")
+
+    @property
+    def first_words(self) -> str:
+        """The first thing to know: the most important effect, else the worst fact."""
+        if self.failure:
+            return self.failure
+        if self.effects:
+            one = self.effects[0]
+            return f"{one.place}  {one.words}" if one.place else one.words
+        return self.changes[0].words if self.changes else ""
+
+    @property
+    def cause(self) -> str:
+        return next((one.cause for one in self.effects if one.cause), "")
+
+
+OUTCOME_WORDS: dict[Outcome, str] = {
+    "ok": "as accepted",
+    "worse": "worse than accepted",
+    "different": "not as accepted",
+    "better": "better than accepted",
+    "new": "nothing accepted yet",
+    "failed": "could not be recorded",
+    "interrupted": "interrupted",
+}
+
+
+def accepting(result: TargetResult) -> str:
+    """The command that accepts what was found."""
+    return f"tcw check --accept {shlex.quote(result.name)}"
+
+
+def counts(results: Sequence[TargetResult]) -> list[tuple[Outcome, int]]:
+    """How many targets had each outcome, the worst outcome first."""
+    order: tuple[Outcome, ...] = (
+        "failed", "worse", "different", "new", "better", "ok", "interrupted",
+    )  # fmt: skip
+    found = [(one, sum(result.outcome == one for result in results)) for one in order]
+    return [(one, count) for one, count in found if count]

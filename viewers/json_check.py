@@ -1,0 +1,82 @@
+"""The object of `tcw check --format json` (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from viewers.check.result import Outcome, TargetResult
+from viewers.json_diff import EffectItem, effect_item
+from viewers.json_profile import Item
+from viewers.summary.budget import Standing
+
+VERSION = 1
+
+
+class ChangeItem(Item):
+    """A fact that is not what was accepted."""
+
+    group: str
+    """`break`, `library`, …; "" for a number of the whole recording."""
+    name: str
+    before: int | float | str | None
+    """null if it was not there."""
+    after: int | float | str | None
+    """null if it is gone."""
+    unit: Literal["count", "bytes", "seconds", "error"]
+    standing: Standing
+    fails: bool
+    words: str
+    file: str
+    line: int | None
+
+
+class TargetItem(Item):
+    name: str
+    file: str
+    outcome: Outcome
+    torch: str
+    failure: str
+    facts: int
+    changes: list[ChangeItem]
+    """Worst first."""
+    base: str
+    """The revision that `effects` compares with; "" if none was."""
+    no_cause: str
+    """Why no cause was found, or ""."""
+    effects: list[EffectItem]
+
+
+class CheckReport(Item):
+    """The whole object."""
+
+    version: int
+    failed: bool
+    """Whether the exit code is 1."""
+    targets: list[TargetItem]
+
+
+def check_report(results: Sequence[TargetResult]) -> CheckReport:
+    return CheckReport(
+        version=VERSION,
+        failed=any(one.fails for one in results),
+        targets=[
+            TargetItem.of(
+                one,
+                changes=[ChangeItem.of(change, line=change.line or None) for change in one.changes],
+                effects=[effect_item(effect) for effect in one.effects],
+            )
+            for one in results
+        ],
+    )
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of `CheckReport`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"tcw check --format json, version {VERSION}",
+        **msgspec.json.schema(CheckReport),
+    }

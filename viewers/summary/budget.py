@@ -1,0 +1,231 @@
+"""Facts compared with those that were accepted: what is worse, better, or only different.
+
+A *number* (`kernels`) has a tolerance. A *listed* fact (one graph break, one library call) is
+there or not, and counts. Where listed facts explain a number, only they are reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from viewers.summary.facts import Fact, FactUnit, Value
+from viewers.words import bytes_text, error_text, seconds_text
+
+Standing = Literal["worse", "different", "better"]
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """By how much a number may change. `Tolerance()` is exact."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    """As a share of what was accepted."""
+    advice: bool = False
+    """A change is reported and never fails the check."""
+    ignored: bool = False
+
+    def covers(self, before: float, after: float) -> bool:
+        return abs(after - before) <= max(self.absolute, self.relative * abs(before))
+
+    @property
+    def words(self) -> str:
+        if self.relative:
+            return f"{self.relative:.0%} allowed"
+        return f"{self.absolute:g} allowed" if self.absolute else ""
+
+
+class BadTolerance(ValueError):
+    """A tolerance that is none; the message says what is expected."""
+
+
+def read_tolerance(value: object) -> Tolerance:
+    """`exact`, `advice`, `ignore`, `"5%"`, or a number. Raises `BadTolerance`."""
+    named = {"exact": Tolerance(), "advice": Tolerance(advice=True)}
+    if isinstance(value, str):
+        if value in named:
+            return named[value]
+        if value == "ignore":
+            return Tolerance(ignored=True)
+        number, percent, rest = value.partition("%")
+        if percent and not rest:
+            try:
+                return Tolerance(relative=abs(float(number)) / 100)
+            except ValueError:
+                pass
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+        return Tolerance(absolute=float(value))
+    raise BadTolerance(f'{value!r}: expected a number, "5%", "exact", "advice" or "ignore"')
+
+
+ERROR = Tolerance(absolute=1e-6, relative=3.0)
+"""Of the largest error: rounding alone can double it, and inputs differ from run to run."""
+
+DEFAULTS: Mapping[str, Tolerance] = {
+    "guards": Tolerance(advice=True),
+    "scheduler nodes": Tolerance(advice=True),
+    "bytes moved": Tolerance(relative=0.01),
+    "saved for backward": Tolerance(relative=0.01),
+    "memory peak": Tolerance(relative=0.01),
+    "max error": ERROR,
+    "compile CPU": Tolerance(relative=0.5, advice=True),
+}
+"""By the name of a number or of a group; everything else is exact."""
+
+EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
+"""Number -> the group whose facts explain a change of it."""
+
+_COUNTED = {"library": "library calls of", "dtype": "kernels computing in"}
+_MORE_IS_WORSE = frozenset({"break", "eager", "recompile", "bypass", "failure"})
+_LESS_IS_WORSE = frozenset({"size", "fused"})
+_NEUTRAL_NUMBERS = frozenset({"guards", "scheduler nodes"})
+
+
+@dataclass(frozen=True)
+class Change:
+    """One fact that is not what was accepted."""
+
+    group: str
+    name: str
+    before: Value | None
+    """None if it was not there."""
+    after: Value | None
+    """None if it is gone."""
+    standing: Standing
+    unit: FactUnit = "count"
+    tolerance: Tolerance = Tolerance()
+    file: str = ""
+    line: int = 0
+
+    @property
+    def fails(self) -> bool:
+        """Whether the check fails because of it."""
+        return self.standing != "better" and not self.tolerance.advice
+
+    @property
+    def words(self) -> str:
+        """`kernels 4 → 5`, `a new graph break: GB0059 in forward: print(x)`."""
+        if not self.group:
+            allowed = f" ({self.tolerance.words})" if self.tolerance.words else ""
+            before, after = (value_text(one, self.unit) for one in (self.before, self.after))
+            return f"{self.name} {before} → {after}{allowed}"
+        if self.group == "fused":
+            return f"{'no longer' if self.after == 'no' else 'now'} in one kernel: {self.name}"
+        if self.group == "size":
+            return f"{self.name} {'was' if self.after is None else 'is now'} dynamic"
+        if self.group == "setting":
+            return f"{self.name} {_or_default(self.before)} → {_or_default(self.after)}"
+        what = GROUP_WORDS[self.group]
+        if self.group in _COUNTED:
+            counts = f"{self.before or 'none'} → {self.after or 'none'}"
+            return f"{_COUNTED[self.group]} {self.name}: {counts}"
+        if self.before is None:
+            many = f" ×{self.after}" if isinstance(self.after, int) and self.after > 1 else ""
+            return f"a new {what}: {self.name}{many}"
+        if self.after is None:
+            return f"a {what} less: {self.name}"
+        return f"{what} {self.name} ×{self.before} → ×{self.after}"
+
+
+GROUP_WORDS = {
+    "failure": "failure",
+    "break": "graph break",
+    "eager": "eager fallback",
+    "recompile": "recompile",
+    "size": "dynamic size",
+    "bypass": "cache bypass",
+    "setting": "torch setting",
+    "library": "library call",
+    "dtype": "dtype of a kernel",
+    "fused": "fusion",
+}
+"""What a fact of each group is called."""
+
+
+def value_text(value: Value | None, unit: FactUnit) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return value
+    if unit == "bytes":
+        return bytes_text(int(value))
+    if unit == "seconds":
+        return seconds_text(value)
+    return error_text(value) if unit == "error" else f"{value:g}"
+
+
+def _or_default(value: Value | None) -> str:
+    return "default" if value is None else str(value)
+
+
+def compare(
+    accepted: Mapping[Key, Value],
+    found: Iterable[Fact],
+    tolerances: Mapping[str, Tolerance] | None = None,
+) -> tuple[Change, ...]:
+    """What is not as accepted, the worst first. `tolerances`: by the name of a number or a group,
+    instead of `DEFAULTS`."""
+    rules = {**DEFAULTS, **(tolerances or {})}
+    now = {one.key: one for one in found}
+    changes = []
+    for key in dict.fromkeys([*accepted, *now]):
+        group, name = key
+        tolerance = rules.get(group or name, Tolerance())
+        fact, before = now.get(key), accepted.get(key)
+        after = fact.value if fact is not None else None
+        if fact is not None and fact.unit == "seconds" and before is None:
+            continue  # times belong to a machine: they count only where a project accepts them
+        if before == after or tolerance.ignored or _both_covered(tolerance, before, after):
+            continue
+        if not group and (before is None or after is None):
+            tolerance = replace(tolerance, advice=True)  # only one side could measure it
+        changes.append(
+            Change(
+                group,
+                name,
+                before,
+                after,
+                _standing(group, name, before, after),
+                fact.unit if fact is not None else "count",
+                tolerance,
+                fact.file if fact is not None else "",
+                fact.line if fact is not None else 0,
+            )
+        )
+    groups = {one.group for one in changes}
+    kept = [one for one in changes if EXPLAINED.get(one.name) not in groups or one.group]
+    return tuple(sorted(kept, key=_rank))
+
+
+def _both_covered(tolerance: Tolerance, before: Value | None, after: Value | None) -> bool:
+    if isinstance(before, str) or isinstance(after, str) or before is None or after is None:
+        return False
+    return tolerance.covers(before, after)
+
+
+def _standing(group: str, name: str, before: Value | None, after: Value | None) -> Standing:
+    if group in _MORE_IS_WORSE:
+        return "worse" if _number(after) > _number(before) else "better"
+    if group in _LESS_IS_WORSE:
+        return "worse" if after is None or after == "no" else "better"
+    if group or name in _NEUTRAL_NUMBERS or before is None or after is None:
+        return "different"
+    return "worse" if _number(after) > _number(before) else "better"
+
+
+def _number(value: Value | None) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+_STANDINGS: tuple[Standing, ...] = ("worse", "different", "better")
+_GROUPS = (
+    "failure", "break", "eager", "recompile", "size", "fused", "dtype", "library", "setting", "",
+    "bypass",
+)  # fmt: skip
+
+
+def _rank(change: Change) -> tuple[bool, int, int]:
+    return not change.fails, _STANDINGS.index(change.standing), _GROUPS.index(change.group)

@@ -1,0 +1,310 @@
+"""What a recording compiles to, as facts: one name and one value each.
+
+`tcw diff` compares the numbers of two recordings, `tcw check` compares all facts with those that
+were accepted. A fact names source lines by their text, not by their number, so that a moved line
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace.records import (
+    CacheLookup,
+    EagerFallback,
+    Guards,
+    Kernel,
+    MemoryPlan,
+    Partition,
+    SchedulerNode,
+    TorchSettings,
+)
+from viewers.recording import Recording
+from viewers.summary import Summary
+from viewers.summary.fused import named_together
+from viewers.summary.kernels import loop_nests
+from viewers.words import listed, plural
+
+FactUnit = Literal["count", "bytes", "seconds", "error"]
+Value = int | float | str
+
+_PREDICTED = "@"
+"""In the ids of graphs that were only predicted."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that is so in a recording."""
+
+    group: str
+    """`break`, `library`, …: what the fact is one of; "" for a number of the whole recording."""
+    name: str
+    value: Value
+    unit: FactUnit = "count"
+    file: str = ""
+    line: int = 0
+    """Where it is so; 0 if that is no line."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.group, self.name
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """One number of a recording; None where it was not measured or is not known."""
+
+    name: str
+    value: float | None
+    unit: FactUnit = "count"
+
+
+def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
+    """The numbers of a recording, always the same ones, in the order of a compile."""
+    return (
+        Numbered("graphs", summary.graphs),
+        Numbered("graph breaks", len(summary.breaks)),
+        Numbered("recompiles", sum(len(cause.frames) for cause in summary.recompiles)),
+        Numbered("guards", summary.guards),
+        Numbered("scheduler nodes", _operations(recording)),
+        Numbered("loop nests", loop_nests(recording.kernels.values())),
+        Numbered("kernels", summary.kernels.count),
+        Numbered("bytes moved", moved_bytes(recording), "bytes"),
+        Numbered("saved for backward", _saved(recording), "bytes"),
+        Numbered("memory peak", _peak(recording), "bytes"),
+        Numbered("max error", summary.numerics.max_abs if summary.numerics else None, "error"),
+        Numbered(
+            "compile CPU",
+            summary.speed.compile_cpu_seconds if summary.speed else None,
+            "seconds",
+        ),
+    )
+
+
+def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> tuple[Fact, ...]:
+    """Every fact of one recording of one engine. `fused`: groups of operations that are to be in
+    one kernel, such as `softmax + add`; each is a fact too."""
+    return (
+        *(
+            Fact("", one.name, _whole(one.value), one.unit)
+            for one in numbers(recording, summary)
+            if one.value is not None
+        ),
+        *_merged(
+            [
+                *_failures(summary),
+                *_breaks(summary),
+                *_fallbacks(recording),
+                *_recompiles(summary),
+                *_dynamic_sizes(recording),
+                *_bypasses(recording),
+                *_settings(recording),
+                *_libraries(recording),
+                *_dtypes(recording),
+            ]
+        ),
+        *(
+            Fact("fused", group, "yes" if named_together(recording, group) else "no")
+            for group in fused
+        ),
+    )
+
+
+def moved_bytes(recording: Recording) -> int | None:
+    """Bytes that the kernels read and write in memory, each buffer once a kernel, over all graphs
+    whose sizes are known; None if there is none. What a kernel keeps in registers is not moved."""
+    nodes = {(one.graph, one.name): one for one in recording.all(SchedulerNode)}
+    plans = {plan.graph: plan for plan in recording.all(MemoryPlan) if _real(plan.graph)}
+    total: int | None = None
+    for id, plan in plans.items():
+        sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
+        if None in sizes.values():
+            continue
+        total = total or 0
+        for kernel in recording.kernels.values():
+            if kernel.graph != id or kernel.predicted:
+                continue
+            touched: dict[str, int] = {}
+            for name in kernel.nodes:
+                node = nodes.get((id, name))
+                touched |= node.touched if node is not None else {}
+            moved = sum(size for name, size in touched.items() if name in sizes)
+            total += moved * max(1, len(kernel.steps))
+    return total
+
+
+def _whole(value: float) -> Value:
+    return int(value) if float(value).is_integer() else value
+
+
+def _merged(found: Iterable[Fact]) -> list[Fact]:
+    """Facts of one name add up, at the place of the first."""
+    merged: dict[tuple[str, str], Fact] = {}
+    for one in found:
+        known = merged.get(one.key)
+        if known is None:
+            merged[one.key] = one
+        elif isinstance(known.value, int) and isinstance(one.value, int):
+            total = known.value + one.value
+            merged[one.key] = Fact(
+                known.group, known.name, total, known.unit, known.file, known.line
+            )
+    return list(merged.values())
+
+
+def _failures(summary: Summary) -> Iterator[Fact]:
+    if summary.failure is not None:
+        yield Fact("failure", summary.failure.type, 1)
+    if summary.numerics is not None and summary.numerics.within is False:
+        yield Fact("failure", "wrong results", 1)
+
+
+def _breaks(summary: Summary) -> Iterator[Fact]:
+    for site in summary.breaks:
+        place = site.place
+        where = f" in {place.function}" if place.function else ""
+        text = " ".join(place.text.split())
+        name = f"{site.gb or site.type}{where}: {text or site.title}"
+        yield Fact("break", name, 1, file=place.file, line=place.line)
+
+
+def _fallbacks(recording: Recording) -> Iterator[Fact]:
+    for one in recording.all(EagerFallback):
+        at = one.location
+        yield Fact(
+            "eager",
+            f"{one.function}: {_steady(one.reason)}",
+            1,
+            file=at.file if at else "",
+            line=at.line if at else 0,
+        )
+
+
+def _recompiles(summary: Summary) -> Iterator[Fact]:
+    for cause in summary.recompiles:
+        place = cause.place
+        yield Fact(
+            "recompile",
+            _steady(cause.change.text),
+            len(cause.frames),
+            file=place.file if place else "",
+            line=place.line if place else 0,
+        )
+
+
+def _dynamic_sizes(recording: Recording) -> Iterator[Fact]:
+    names = {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
+    for name in sorted(names):
+        yield Fact("size", name, "dynamic")
+
+
+def _bypasses(recording: Recording) -> Iterator[Fact]:
+    for one in recording.all(CacheLookup):
+        if one.verdict == "bypass":
+            yield Fact("bypass", f"{one.cache}: {_steady(one.missed)}", 1)
+
+
+def _settings(recording: Recording) -> Iterator[Fact]:
+    for one in recording.all(TorchSettings):
+        for name, value in sorted(one.changed.items()):
+            yield Fact("setting", name, _steady(value))
+
+
+def _libraries(recording: Recording) -> Iterator[Fact]:
+    """Library calls by name and number of inputs: attention with a mask is another call."""
+    for kernel in real_kernels(recording):
+        if kernel.language == "aten":
+            name = _library(kernel, recording)
+            at = kernel.locations[0] if kernel.locations else None
+            yield Fact(
+                "library",
+                name,
+                max(1, len(kernel.steps)),
+                file=at.file if at else "",
+                line=at.line if at else 0,
+            )
+
+
+def _library(kernel: Kernel, recording: Recording) -> str:
+    graph = recording.graphs.get(kernel.graph)
+    inputs = [
+        len(node.inputs) for node in (graph.nodes if graph else ()) if node.name in kernel.origins
+    ]
+    name = kernel.label or kernel.name
+    return f"{name}, {plural(max(inputs), 'input')}" if inputs else name
+
+
+def _dtypes(recording: Recording) -> Iterator[Fact]:
+    """Generated kernels by the floating dtypes in which they compute."""
+    for kernel in real_kernels(recording):
+        if kernel.language == "aten":
+            continue
+        graph = recording.graphs.get(kernel.graph)
+        found = {
+            node.value.dtype
+            for node in (graph.nodes if graph else ())
+            if node.name in kernel.origins and node.value is not None and node.value.dtype
+        }
+        floating = sorted(dtype for dtype in found if "float" in dtype or "complex" in dtype)
+        if floating:
+            at = kernel.locations[0] if kernel.locations else None
+            yield Fact(
+                "dtype",
+                listed(floating, len(floating)),
+                1,
+                file=at.file if at else "",
+                line=at.line if at else 0,
+            )
+
+
+def real_kernels(recording: Recording) -> list[Kernel]:
+    """Kernels that run, without predicted ones."""
+    return [one for one in recording.kernels.values() if not one.predicted]
+
+
+_OBJECT_ID = re.compile(r"0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d)")
+"""The memory address in a name made by torch, such as `__optimizer_139837612_c0`."""
+
+
+def without_addresses(text: str) -> str:
+    """The text with `…` for memory addresses, which differ in every process."""
+    return _OBJECT_ID.sub("…", text)
+
+
+def _steady(text: str) -> str:
+    return " ".join(without_addresses(text).split())
+
+
+def _real(graph: str) -> bool:
+    return _PREDICTED not in graph
+
+
+def _operations(recording: Recording) -> int | None:
+    return sum(_real(node.graph) for node in recording.all(SchedulerNode)) or None
+
+
+def _saved(recording: Recording) -> int | None:
+    sizes = [one.saved_bytes for one in recording.all(Partition)]
+    return None if None in sizes or not sizes else sum(size or 0 for size in sizes)
+
+
+def _peak(recording: Recording) -> int | None:
+    peaks = [plan.peak_bytes for plan in recording.all(MemoryPlan) if _real(plan.graph)]
+    return None if None in peaks or not peaks else max(peak or 0 for peak in peaks)
+
+
+def by_group(found: Iterable[Fact]) -> dict[str, list[Fact]]:
+    """The facts by group, groups in order of occurrence."""
+    groups: dict[str, list[Fact]] = {}
+    for one in found:
+        groups.setdefault(one.group, []).append(one)
+    return groups
+
+
+def counted(found: Iterable[Fact]) -> Counter[str]:
+    """How many facts each group has."""
+    return Counter(one.group for one in found)

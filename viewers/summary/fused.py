@@ -1,0 +1,40 @@
+"""Whether operations are computed in one kernel, asked by name or by source line."""
+
+from __future__ import annotations
+
+import re
+
+from compiler.trace.records import Kernel
+from viewers.labels import operations_of
+from viewers.recording import Recording
+
+
+def named_together(recording: Recording, group: str) -> bool:
+    """Whether one generated kernel computes all of `softmax + add` or `gpt.py:12 + gpt.py:13`."""
+    return fused(recording, *(one.strip() for one in group.split("+")))
+
+
+def fused(recording: Recording, *what: str) -> bool:
+    """Whether one generated kernel computes each of these: names of operations (`softmax`),
+    scheduler nodes (`op3`) or source lines (`gpt.py:12`, `:12`)."""
+    return any(
+        all(_computes(kernel, one) for one in what)
+        for kernel in recording.kernels.values()
+        if kernel.language != "aten" and not kernel.predicted
+    )
+
+
+_LINE = re.compile(r"(.*):(\d+)")
+
+
+def _computes(kernel: Kernel, what: str) -> bool:
+    at = _LINE.fullmatch(what)
+    if at is not None:
+        file, line = at[1], int(at[2])
+        return any(
+            place.line == line and (not file or place.file.endswith(f"/{file}"))
+            for place in kernel.locations
+        )
+    if what in kernel.nodes or what in kernel.origins:
+        return True
+    return what.replace("_", " ") in operations_of(kernel.label)

@@ -1,0 +1,171 @@
+"""Records the targets, several at a time, and compares what they compile to."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from compiler.trace.records import End, Settings
+from viewers.check.result import TargetResult
+from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.summary.budget import compare
+from viewers.summary.differences import difference
+from viewers.summary.facts import Fact, facts
+from workbench.check.budget_file import Accepted
+from workbench.check.targets import Project, Target
+from workbench.cli.revisions import NoRevision, at_revision
+from workbench.worker.client import record
+
+BYTES_A_RUN = 1536 << 20
+"""Memory that one run may need, in bytes: torch, the compiler and a small model."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A target, what was found, and the facts, should they be accepted."""
+
+    result: TargetResult
+    facts: tuple[Fact, ...] = ()
+
+
+def at_once(targets: int, jobs: int = 0) -> int:
+    """How many targets to run at a time: as many as asked for, else what cores and free memory
+    allow."""
+    if jobs:
+        return min(jobs, targets)
+    cores = len(os.sched_getaffinity(0))
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(targets, cores, free // BYTES_A_RUN))
+
+
+def check(
+    project: Project,
+    budget: Mapping[str, Accepted],
+    *,
+    jobs: int = 0,
+    base: str = "",
+    told: Callable[[TargetResult], None] = lambda result: None,
+) -> list[Checked]:
+    """Every target, in the project's order. `base`: the revision to compare with where a target
+    fails, for the cause; "" looks for none. `told` is called as each target is done, in any order
+    and any thread. Ctrl-C ends the runs; the targets left are `interrupted`."""
+    stop = threading.Event()
+
+    def one(target: Target) -> Checked:
+        if stop.is_set():
+            return Checked(_result(project, target, interrupted=True))
+        checked = _check(project, target, budget.get(target.name), base, stop)
+        told(checked.result)
+        return checked
+
+    with ThreadPoolExecutor(at_once(len(project.targets), jobs)) as pool:
+        futures = [pool.submit(one, target) for target in project.targets]
+        while True:
+            try:
+                return [future.result() for future in futures]
+            except KeyboardInterrupt:
+                stop.set()
+
+
+def _check(
+    project: Project, target: Target, accepted: Accepted | None, base: str, stop: threading.Event
+) -> Checked:
+    began = time.monotonic()
+    recording, end = _record(target.settings, stop)
+    torch = version_of(recording)
+    if end.status == "interrupted":
+        return Checked(_result(project, target, torch=torch, interrupted=True))
+    found = facts(recording, summarise(recording), target.fused)
+    failed = any(one.group == "failure" for one in found)
+    if (failed and accepted is None) or end.status not in ("ok", "failed", "exited"):
+        why = recording.failure
+        words = f"{why.type}: {why.message}" if why else f"the recording {end.status}"
+        seconds = time.monotonic() - began
+        return Checked(_result(project, target, torch=torch, failure=words, seconds=seconds), found)
+    if accepted is None:
+        seconds = time.monotonic() - began
+        return Checked(_result(project, target, torch=torch, new=True, seconds=seconds), found)
+    changes = compare(accepted.of(torch), found, target.tolerances)
+    result = _result(
+        project,
+        target,
+        torch=torch,
+        changes=changes,
+        facts=len(found),
+        accepted_under="" if accepted.knows(torch) else accepted.torch,
+    )
+    if base and any(one.fails for one in changes):
+        result = _with_cause(result, target, recording, base, stop)
+    seconds = time.monotonic() - began
+    return Checked(replace(result, seconds=seconds), found)
+
+
+def _with_cause(
+    result: TargetResult, target: Target, recording: Recording, base: str, stop: threading.Event
+) -> TargetResult:
+    """What changed since `base`, as `tcw diff` says it."""
+    try:
+        with at_revision(target.file, base) as file:
+            settings = msgspec.structs.replace(target.settings, file=str(file))
+            before, end = _record(settings, stop)
+    except NoRevision as error:
+        return replace(result, no_cause=str(error))
+    if end.status != "ok":
+        return replace(result, base=base, no_cause=f"recording {base[:12]} {end.status}")
+    effects = difference(before, recording).effects
+    why = "" if effects else f"nothing has changed since {base[:12]}"
+    return replace(result, base=base, effects=effects, no_cause=why)
+
+
+def _record(settings: Settings, stop: threading.Event) -> tuple[Recording, End]:
+    recording = Recording()
+    end = record(settings, trace=None, on_record=lambda one: recording.feed([one]), stop=stop)
+    if recording.end is None:
+        recording.feed([end])
+    return recording, end
+
+
+def version_of(recording: Recording) -> str:
+    """`2.13` of torch 2.13.0+cpu; "" if torch was not imported."""
+    found = recording.environment
+    return ".".join(found.torch.split("+")[0].split(".")[:2]) if found else ""
+
+
+def _result(project: Project, target: Target, **found: object) -> TargetResult:
+    file = target.file.relative_to(project.folder.resolve())
+    return TargetResult(name=target.name, file=str(file), **found)  # type: ignore[arg-type]
+
+
+def last_accepted(budget: Path) -> str:
+    """The commit that last changed the budget: what is accepted was so there. "" without one."""
+    from workbench.cli.revisions import git
+
+    try:
+        found = git(budget.parent, "log", "-1", "--format=%H", "--", budget.name)
+    except NoRevision:
+        return ""
+    return found.decode().strip()
+
+
+def changed_since(project: Project, revision: str) -> Sequence[Target]:
+    """The targets that a change since `revision` can touch: those that import a changed file,
+    directly or not. Raises `NoRevision`."""
+    from workbench.check.imports import reached_files
+    from workbench.cli.revisions import changed_files
+
+    changed = changed_files(project.folder, revision)
+    if project.file.resolve() in changed:
+        return project.targets
+    return [
+        target
+        for target in project.targets
+        if changed & reached_files(target.file, project.folder.resolve())
+    ]

@@ -1,0 +1,170 @@
+"""What a project checks: the targets of its `tcw.toml`, or of `[tool.tcw.check]`.
+
+    [targets.block]
+    file = "models/block.py"         # or "models/block.py::Block(64)"
+    inputs = ["f32[8,64]"]           # any option of `tcw explain`, by its name
+    train = true
+    fused = ["softmax + add"]        # has to be one kernel
+
+    [targets.block.tolerance]
+    kernels = 1
+    "memory peak" = "2%"
+
+A `[tolerance]` at the top holds for all targets. Checking runs the files that the project names, as
+its tests would; they have to be in the project.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from compiler.trace.records import Settings
+from viewers.summary.budget import BadTolerance, Tolerance, read_tolerance
+from workbench.cli.config import Refused, converted, nearest, options_of, trusted_text
+from workbench.cli.options import settings_of
+
+FILE = "tcw.toml"
+OWN_KEYS = ("file", "fused", "tolerance")
+NOT_CHECKED = frozenset({"trace", "show", "json", "as-json", "quiet", "engine-both"})
+"""Options of `tcw explain` that say nothing about what is compiled."""
+
+
+class NoProject(Exception):
+    """There is nothing to check; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to compile."""
+
+    name: str
+    file: Path
+    settings: Settings
+    fused: tuple[str, ...]
+    tolerances: Mapping[str, Tolerance]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project's configuration."""
+
+    file: Path
+    """The `tcw.toml` or `pyproject.toml`."""
+    targets: tuple[Target, ...]
+
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
+
+
+def find(folder: Path) -> Path:
+    """The configuration of the project that `folder` is in. Raises `NoProject`."""
+    folder = folder.resolve()
+    try:
+        for name in (FILE, "pyproject.toml"):
+            file = nearest(folder, name)
+            if file is not None and (name == FILE or "tcw" in trusted_text(file)):
+                return file
+    except Refused as refused:
+        raise NoProject(str(refused)) from refused
+    raise NoProject(
+        f"no {FILE} and no [tool.tcw.check] in {folder} or above it: "
+        f"write {FILE} with a [targets.NAME] and its `file`"
+    )
+
+
+def read(file: Path, names: tuple[str, ...] = ()) -> Project:
+    """The project, or those targets alone. Raises `click.UsageError` for what it does not allow,
+    and `NoProject` for a file that cannot be trusted or has no targets."""
+    try:
+        text = trusted_text(file)
+        table = tomllib.loads(text)
+    except Refused as refused:
+        raise NoProject(str(refused)) from refused
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{file}: {error}") from error
+    if file.name != FILE:
+        table = _table(file, _table(file, _table(file, table, "tool"), "tcw"), "check")
+    unknown = sorted(set(table) - {"targets", "tolerance"})
+    if unknown:
+        raise click.UsageError(f"{file}: {unknown[0]!r} is none of targets, tolerance")
+    shared = _tolerances(file, "tolerance", table.get("tolerance", {}))
+    tables = _table(file, table, "targets")
+    if not tables:
+        raise NoProject(f"{file} has no [targets.NAME]")
+    for name in names:
+        if name not in tables:
+            close = get_close_matches(name, tables, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else f" Targets: {', '.join(tables)}."
+            raise click.UsageError(f"{file}: no target {name!r}.{hint}")
+    wanted = names or tuple(tables)
+    return Project(file, tuple(_target(file, name, tables[name], shared) for name in wanted))
+
+
+def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) -> Target:
+    where = f"{file}: target {name}"
+    if not isinstance(table, dict) or not isinstance(table.get("file"), str):
+        raise click.UsageError(f"{where} has no `file`")
+    path, _, model = table["file"].partition("::")
+    source = (file.parent / path).resolve()
+    if not source.is_relative_to(file.parent.resolve()):
+        raise click.UsageError(f"{where}: {path} is outside of the project")
+    if not source.is_file():
+        raise click.UsageError(f"{where}: there is no file {path}")
+    fused = table.get("fused", [])
+    if not isinstance(fused, list) or not all(isinstance(one, str) for one in fused):
+        raise click.UsageError(f'{where}: fused must be a list of texts such as "softmax + add"')
+    given = {key: value for key, value in table.items() if key not in OWN_KEYS}
+    if model:
+        given["model"] = model
+    tolerances = {**shared, **_tolerances(file, name, table.get("tolerance", {}))}
+    return Target(name, source, _settings(where, source, given), tuple(fused), tolerances)
+
+
+def _settings(where: str, file: Path, given: Mapping[str, Any]) -> Settings:
+    """Those of `tcw explain` with these options."""
+    from workbench.cli.explain import command
+
+    options = options_of(command)
+    ctx = command.make_context("check", [str(file)])
+    for key, value in given.items():
+        option = options.get(key.replace("_", "-"))
+        if option is None or option.name is None or key.replace("_", "-") in NOT_CHECKED:
+            close = get_close_matches(key, [*options, *OWN_KEYS], n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise click.UsageError(f"{where}: no option {key!r}.{hint}")
+        ctx.params[option.name] = converted(ctx, option, value, f"{where}: {key}")
+    if ctx.params["engine"] == "both":
+        raise click.UsageError(f"{where}: give one engine; make two targets to check both")
+    return msgspec.structs.replace(settings_of(ctx, file), defaults_from="")
+
+
+def _tolerances(file: Path, name: str, table: Any) -> dict[str, Tolerance]:
+    if not isinstance(table, dict):
+        raise click.UsageError(f"{file}: the tolerance of {name} must be a table")
+    found = {}
+    for key, value in table.items():
+        try:
+            found[_spaced(key)] = read_tolerance(value)
+        except BadTolerance as error:
+            raise click.UsageError(f"{file}: {key}: {error}") from error
+    return found
+
+
+def _spaced(key: str) -> str:
+    return key.replace("-", " ")
+
+
+def _table(file: Path, table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = table.get(name, {})
+    if not isinstance(found, dict):
+        raise click.UsageError(f"{file}: {name} must be a table")
+    return found

@@ -1,0 +1,238 @@
+"""Check that models still compile to what was accepted: graphs, breaks, kernels, memory.
+
+The targets are in the project's `tcw.toml` (or `[tool.tcw.check]`), what was accepted in
+`tcw.budget.toml` beside it, a line a fact. A target that fails is compared with the revision at
+which its budget was accepted, so that the report says which line is the cause. Checking runs the
+files that the project names, as its tests would.
+
+\b
+  tcw check                          every target
+  tcw check block mlp                these
+  tcw check --accept                 accept what they compile to now, for review
+  tcw check --changed-since main     those that the change can touch
+  tcw check --format markdown        a comment for a pull request
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from compiler.output_file import Kind, words, write
+from workbench.cli import codes
+from workbench.cli.options import json_option, quiet_option
+from workbench.cli.output import room, say
+from workbench.cli.outputs import Outputs
+
+if TYPE_CHECKING:
+    from viewers.check.result import TargetResult
+    from workbench.check.budget_file import Accepted
+    from workbench.check.runs import Checked
+    from workbench.check.targets import Project
+
+_NEVER = "\0"
+"""No report begins like this: such a file is not overwritten."""
+_BEGINS = {
+    "text": _NEVER,
+    "json": '{\n  "version": 1,\n  "failed": ',
+    "markdown": "<!-- tcw check -->",
+    "github": _NEVER,
+    "junit": '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>',
+    "sarif": '{\n  "$schema": "https://docs.oasis-open.org/sarif/',
+}
+_KINDS = {
+    format: Kind(
+        f"{format} report", partial(lambda begin, head: head.startswith(begin), begin.encode())
+    )
+    for format, begin in _BEGINS.items()
+}
+FORMATS = tuple(_BEGINS)
+
+
+@click.command(name="check", help=__doc__)
+@click.argument("targets", nargs=-1, metavar="[TARGET…]")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The project's tcw.toml or pyproject.toml; else that of the current folder.",
+)
+@click.option("--accept", is_flag=True, help="Accept the facts of these targets.")
+@click.option(
+    "--changed-since",
+    metavar="REV",
+    help="Only targets that import a file changed since this git revision.",
+)
+@click.option(
+    "--base",
+    metavar="REV",
+    help="Look for causes since this git revision; else since the budget was accepted.",
+)
+@click.option("--no-cause", is_flag=True, help="Do not record the base of a failing target.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Targets at a time; else what cores and free memory allow.",
+)
+@click.option("--strict", is_flag=True, help="Fail on improvements, too: they are to be accepted.")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    callback=lambda ctx, option, values: _formats(ctx, option, values),
+    metavar="FORMAT[=FILE]",
+    help=f"{', '.join(FORMATS)}; to stdout or a file. Repeatable.",
+)
+@json_option
+@quiet_option
+@click.pass_context
+def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int:
+    from workbench.check import budget_file, runs
+    from workbench.check.targets import NoProject, find, read
+    from workbench.cli.revisions import NoRevision
+
+    given = ctx.params
+    try:
+        project = read(given["config"] or find(Path()), targets)
+        file = project.folder / budget_file.NAME
+        budget = budget_file.read(file)
+        if given["changed_since"]:
+            project = type(project)(
+                project.file, tuple(runs.changed_since(project, given["changed_since"]))
+            )
+    except (NoProject, NoRevision, budget_file.BadBudget) as error:
+        raise click.UsageError(str(error), ctx) from error
+    formats = (("json", None),) if given["as_json"] else given["formats"]
+    outputs = Outputs(*(target.settings for target in project.targets))
+    for format, output in formats:
+        outputs.expect("--format", output, _KINDS[format])
+    base = "" if given["no_cause"] or given["accept"] else given["base"]
+    if base is None:
+        base = runs.last_accepted(file)
+    progress = _Progress(len(project.targets), bool(given["quiet"]))
+    checked = runs.check(project, budget, jobs=given["jobs"] or 0, base=base, told=progress.told)
+    progress.end()
+    results = [one.result for one in checked]
+    if given["accept"]:
+        return _accept(file, budget, project, checked)
+    _show(results, formats, project, outputs)
+    if any(one.outcome == "interrupted" for one in results):
+        return outputs.code(codes.INTERRUPTED)
+    bad = ("better",) if given["strict"] else ()
+    failed = any(one.fails or one.outcome in bad for one in results)
+    return outputs.code(codes.FINDING if failed else codes.OK)
+
+
+def _formats(
+    ctx: click.Context, _: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Path | None], ...]:
+    found = []
+    for value in values or ("text",):
+        name, equals, file = value.partition("=")
+        if name not in FORMATS or (equals and not file):
+            raise click.BadParameter(
+                f"{value!r}: expected one of {', '.join(FORMATS)}, or FORMAT=FILE"
+            )
+        found.append((name, Path(file) if file else None))
+    if sum(file is None for _name, file in found) > 1:
+        raise click.BadParameter(
+            "only one format can go to stdout: write the others to FORMAT=FILE"
+        )
+    return tuple(found)
+
+
+def _made(results: Sequence[TargetResult], format: str, project: Project, encoding: str) -> str:
+    """The results in a format that is a text of its own."""
+    root = str(project.folder.resolve())
+    if format in ("json", "sarif"):
+        from viewers.json_text import json_text
+
+        if format == "json":
+            from viewers.json_check import check_report
+
+            return json_text(check_report(results), encoding=encoding)
+        from viewers.check.sarif import sarif
+        from workbench.cli.main import own_version
+
+        return json_text(sarif(results, root, own_version()), encoding=encoding)
+    from viewers.check.github import github
+    from viewers.check.junit import junit
+    from viewers.check.markdown import markdown
+    from viewers.check.text import check_text
+
+    makers = {
+        "text": lambda: check_text(results),
+        "markdown": lambda: markdown(results),
+        "github": lambda: github(results, root),
+        "junit": lambda: junit(results),
+    }
+    return makers[format]()
+
+
+def _show(
+    results: Sequence[TargetResult],
+    formats: Sequence[tuple[str, Path | None]],
+    project: Project,
+    outputs: Outputs,
+) -> None:
+    for format, file in formats:
+        if file is not None:
+            text = _made(results, format, project, "utf-8")
+            outputs.write("--format", file, text, _KINDS[format])
+        elif format == "text":
+            from viewers.check.text import check_lines
+            from viewers.text.lines import write
+
+            write(check_lines(results), sys.stdout, room()[0])
+        else:
+            sys.stdout.write(_made(results, format, project, sys.stdout.encoding or "utf-8"))
+
+
+def _accept(
+    file: Path, budget: dict[str, Accepted], project: Project, checked: list[Checked]
+) -> int:
+    """Write what was found into the budget; targets that could not be recorded keep theirs."""
+    from workbench.check import budget_file
+
+    code = codes.OK
+    for one, target in zip(checked, project.targets, strict=True):
+        result = one.result
+        if result.outcome in ("failed", "interrupted"):
+            say(f"{target.name} is not accepted: {result.failure or result.outcome}")
+            code = codes.MODEL_FAILED if result.outcome == "failed" else codes.INTERRUPTED
+            continue
+        facts = [
+            fact for fact in one.facts if fact.unit != "seconds" or fact.name in target.tolerances
+        ]
+        known = budget.setdefault(target.name, budget_file.Accepted(result.torch))
+        known.accept(result.torch, facts)
+        print(f"{target.name}: {len(facts)} facts accepted")
+    try:
+        write(file, budget_file.text(budget).encode(), budget_file.KIND)
+    except OSError as error:
+        say(f"{file} was not written: {words(error)}")
+        return codes.UNWRITTEN
+    return code
+
+
+class _Progress:
+    """A line a finished target, on stderr."""
+
+    def __init__(self, targets: int, quiet: bool) -> None:
+        self._left = targets
+        self._quiet = quiet or targets < 2
+
+    def told(self, result: TargetResult) -> None:
+        self._left -= 1
+        if not self._quiet:
+            left = f", {self._left} left" if self._left else ""
+            say(f"{result.name}: {result.outcome}{left}")
+
+    def end(self) -> None:
+        self._quiet = True
