@@ -14,6 +14,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -67,6 +68,33 @@ def _engine() -> Callable[..., Any]:
                     _kept[name] = sys.modules.pop(name)
             sys.modules.update(present)
     return engine
+
+
+def record(trace: str | os.PathLike[str] | None = None) -> AbstractContextManager[Any]:
+    """Record what the block compiles: `with tcw.record("run.tcw") as recording: …`.
+
+    The recording has `.graphs`, `.breaks`, `.recompiles`, `.kernels`, `.findings` and
+    `.fused("softmax", "add")`; printed, it is the report of `tcw explain`. `trace` is a file for
+    `tcw open`. Raises OSError if that cannot be written.
+    """
+    return recorder()(trace, file=sys._getframe(1).f_code.co_filename)
+
+
+def recorder() -> Callable[..., AbstractContextManager[Any]]:
+    """`workbench.library.record`. Raises RuntimeError if the program has packages with the names of
+    ours: a process of its own (`tcw explain`) can record it all the same."""
+    for name in PACKAGES:
+        file = getattr(sys.modules.get(name), "__file__", None) or ""
+        if name in sys.modules and os.path.dirname(os.path.dirname(os.path.abspath(file))) != HERE:
+            raise RuntimeError(
+                f"this program has a package {name!r} of its own, so tcw cannot be loaded into it"
+            )
+    sys.meta_path.insert(0, Ours)
+    try:
+        from workbench.library import record
+    finally:
+        sys.meta_path.remove(Ours)
+    return record
 
 
 def _is_named_like_ours(name: str) -> bool:

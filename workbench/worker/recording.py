@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import platform
 import sys
-import time
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -16,13 +14,11 @@ from compiler.control.commands import Rerun
 from compiler.control.live import Live
 from compiler.control.user_error import UserError
 from compiler.trace.records import (
-    SCHEMA_VERSION,
     End,
     Failure,
     Progress,
     Run,
     Settings,
-    Start,
     Status,
     Warned,
 )
@@ -35,9 +31,9 @@ from workbench.worker.notes import WorkerRecorder
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
 from workbench.worker.specification import CallSpecification, SpecificationError, parse_inputs
+from workbench.worker.start import start_of
 from workbench.worker.streams import RecordStream
 from workbench.worker.user_code import read_user_code
-from workbench.worker.version import tool_version
 
 
 @dataclass
@@ -65,15 +61,7 @@ def record(pipes: Pipes) -> NoReturn:
     for standard in (sys.stdout, sys.stderr):
         # As on a terminal: what was printed is out before the next thing goes wrong.
         standard.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-    start = Start(
-        schema_version=SCHEMA_VERSION,
-        tool_version=tool_version(),
-        settings=settings,
-        python=platform.python_version(),
-        platform=platform.platform(),
-        pid=os.getpid(),
-        time=time.time() - (time.monotonic() - job.started),
-    )
+    start = start_of(settings, job.started)
     root = os.path.dirname(os.path.abspath(settings.file))
     recorder = WorkerRecorder(writer, settings, user_root=root)
     resting: list[Outcome] = []

@@ -1,0 +1,102 @@
+"""The pytest plugin: what a test may compile to, and fixtures to look at what it did.
+
+    @pytest.mark.tcw(graphs=1, breaks=0, recompiles=0, max_kernels=4, fused=["softmax + add"])
+    def test_model():
+        torch.compile(model)(x)
+
+    def test_one_kernel(tcw_recording):
+        torch.compile(model)(x)
+        assert tcw_recording.fused("softmax", "add")
+
+Nothing of tcw is imported before a test uses one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from workbench.library import Recorded
+
+NUMBERS = {
+    "graphs": "graphs",
+    "breaks": "graph breaks",
+    "recompiles": "recompiles",
+    "guards": "guards",
+    "kernels": "kernels",
+    "loop_nests": "loop nests",
+    "bytes_moved": "bytes moved",
+    "memory_peak": "memory peak",
+}
+"""Keyword of the marker -> the fact of docs/check.md. Each also with `max_`."""
+
+_SHOWN = pytest.StashKey["Recorded"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "tcw(graphs=N, breaks=N, recompiles=N, max_kernels=N, fused=['softmax + add'], …): "
+        "what the test may compile to (tcw, docs/check.md)",
+    )
+
+
+@pytest.fixture
+def tcw_recording(request: pytest.FixtureRequest) -> Iterator[Recorded]:
+    """What the test compiles: `.graphs`, `.breaks`, `.recompiles`, `.kernels`, `.findings`,
+    `.fused("softmax", "add")`."""
+    from tcw import recorder
+
+    with recorder()(file=str(request.path)) as recorded:
+        request.node.stash[_SHOWN] = recorded
+        yield recorded
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A marked test is recorded as if it named the fixture."""
+    for item in items:
+        if not isinstance(item, pytest.Function) or not item.get_closest_marker("tcw"):
+            continue
+        if "tcw_recording" not in item.fixturenames:
+            item.fixturenames.insert(0, "tcw_recording")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield
+    marker = item.get_closest_marker("tcw")
+    if marker is None:
+        return
+    recorded = item.stash.get(_SHOWN, None)
+    if recorded is None:
+        pytest.fail("the tcw marker needs a test function", pytrace=False)
+    if marker.args:
+        pytest.fail("the tcw marker takes keywords: graphs=1, breaks=0, …", pytrace=False)
+    wrong = list(_wrong(recorded, marker.kwargs))
+    if wrong:
+        pytest.fail("\n".join([*wrong, "", recorded.text()]), pytrace=False)
+
+
+def _wrong(recorded: Recorded, wanted: Mapping[str, Any]) -> Iterator[str]:
+    """What is not as the marker says, in words."""
+    for key, value in wanted.items():
+        if key == "fused":
+            groups = [value] if isinstance(value, str) else list(value)
+            for group in groups:
+                if not recorded.fused(*(one.strip() for one in group.split("+"))):
+                    yield f"not in one kernel: {group}"
+            continue
+        most = key.startswith("max_")
+        name = NUMBERS.get(key.removeprefix("max_"))
+        if name is None:
+            known = ", ".join([*NUMBERS, "fused"])
+            yield f"the tcw marker has no {key!r}: {known}, or max_ before a number"
+            continue
+        found = recorded.number(name)
+        if found is None:
+            yield f"{name}: not known, expected {'at most ' if most else ''}{value}"
+        elif (found > value) if most else (found != value):
+            yield f"{name}: {found}, expected {'at most ' if most else ''}{value}"

@@ -1,0 +1,24 @@
+"""The first record of a recording."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+
+from compiler.trace.records import Settings, Start
+from compiler.trace.records.base import SCHEMA_VERSION
+from workbench.worker.version import tool_version
+
+
+def start_of(settings: Settings, started: float) -> Start:
+    """`started`: when the recording began, on the monotonic clock."""
+    return Start(
+        schema_version=SCHEMA_VERSION,
+        tool_version=tool_version(),
+        settings=settings,
+        python=platform.python_version(),
+        platform=platform.platform(),
+        pid=os.getpid(),
+        time=time.time() - (time.monotonic() - started),
+    )
