@@ -81,6 +81,8 @@ EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 _COUNTED = {"library": "library calls of", "dtype": "kernels computing in"}
 _MORE_IS_WORSE = frozenset({"break", "eager", "recompile", "bypass", "failure"})
 _LESS_IS_WORSE = frozenset({"size", "fused"})
+_LESS_IS_BETTER = frozenset({"dtype"})
+"""More is only different: bfloat16 may be what was wanted."""
 _NEUTRAL_NUMBERS = frozenset({"guards", "scheduler nodes"})
 
 
@@ -211,6 +213,8 @@ def _standing(group: str, name: str, before: Value | None, after: Value | None) 
         return "worse" if _number(after) > _number(before) else "better"
     if group in _LESS_IS_WORSE:
         return "worse" if after is None or after == "no" else "better"
+    if group in _LESS_IS_BETTER and _number(after) < _number(before):
+        return "better"
     if group or name in _NEUTRAL_NUMBERS or before is None or after is None:
         return "different"
     return "worse" if _number(after) > _number(before) else "better"

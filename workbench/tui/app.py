@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 import traceback
@@ -26,6 +27,10 @@ from workbench.tui.feed import Feed, FileFeed
 from workbench.tui.glyphs import Ascii, needed
 from workbench.tui.live_feed import LiveFeed, Starts
 from workbench.tui.theme import THEMES, Theme, ThemeName
+
+
+LOOK_SECONDS = 2.0
+"""How often to look whether the terminal is still there."""
 
 
 class Workbench(App[None]):
@@ -72,10 +77,18 @@ class Workbench(App[None]):
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     loop.add_signal_handler(number, self.exit, None, codes.INTERRUPTED)
+        if not self.is_headless:
+            self.set_interval(LOOK_SECONDS, self._look_at_terminal)
         bench = Bench(self.feed, self.look, self.theme_chosen)
         bench.predicting.predict_first = self.predict
         bench.predicting.questions = self.questions
         self.push_screen(bench)
+
+    def _look_at_terminal(self) -> None:
+        """Leave when the terminal is gone. SIGHUP says so, unless it is ignored (`nohup`): then
+        Textual would read the end of its input for ever."""
+        if hung_up(0):
+            self.exit(None, codes.INTERRUPTED)
 
     def drives(self) -> Starts:
         """What starts a worker; it is imported where one is wanted."""
@@ -97,6 +110,13 @@ class Workbench(App[None]):
         last = traceback.extract_tb(error.__traceback__)[-1:]
         where = f" ({last[0].filename}:{last[0].lineno})" if last else ""
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
+
+
+def hung_up(descriptor: int) -> bool:
+    """Whether the other end of a terminal was closed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
 def run(

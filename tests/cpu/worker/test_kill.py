@@ -279,6 +279,36 @@ def test_the_workbench_ended_as_by_ctrl_c(file: Path, number: int) -> None:
     assert end.status in ("ok", "interrupted")
 
 
+def test_the_workbench_ends_with_its_terminal_where_a_hangup_is_ignored(file: Path) -> None:
+    """As under nohup: nothing tells it but the terminal."""
+    mark = uuid.uuid4().hex
+    trace = file.with_suffix(".tcw")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tcw.py"), "step", str(file), "--trace", str(trace)],
+        env={**os.environ, MARK: mark, "TERM": "xterm"},
+        stdin=theirs, stdout=theirs, stderr=theirs,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    os.close(theirs)
+    reader = threading.Thread(target=drained, args=(ours,), daemon=True)
+    reader.start()
+    try:
+        wait_for(lambda: trace.exists() and b'"waiting"' in trace.read_bytes())
+        hang_up(ours)
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+    assert_gone(mark)
+
+
+def hang_up(descriptor: int) -> None:
+    """Close our end of a terminal, although a thread reads from it."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
+
+
 def drained(descriptor: int) -> None:
     """Read until the other side is closed: a terminal that nobody reads fills up."""
     with contextlib.suppress(OSError):

@@ -41,7 +41,7 @@ class Classifier(nn.Module):
 
     def forward(self, ids, mask):
         hidden = self.bert(ids).last_hidden_state
-        hidden = F.gelu(self.head(hidden))
+        rounds = [hidden := F.gelu(self.head(hidden)) for _ in range(12)]
         scores = torch.softmax(hidden + 1, -1)
         return scores * hidden.mean()
 
@@ -160,17 +160,17 @@ CHANGES = {
     "fusion": Planted(
         BERT,
         "        scores = torch.softmax(hidden + 1, -1)",
-        "        scores = torch.softmax((hidden + 1).reshape(2, 32, 16), -1).reshape(2, 16, 32)",
-        r".*(no longer fused|softmax|reshape)",
-        edited("scores = torch.softmax((hidden + 1).reshape(2, 32, 16), -1)"),
+        "        scores = torch.softmax((hidden + 1).mT.reshape(2, 16, 32), -1)",
+        r"No longer fused: ",
+        edited("scores = torch.softmax((hidden + 1).mT.reshape(2, 16, 32), -1)"),
         "kernels|loop nests|bytes moved|no longer in one kernel",
     ),
     "dtype": Planted(
         BERT,
-        "        hidden = F.gelu(self.head(hidden))",
-        "        hidden = F.gelu(self.head(hidden).double()).float()",
-        r"model.py:26  gelu computes in float64, was float32",
-        edited("hidden = F.gelu(self.head(hidden).double()).float()"),
+        "F.gelu(self.head(hidden))",
+        "F.gelu(self.head(hidden).double()).float()",
+        r"model.py:27  gelu computes in float64, was float32",
+        edited("rounds = [hidden := F.gelu(self.head(hidden).double()).float()"),
         "kernels computing in float32, float64",
     ),
     "mask": Planted(
@@ -184,7 +184,7 @@ CHANGES = {
     "reuse": Planted(
         BERT,
         "        return scores * hidden.mean()",
-        "        return scores * hidden.mean(), scores, hidden",
+        "        return scores * hidden.mean(), rounds",
         r".*",
         "",
         "memory peak",
@@ -193,7 +193,7 @@ CHANGES = {
         BERT,
         "        scores = torch.softmax(hidden + 1, -1)",
         "        scores = torch.softmax(scaled(hidden) + 1, -1)",
-        r"model.py:27  plantedlib::scaled is new",
+        r"model.py:28  plantedlib::scaled is new",
         edited("scores = torch.softmax(scaled(hidden) + 1, -1)"),
         "library calls of .*scaled",
     ),

@@ -62,7 +62,10 @@ def test_numbers(
         ("fused", "no", "yes", "better"),
         ("library", 4, 5, "different"),
         ("library", None, 1, "different"),
-        ("dtype", 4, 3, "different"),
+        ("dtype", 4, 3, "better"),
+        ("dtype", 4, None, "better"),
+        ("dtype", 3, 4, "different"),
+        ("dtype", None, 1, "different"),
         ("setting", "None", "0", "different"),
     ],
 )

@@ -28,7 +28,7 @@ class MatchedLine(NamedTuple):
     file: str
     line: int
     gone: bool = False
-    """Whether only the base has it; `file` and `line` are then the base's."""
+    """Whether only the base has it; `line` is then the base's."""
 
 
 class Alignment:
@@ -79,7 +79,7 @@ class Alignment:
             self._lines[file] = _lines(self.base.source(file), self.run.source(self.file(file)))
         found = self._lines[file].get(line)
         return (
-            MatchedLine(file, line, gone=True)
+            MatchedLine(self.file(file), line, gone=True)
             if found is None
             else MatchedLine(self.file(file), found)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,9 +32,23 @@ class Edit:
 
     def covers(self, at: MatchedLine) -> bool:
         """Whether a line is one of them."""
-        if at.gone:
-            return at.line in self.before
-        return at.file == self.file and at.line in self.after
+        return at.file == self.file and at.line in (self.before if at.gone else self.after)
+
+    @property
+    def first(self) -> MatchedLine:
+        """Its first line that says something."""
+        side, lines = (self.added, self.after) if self.added else (self.removed, self.before)
+        at = next((n for n, text in enumerate(side) if _is_code(text)), 0)
+        return MatchedLine(self.file, lines.start + at, gone=not self.added)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is more than comments and blank lines."""
+        return any(map(_is_code, (*self.removed, *self.added)))
+
+
+def _is_code(text: str) -> bool:
+    return bool(text.strip()) and not text.lstrip().startswith("#")
 
 
 def edits_of(alignment: Alignment) -> tuple[Edit, ...]:
@@ -55,24 +70,28 @@ def edits_of(alignment: Alignment) -> tuple[Edit, ...]:
 
 class Causes:
     """Finds the cause of an effect at a place. `lines`: where effects were seen, which tells an
-    edit that matters from a comment."""
+    edit that matters from a comment; an edit above a call into a library is not among them."""
 
     def __init__(
         self,
-        edits: Sequence[Edit],
+        alignment: Alignment,
         settings: Sequence[SettingChange],
         versions: Sequence[SettingChange],
         lines: Sequence[MatchedLine],
         names: FileNames,
     ) -> None:
+        edits = [one for one in edits_of(alignment) if one.is_code]
         self._edits = [one for one in edits if any(one.covers(line) for line in lines)]
+        self._others = edits
+        self._captured = _captured_functions(alignment)
         self._lines = lines
         self._given = [*settings, *versions]
         self._names = names
 
     def of(self, *lines: MatchedLine) -> str:
         """The edit at one of these lines; else the settings or versions that differ; else the only
-        edit that matters. "" if that leaves several, or none."""
+        edit at a line of an effect; else the only one in a function that was captured, or at all.
+        "" if that leaves several, or none."""
         for line in lines:
             for edit in self._edits:
                 if edit.covers(line):
@@ -82,10 +101,14 @@ class Causes:
                 f"{one.name} {one.before or 'default'} → {one.after or 'default'}"
                 for one in self._given
             )
-        if len(self._edits) != 1:
+        if len(self._edits) == 1:
+            only = self._edits[0]
+            return self._words(only, next(line for line in self._lines if only.covers(line)))
+        if self._edits:
             return ""
-        only = self._edits[0]
-        return self._words(only, next(line for line in self._lines if only.covers(line)))
+        inside = [one for one in self._others if one.first in self._captured]
+        left = inside or self._others
+        return self._words(left[0], left[0].first) if len(left) == 1 else ""
 
     def _words(self, edit: Edit, at: MatchedLine) -> str:
         what = "gone" if at.gone else "edited" if edit.before else "new"
@@ -93,3 +116,33 @@ class Causes:
         quoted = text[at.line - lines.start].strip()
         quoted = quoted[:_MOST_TEXT] + ("…" if len(quoted) > _MOST_TEXT else "")
         return f"{self._names.place(at.file, at.line)} is {what}: {quoted}"
+
+
+def _captured_functions(alignment: Alignment) -> set[MatchedLine]:
+    """Every line of the functions of which captured graphs hold a line, on either side."""
+    found: set[MatchedLine] = set()
+    for recording, gone in ((alignment.base, True), (alignment.run, False)):
+        lines: dict[str, set[int]] = {}
+        for graph in recording.graphs.values():
+            for node in graph.nodes if graph.kind == "captured" else ():
+                if node.location is not None:
+                    lines.setdefault(node.location.file, set()).add(node.location.line)
+        for file, seen in lines.items():
+            name = alignment.file(file) if gone else file
+            for span in _functions("\n".join(recording.source(file))):
+                if seen & set(span):
+                    found |= {MatchedLine(name, line, gone) for line in span}
+    return found
+
+
+def _functions(source: str) -> list[range]:
+    """The lines of each function; of a text that is no Python, none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [
+        range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]

@@ -19,7 +19,7 @@ from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.budget import ERROR
 from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
-from viewers.summary.differences.causes import Causes, edits_of
+from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
 from viewers.summary.differences.overrides import settings_of
@@ -83,7 +83,7 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
     lines = [one.line for one in found if one.line is not None]
     lines += [one.line for one in operations if one.line is not None]
     causes = Causes(
-        edits_of(alignment),
+        alignment,
         [one for one in difference.settings if one.name not in _NOT_CAUSES],
         versions_of(alignment.base, alignment.run),
         lines,
