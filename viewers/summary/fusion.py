@@ -100,10 +100,6 @@ class GraphFusion:
         """Whether it was predicted for an absent GPU: `0/0/forward@sm_90/lowered`."""
         return "@" in self.graph
 
-    @property
-    def rejected_pairs(self) -> int:
-        return sum(self.rejected.values())
-
 
 @dataclass(frozen=True)
 class FusionSummary:
