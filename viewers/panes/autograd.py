@@ -27,9 +27,8 @@ def split_of(view: View) -> Partition | None:
 
 def save_decisions(view: View) -> dict[str, Decided]:
     """Node -> the last answer to whether it is saved or computed again, of this compile."""
-    joint = f"{view.compile_id}/joint"
-    found = (one for one in view.recording.all(Decided) if one.kind == SAVE)
-    return {one.id.rpartition("/")[2]: one for one in found if one.graph == joint}
+    taken = view.recording.decisions.taken(SAVE, f"{view.compile_id}/joint")
+    return {one.id.rpartition("/")[2]: one for one in taken}
 
 
 def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Decided]) -> str:

@@ -24,10 +24,11 @@ WIDE = 70
 def content(view: View, width: int) -> Content:
     """A row each: kind, names, choice, and the rule where there is room."""
     prefix = view.compile_id + "/"
-    found = [one for one in view.recording.all(Decided) if one.graph.startswith(prefix)]
-    last = {one.id: one for one in found}
+    last = [
+        one for one in view.recording.decisions.decided.values() if one.graph.startswith(prefix)
+    ]
     asked = view.asked
-    shown = [one for id, one in last.items() if asked is None or id != asked.id]
+    shown = [one for one in last if asked is None or one.id != asked.id]
     every: list[Asked | Decided] = [*shown, *([asked] if asked is not None else [])]
     column = _column(every, width)
     rows = [_row(one, column, width) for one in shown]
@@ -37,9 +38,8 @@ def content(view: View, width: int) -> Content:
         name = view.compile_id or "this recording"
         why = f"no decision of {name} was recorded"
         return Content("decisions", rows=empty(width, why, view.not_reached("fusion")))
-    overruled = sum(one.overridden for one in last.values())
-    taken = len(last) - (asked is not None and asked.id in last)
-    said = [plural(taken, "decision")] if taken else []
+    overruled = sum(one.overridden for one in last)
+    said = [plural(len(shown), "decision")] if shown else []
     said += [f"{overruled} overridden"] if overruled else []
     said += ["1 open"] if asked is not None else []
     words = " · ".join(said)

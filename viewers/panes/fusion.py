@@ -46,12 +46,6 @@ def waiting_decision(view: View) -> Asked | None:
     return asked if asked is not None and asked.kind == FUSE else None
 
 
-def asked_about(view: View, id: str) -> Asked | None:
-    """What was told of a decision when it was asked, if it was."""
-    found = (one for one in reversed(view.recording.all(Asked)) if one.id == id)
-    return next(found, None)
-
-
 def graph_of(view: View) -> str:
     """The graph whose decisions are shown: that of the decision that waits, else the forward."""
     asked = waiting_decision(view)
@@ -72,7 +66,7 @@ def pairs_of(view: View) -> list[Pair]:
     each the ones that move most bytes first, or in the order in which they were decided."""
     graph = graph_of(view)
     known = view.facts.pairs.get(graph, ())
-    found = pairs_so_far(view.recording, graph, known, waiting_decision(view))
+    found = pairs_so_far(view.recording.decisions, graph, known, waiting_decision(view))
     question = view.question
     if question is not None and question.id not in found:
         found[question.id] = pair_asked(question.id, graph, question.first, question.second)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.control.decisions import FUSE, SAVE
-from compiler.trace.records import Asked, CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
+from compiler.trace.records import CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.panes.view import View
 
@@ -15,9 +15,7 @@ def arrangement_for(view: View, waiting: Waiting) -> str:
 
 def _wanted(view: View, waiting: Waiting) -> tuple[str, ...]:
     if waiting.decision:
-        asked = next(
-            (a for a in reversed(view.recording.all(Asked)) if a.id == waiting.decision), None
-        )
+        asked = view.recording.decisions.asked.get(waiting.decision)
         kind = asked.kind if asked is not None else kind_of(waiting.decision)
         return {FUSE: ("fusion",), SAVE: ("autograd",)}.get(kind, ("decision", "fusion"))
     if waiting.kind == "event":

@@ -15,6 +15,7 @@ from compiler.trace.records import (
     FusionRound,
     SchedulerNode,
 )
+from viewers.decisions import Decisions
 from viewers.recording import Recording
 from viewers.words import listed
 
@@ -64,9 +65,14 @@ class Pair:
     score: tuple[float, ...]
     score_text: str
     records: tuple[FusionPair, ...]
-    """None for a pair known only from its decision."""
-    override: Decided | None = None
-    """The answer, if an override asked for another choice, carried out or refused."""
+    """Empty for a pair known only from its decision."""
+    decided: Decided | None = None
+
+    @property
+    def override(self) -> Decided | None:
+        """The decision, if an override asked for another choice, carried out or refused."""
+        one = self.decided
+        return one if one is not None and (one.overridden or one.refused) else None
 
     @property
     def kind(self) -> str:
@@ -113,18 +119,15 @@ class FusionSummary:
 
 def fusion_summary(recording: Recording) -> FusionSummary:
     """Every pair once, with its last verdict."""
-    pairs: dict[str, dict[str, list[FusionPair]]] = defaultdict(lambda: defaultdict(list))
-    for record in recording.all(FusionPair):
-        key = record.id or f"{record.first}+{record.second}"
-        pairs[record.graph][key].append(record)
-    fused: dict[str, set[frozenset[str]]] = defaultdict(set)
-    for round_ in recording.all(FusionRound):
-        fused[round_.graph].update(frozenset(names[:2]) for names in round_.fused)
+    known = recording.decisions
+    pairs: dict[str, list[Pair]] = defaultdict(list)
+    for tests in known.tests.values():
+        pairs[tests[0].graph].append(_tested(tests, known))
     nodes = Counter(node.graph for node in recording.all(SchedulerNode))
     groups = {record.graph: len(record.groups) for record in recording.all(FusionGroups)}
     graphs = []
     for graph in dict.fromkeys([*nodes, *pairs]):
-        found = tuple(_pair(records, fused[graph]) for records in pairs[graph].values())
+        found = tuple(pairs[graph])
         rejected = Counter(pair.rule for pair in found if pair.verdict == "rejected")
         graphs.append(
             GraphFusion(
@@ -147,29 +150,27 @@ def fusion_summary(recording: Recording) -> FusionSummary:
 
 
 def pairs_so_far(
-    recording: Recording, graph: str, tested: Iterable[Pair], asked: Asked | None
+    known: Decisions, graph: str, tested: Iterable[Pair], asked: Asked | None
 ) -> dict[str, Pair]:
     """Id -> pair, as they stand where the recording ends: `tested` ones, those of which only the
     decision is recorded, and the one that waits for the user's choice."""
-    over = _rounds_over(recording, graph)
+    over = known.rounds.get(graph, 0)
     found = {pair.id: _standing(pair, over) for pair in tested}
-    graphs = (graph, graph.removesuffix("/lowered"))
-    decided = (one for one in recording.all(Decided) if one.kind == FUSE and one.graph in graphs)
-    for one in {one.id: one for one in decided}.values():
-        pair = found.get(one.id)
-        if pair is None or pair.verdict in ("queued", "passed"):
-            pair = _decided(one, graph, pair)
-        found[one.id] = replace(pair, override=one) if one.overridden or one.refused else pair
+    for one in known.taken(FUSE, graph, graph.removesuffix("/lowered")):
+        found[one.id] = _with_decided(found.get(one.id), one, graph)
     if asked is not None:
         found[asked.id] = _asked(asked, graph, found.get(asked.id))
     return found
 
 
-def _rounds_over(recording: Recording, graph: str) -> int:
-    """The last finished round of fusion in a graph; a large number if all have finished."""
-    if any(record.graph == graph for record in recording.all(FusionGroups)):
-        return 1 << 30
-    return max((one.round for one in recording.all(FusionRound) if one.graph == graph), default=0)
+def pair_of(known: Decisions, id: str) -> Pair | None:
+    """One pair as it stands; None where no test and no decision of it is recorded."""
+    tests, decided = known.tests.get(id), known.decided.get(id)
+    pair = None
+    if tests:
+        graph = tests[-1].graph
+        pair = _standing(_tested(tests, known), known.rounds.get(graph, 0))
+    return pair if decided is None else _with_decided(pair, decided, decided.graph)
 
 
 def _standing(pair: Pair, over: int) -> Pair:
@@ -190,13 +191,16 @@ def saved_bytes(pair: Pair) -> int | None:
     return pair.shared_bytes
 
 
-def _decided(decided: Decided, graph: str, known: Pair | None) -> Pair:
-    """A pair with a recorded decision but no, or unfinished, tests."""
-    verdict = "fused" if decided.choice == FUSE else "rejected"
-    bare = _bare(decided.id, graph, verdict, decided)
-    if known is None:
-        return bare
-    return replace(known, verdict=verdict, rule=bare.rule, reason=bare.reason)
+def _with_decided(pair: Pair | None, decided: Decided, graph: str) -> Pair:
+    """A pair with its decision, which is the verdict if there are no, or unfinished, tests."""
+    if pair is None or pair.verdict in ("queued", "passed"):
+        verdict = "fused" if decided.choice == FUSE else "rejected"
+        bare = _bare(decided.id, graph, verdict, decided)
+        if pair is None:
+            pair = bare
+        else:
+            pair = replace(pair, verdict=verdict, rule=bare.rule, reason=bare.reason)
+    return replace(pair, decided=decided)
 
 
 def _asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
@@ -257,12 +261,10 @@ def rule_words(rule: str) -> str:
     return RULES.get(rule, rule.replace("-", " "))
 
 
-def _pair(records: list[FusionPair], fused: set[frozenset[str]]) -> Pair:
+def _tested(records: list[FusionPair], known: Decisions) -> Pair:
     last = records[-1]
-    if any(frozenset((record.first, record.second)) in fused for record in records):
-        verdict = "fused"
-    else:
-        verdict = "passed" if last.fused else "rejected"
+    sides = {(record.graph, frozenset((record.first, record.second))) for record in records}
+    verdict = "fused" if sides & known.fused else "passed" if last.fused else "rejected"
     scored = next((record for record in reversed(records) if record.score), last)
     return Pair(
         id=last.id,

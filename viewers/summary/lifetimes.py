@@ -75,5 +75,5 @@ def alive(plan: MemoryPlan) -> list[int]:
 def reuse_decisions(recording: Recording, graph: str) -> dict[str, Decided]:
     """Buffer -> the last decision whether it reuses another's memory, if there was one."""
     short = graph.removesuffix("/lowered")
-    found = (one for one in recording.all(Decided) if one.kind == "reuse")
-    return {one.id.rpartition("/")[2]: one for one in found if one.graph in (short, graph)}
+    taken = recording.decisions.taken("reuse", short, graph)
+    return {one.id.rpartition("/")[2]: one for one in taken}

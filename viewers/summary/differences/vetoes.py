@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.trace.matching import base_graph
-from compiler.trace.records import FusionGroups, FusionPair, SchedulerNode
+from compiler.trace.records import FusionGroups, SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.differences.kernels import CALLS
 from viewers.summary.differences.overrides import settings_of
@@ -49,8 +49,8 @@ def _veto(run: Recording, id: str) -> Veto:
     groups = [record for record in run.all(FusionGroups) if base_graph(record.graph) == graph]
     if not groups:
         return Veto(id, first, second, None, f"the loop nests of {graph} were not recorded")
-    pair = next((one for one in reversed(run.all(FusionPair)) if one.id == id), None)
-    groups_of = (pair.first, pair.second) if pair is not None else ("", "")
+    tests = run.decisions.tests.get(id)
+    groups_of = (tests[-1].first, tests[-1].second) if tests else ("", "")
     sides = [_nodes(nodes, *one) for one in zip(parts, groups_of, strict=True)]
     for name, side in zip(parts, sides, strict=True):
         if not side:
