@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from compiler.control.decisions import FUSE
@@ -119,11 +118,17 @@ class FusionSummary:
 
 def fusion_summary(recording: Recording) -> FusionSummary:
     """Every pair once, with its last verdict."""
-    known = recording.decisions
-    pairs: dict[str, list[Pair]] = defaultdict(list)
-    for tests in known.tests.values():
-        pairs[tests[0].graph].append(_tested(tests, known))
     nodes = Counter(node.graph for node in recording.all(SchedulerNode))
+    known = recording.decisions
+    graph_of = {id: tests[0].graph for id, tests in known.tests.items()}
+    for decided in known.decided.values():
+        if decided.kind == FUSE:
+            lowered = f"{decided.graph}/lowered"
+            graph_of.setdefault(decided.id, lowered if lowered in nodes else decided.graph)
+    pairs: dict[str, list[Pair]] = defaultdict(list)
+    for id, graph in graph_of.items():
+        if pair := pair_of(known, id, graph):
+            pairs[graph].append(pair)
     groups = {record.graph: len(record.groups) for record in recording.all(FusionGroups)}
     graphs = []
     for graph in dict.fromkeys([*nodes, *pairs]):
@@ -149,38 +154,19 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     )
 
 
-def pairs_so_far(
-    known: Decisions, graph: str, tested: Iterable[Pair], asked: Asked | None
-) -> dict[str, Pair]:
-    """Id -> pair, as they stand where the recording ends: `tested` ones, those of which only the
-    decision is recorded, and the one that waits for the user's choice."""
-    over = known.rounds.get(graph, 0)
-    found = {pair.id: _standing(pair, over) for pair in tested}
-    for one in known.taken(FUSE, graph, graph.removesuffix("/lowered")):
-        found[one.id] = _with_decided(found.get(one.id), one, graph)
-    if asked is not None:
-        found[asked.id] = _asked(asked, graph, found.get(asked.id))
-    return found
-
-
-def pair_of(known: Decisions, id: str) -> Pair | None:
-    """One pair as it stands; None where no test and no decision of it is recorded."""
+def pair_of(known: Decisions, id: str, graph: str = "") -> Pair | None:
+    """One pair as it stands; None where no test and no decision of it is recorded. `graph`: of a
+    pair of which only the decision is recorded."""
     tests, decided = known.tests.get(id), known.decided.get(id)
-    pair = None
-    if tests:
-        graph = tests[-1].graph
-        pair = _standing(_tested(tests, known), known.rounds.get(graph, 0))
-    return pair if decided is None else _with_decided(pair, decided, decided.graph)
+    pair = _tested(tests, known) if tests else None
+    return pair if decided is None else _with_decided(pair, decided, graph or decided.graph)
 
 
-def _standing(pair: Pair, over: int) -> Pair:
-    """A pair during fusion. That it can fuse is no verdict until its round is over, unless it was
-    the last thing tried before the two were fused."""
-    if pair.verdict != "passed" or pair.round <= over:
-        return pair
-    last = pair.records[-1]
-    verdict = "fused" if last.phase == "commit" and not last.cycle else "queued"
-    return replace(pair, verdict=verdict)
+def with_asked(pair: Pair | None, asked: Asked, graph: str) -> Pair:
+    """The pair that waits for the user's choice."""
+    pair = replace(pair, verdict="asked") if pair else _bare(asked.id, graph, "asked", asked)
+    first, second = "_".join(asked.first), "_".join(asked.second)
+    return replace(pair, first=first or pair.first, second=second or pair.second)
 
 
 def saved_bytes(pair: Pair) -> int | None:
@@ -201,13 +187,6 @@ def _with_decided(pair: Pair | None, decided: Decided, graph: str) -> Pair:
         else:
             pair = replace(pair, verdict=verdict, rule=bare.rule, reason=bare.reason)
     return replace(pair, decided=decided)
-
-
-def _asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
-    """The pair that waits for the user's choice."""
-    pair = replace(known, verdict="asked") if known else _bare(asked.id, graph, "asked", asked)
-    first, second = "_".join(asked.first), "_".join(asked.second)
-    return replace(pair, first=first or pair.first, second=second or pair.second)
 
 
 def pair_asked(id: str, graph: str, first: str, second: str) -> Pair:
@@ -264,7 +243,15 @@ def rule_words(rule: str) -> str:
 def _tested(records: list[FusionPair], known: Decisions) -> Pair:
     last = records[-1]
     sides = {(record.graph, frozenset((record.first, record.second))) for record in records}
-    verdict = "fused" if sides & known.fused else "passed" if last.fused else "rejected"
+    verdict = "rejected"
+    if sides & known.fused:
+        verdict = "fused"
+    elif last.fused and last.round <= known.rounds.get(last.graph, 0):
+        verdict = "passed"
+    elif last.fused:
+        # That it can fuse is no verdict until its round is over, unless it was the last thing
+        # tried before the two were fused.
+        verdict = "fused" if last.phase == "commit" and not last.cycle else "queued"
     scored = next((record for record in reversed(records) if record.score), last)
     return Pair(
         id=last.id,
