@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import FUSE
+from compiler.control.decisions import FUSE, engine_of, split_id
+from compiler.decision import ENGINE
 from compiler.trace.records import (
     Asked,
     Decided,
@@ -172,7 +173,7 @@ def with_asked(pair: Pair | None, asked: Asked, graph: str) -> Pair:
 def saved_bytes(pair: Pair) -> int | None:
     """Traffic that fusing the two would save, the key of their ranking: bytes that both access, as
     Inductor counts; bytes that stay in registers, as the tcw engine does."""
-    if pair.id.startswith("tcw/"):
+    if engine_of(pair.id) == ENGINE:
         return int(pair.score[0]) if pair.score else pair.shared_bytes
     return pair.shared_bytes
 
@@ -195,14 +196,14 @@ def pair_asked(id: str, graph: str, first: str, second: str) -> Pair:
 
 
 def _bare(id: str, graph: str, verdict: str, told: Decided | Asked) -> Pair:
-    first, _, second = id.rpartition("/")[2].partition("+")
+    first, *rest = split_id(id)[2]
     numbers = told.numbers
     size = numbers.get("saved_bytes", numbers.get("shared_bytes"))
     return Pair(
         id=id,
         graph=graph,
         first=first,
-        second=second,
+        second="+".join(rest),
         verdict=verdict,
         rule=(told.rule or "unstated") if verdict == "rejected" else "",
         reason=told.reason,
