@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
-from compiler.control.decisions import Decided, Gate, engine_of
+from compiler.control.decisions import Answer, Gate, engine_of
 from compiler.control.hooks import Hook, Uninstall, install_all, undo_all
+from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 from compiler.decision import Decision
 from compiler.engine.recording import listening
-from compiler.engine.records.decisions import decided_record
 from compiler.inductor import HOOKS as INDUCTOR
 from compiler.inductor.shadow import HOOK as GPU
 from compiler.inductor.shadow import why_not
@@ -38,7 +38,7 @@ def recording(
     """
     settings = recorder.settings
 
-    def watch(decided: Decided) -> None:
+    def watch(decided: Answer) -> None:
         if not recorder.quiet:
             recorder.emit(decided_record(decided))
 

@@ -46,6 +46,6 @@ def command_line(
 
 
 def near(file: str) -> str:
-    """A path as typed here: relative to the current folder if it is below it."""
-    path = os.path.relpath(file)
+    """A path as typed here: relative to the current folder if it is below it. "" for none."""
+    path = os.path.relpath(file) if file else file
     return file if path.startswith(os.pardir) else path

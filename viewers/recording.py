@@ -18,6 +18,7 @@ from msgspec import structs
 from compiler.trace.reader import Losses, read_trace
 from compiler.trace.records import (
     AnyRecord,
+    Asked,
     Ceilings,
     End,
     EnginePart,
@@ -45,11 +46,12 @@ from compiler.trace.records import (
     TextHash,
     WhatIf,
 )
+from viewers.decisions import Decisions
 
 R = TypeVar("R", bound=Record)
 _PLACED = (
-    FrameStart, Graph, GraphBreak, Guards, Recompile, Partition, FusionPair, MemoryPlan, Kernel,
-    Failure,
+    FrameStart, Graph, GraphBreak, Guards, Recompile, Partition, Asked, FusionPair, MemoryPlan,
+    Kernel, Failure,
 )  # fmt: skip
 """What a reader can stand on, so that the timeline can say where that is."""
 _TOLD = frozenset((*_PLACED, Text, Source))
@@ -100,6 +102,7 @@ class Recording:
         self.graphs: dict[str, Graph] = {}
         self.kernels: dict[str, Kernel] = {}
         self._places: dict[int, int] = {}
+        self._decisions = Decisions()
         self.engines: dict[str, Recording] = {}
         """Engine -> its part, in the order in which they ran; empty where one was recorded."""
         self.runs: dict[int, Recording] = {}
@@ -184,6 +187,12 @@ class Recording:
     def last(self, kind: type[R]) -> R | None:
         found = self._by_kind[kind]
         return cast(R, found[-1]) if found else None
+
+    @property
+    def decisions(self) -> Decisions:
+        """What the records so far tell of each decision."""
+        self._decisions.follow(self.records)
+        return self._decisions
 
     def place(self, record: Record) -> int:
         """Which record of the trace this is, from 1; 0 where it is none that a view stands on."""

@@ -19,7 +19,7 @@ from compiler.autograd.again import again
 from compiler.autograd.failed_cut import why_failed, without_files
 from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
-from compiler.control.decisions import RECOMPUTE, SAVE, Decided, Gate
+from compiler.control.decisions import RECOMPUTE, SAVE, Answer, Gate
 from compiler.decision import Decision, Detail
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
@@ -73,7 +73,7 @@ def _decided(
     engine: str,
     keep_all: bool,
 ) -> Halves:
-    answers: dict[str, Decided] = {}
+    answers: dict[str, Answer] = {}
     shown: set[str] = set()
     failure = ""
     for _ in range(_CUTS):
@@ -110,13 +110,13 @@ def _decided(
     return halves
 
 
-def _ended(answer: Decided, carried_out: str, failure: str) -> Decided:
+def _ended(answer: Answer, carried_out: str, failure: str) -> Answer:
     """A decision with its outcome: torch's partitioner has the last word. `carried_out` is "" if
     the value no longer crosses."""
     if not answer.overridden:
         if answer.refused or not carried_out:
             return answer
-        return Decided(answer.decision, carried_out)
+        return Answer(answer.decision, carried_out)
     if (carried_out or RECOMPUTE) == answer.choice:
         return answer
     why = failure or (
@@ -125,7 +125,7 @@ def _ended(answer: Decided, carried_out: str, failure: str) -> Decided:
         else "the backward no longer needs it, after the other overrides"
     )
     kept = carried_out or answer.decision.default
-    return Decided(answer.decision, kept, refused=why, wanted=answer.choice)
+    return Answer(answer.decision, kept, refused=why, wanted=answer.choice)
 
 
 def _decision(

@@ -42,7 +42,7 @@ class OverrideError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class Answer:
     """A decision with its answer."""
 
     decision: Decision
@@ -65,11 +65,11 @@ class Gate:
     def __init__(
         self,
         overrides: Mapping[str, str] | None = None,
-        watch: Callable[[Decided], None] | None = None,
+        watch: Callable[[Answer], None] | None = None,
         ask: Callable[[Decision], str] | None = None,
     ) -> None:
         self.overrides: dict[str, str] = {}
-        self.decided: list[Decided] = []
+        self.decided: list[Answer] = []
         self._watch = watch
         self._ask = ask
         """Asks a person, who returns a choice, or "" for the default."""
@@ -103,19 +103,19 @@ class Gate:
         """Answer a decision, keep the answer, and return the choice to carry out."""
         return self.keep(self.answer(decision))
 
-    def answer(self, decision: Decision, ask: bool = True) -> Decided:
+    def answer(self, decision: Decision, ask: bool = True) -> Answer:
         """Answer a decision without keeping it: for a stage that meets a decision many times and
         keeps its outcome. Pass `ask=False` if a person was already asked."""
         if ask and self._ask is not None and decision.id not in self.overrides:
             self._put(decision)
         wanted = self.overrides.get(decision.id)
         if wanted is None:
-            return Decided(decision, decision.default)
+            return Answer(decision, decision.default)
         self._met.add(decision.id)
         refused = refusal(decision, wanted)
         if refused:
-            return Decided(decision, decision.default, refused=refused, wanted=wanted)
-        return Decided(decision, wanted, overridden=wanted != decision.default)
+            return Answer(decision, decision.default, refused=refused, wanted=wanted)
+        return Answer(decision, wanted, overridden=wanted != decision.default)
 
     def known(self, id: str) -> None:
         """Record that this decision exists although it is not kept, for reporting misspelt
@@ -158,7 +158,7 @@ class Gate:
         wanted = self.overrides.get(decision.id, "")
         refused = f"{veto} keeps two of their nodes apart" if wanted not in ("", apart) else ""
         return self.keep(
-            Decided(decision, apart, decision.default != apart, refused, wanted if refused else "")
+            Answer(decision, apart, decision.default != apart, refused, wanted if refused else "")
         )
 
     def joined(self, decision: Decision) -> None:
@@ -166,7 +166,7 @@ class Gate:
 
         The last answer of an id is the one carried out.
         """
-        self.keep(Decided(decision, FUSE))
+        self.keep(Answer(decision, FUSE))
 
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
         """Id of the override that forbids fusing these nodes into one loop nest; "" if there is
@@ -202,7 +202,7 @@ class Gate:
         }
         return "\n".join(f"{id} = {choice}" for id, choice in sorted(mine.items()))
 
-    def refused(self) -> list[Decided]:
+    def refused(self) -> list[Answer]:
         """Overrides that a rule forbids, each once: those whose last answer was a refusal."""
         last = {one.decision.id: one for one in self.decided}
         return [one for one in last.values() if one.refused]
@@ -215,7 +215,7 @@ class Gate:
                 same = [one for one in ids if engine_of(one) == engine_of(id)]
                 yield id, next(iter(get_close_matches(id, same, n=1, cutoff=0.75)), "")
 
-    def keep(self, answer: Decided) -> str:
+    def keep(self, answer: Answer) -> str:
         """Record the outcome of a decision; returns the choice."""
         if answer.decision.id in self.overrides:
             self._met.add(answer.decision.id)

@@ -27,14 +27,13 @@ from compiler.control.commands import (
     SetBreakpoints,
     Stop,
 )
+from compiler.control.recorded import asked_record
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.control.stops import Stop as Found
 from compiler.control.stops import Stops
 from compiler.decision import Decision, Detail
 from compiler.trace.records import (
-    Asked,
-    Forbidden,
     Location,
     Record,
     Refused,
@@ -146,29 +145,8 @@ class Live:
         detail = self._safely(decision.detail) if decision.detail is not None else None
         detail = detail or Detail()
         location = self.stops.location(decision)
-        self.recorder.writer.emit(
-            Asked(
-                id=decision.id,
-                graph=decision.graph,
-                kind=decision.kind,
-                default=decision.default,
-                choices=decision.choices,
-                rule=decision.rule,
-                reason=decision.reason,
-                numbers=dict(decision.numbers),
-                forbidden=tuple(
-                    Forbidden(choice=choice, rule=rule, reason=reason)
-                    for choice, (rule, reason) in decision.forbidden.items()
-                ),
-                first=detail.first,
-                second=detail.second,
-                origins=detail.origins,
-                if_fused=self.recorder.text(detail.if_fused),
-                sketched=detail.sketched,
-                means=detail.means,
-                location=location,
-            )
-        )
+        if_fused = self.recorder.text(detail.if_fused)
+        self.recorder.writer.emit(asked_record(decision, detail, if_fused, location))
         return location
 
     def _until_told(

@@ -19,7 +19,7 @@ from compiler.control.decisions import (
     APART,
     FUSE,
     INDUCTOR,
-    Decided,
+    Answer,
     Gate,
     engine_of,
     refusal,
@@ -74,7 +74,7 @@ class Overruling:
         self.overrides: list[Override] = []
         self._read: dict[str, str] = {}
         self._asked: set[tuple[str, bool, str]] = set()
-        self._ended: dict[str, Decided] = {}
+        self._ended: dict[str, Answer] = {}
         """The latest outcome of each override's decision; for a veto, the one that overruled a
         fusion."""
         self._attempts: dict[str, Attempt] = {}
@@ -112,7 +112,7 @@ class Overruling:
             self._beside(about[0], other, attempt)
         return self._carry_out(decided, attempt)
 
-    def _carry_out(self, decided: Decided, attempt: Attempt) -> bool:
+    def _carry_out(self, decided: Answer, attempt: Attempt) -> bool:
         if decided.choice == FUSE and not attempt.fused:
             attempt.forced = explain(attempt)[1:]
             attempt.fused = True
@@ -127,10 +127,10 @@ class Overruling:
         if leading.choice != APART:
             return
         if other.choice == APART:
-            self._note(Decided(decision, APART, overridden=attempt.fused), attempt)
+            self._note(Answer(decision, APART, overridden=attempt.fused), attempt)
         else:
             refused = f"{leading.id} keeps two of their nodes apart"
-            self._ended[other.id] = Decided(decision, APART, refused=refused, wanted=FUSE)
+            self._ended[other.id] = Answer(decision, APART, refused=refused, wanted=FUSE)
 
     def _decision(
         self,
@@ -181,7 +181,7 @@ class Overruling:
             return "vertical", f"{attempt.second} comes after {attempt.first}{shared}"
         return "horizontal", f"neither needs the other{shared}"
 
-    def _note(self, decided: Decided, attempt: Attempt) -> None:
+    def _note(self, decided: Answer, attempt: Attempt) -> None:
         id = decided.decision.id
         before = self._ended.get(id)
         if before is None or not before.overridden or decided.choice == FUSE:
@@ -202,7 +202,7 @@ class Overruling:
             else:
                 self._inlined(id, choice)
 
-    def _end(self, override: Override, together: bool) -> Decided:
+    def _end(self, override: Override, together: bool) -> Answer:
         found = self._ended.get(override.id)
         carried_out = FUSE if together else APART
         if found is None:
@@ -224,7 +224,7 @@ class Overruling:
             else:
                 wrong = found.refused or "other fusions came first"
         wanted = override.choice if wrong else ""
-        return Decided(decision, carried_out, refused=wrong, wanted=wanted)
+        return Answer(decision, carried_out, refused=wrong, wanted=wanted)
 
     def _named(self, override: Override, fused: bool) -> Decision:
         return Decision(
@@ -256,7 +256,7 @@ class Overruling:
                 self._keep(self.gate.answer(decision, ask=False))
                 return
 
-    def _keep(self, decided: Decided) -> None:
+    def _keep(self, decided: Answer) -> None:
         state = (decided.choice, decided.refused)
         if self._kept.get(decided.decision.id) != state:
             self._kept[decided.decision.id] = state

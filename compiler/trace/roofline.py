@@ -53,16 +53,3 @@ def least_seconds(
         return None
     by_flops = flops / rate
     return (by_flops, "rate") if by_flops > by_bytes else (by_bytes, "bandwidth")
-
-
-def roofline_share(
-    ceilings: Ceilings, size: int | None, flops: int | None, dtype: str, seconds: float
-) -> float | None:
-    """The least time over the time taken, from 0 to 1; None if either is unknown.
-
-    Also 1 if a step was faster than the ceilings, which happens with noise and short steps.
-    """
-    least = least_seconds(ceilings, size, flops, dtype)
-    if least is None or seconds <= 0:
-        return None
-    return min(1.0, least[0] / seconds)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from compiler.trace import refs
+from compiler.trace.precision import worst_output
 from compiler.trace.records import CallProfile, Ceilings, KernelPrecision, ModeRow
 from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, pad_left, wrap
@@ -21,6 +22,7 @@ from viewers.panes.why import diff_rows, trial_words
 from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.summary.profile.accounts import AccountTable, Both, account_tables
+from viewers.summary.profile.verdict import mode_in_noise
 from viewers.words import bytes_text, error_text, number, percent, plural, ratio_text, seconds_text
 
 NAME, FIGURE, ERROR = 14, 11, 10
@@ -188,7 +190,7 @@ def _mode(
         "a call": unit.text(one.time.median),
         "peak": NOT if one.peak_bytes is None else bytes_text(one.peak_bytes),
     }
-    noisy = abs(one.speedup - 1) <= one.noise
+    noisy = mode_in_noise(one)
     if one.name != "eager":
         pays = "never" if one.pays_after is None else f"{number(one.pays_after)} calls"
         words |= {
@@ -261,7 +263,7 @@ def _exact(view: View, one: KernelPrecision, width: int, errors: int) -> list[Ro
     name = plain(kernel_title(view.facts, kernel) if kernel is not None else one.kernel)
     room = max(8, width - 4 - errors * ERROR)
     mark: Span = {True: (" ✓ ", "good"), False: (" ✗ ", "bad"), None: (" · ", "dim")}[one.within]  # type: ignore[assignment]
-    worst = max(one.outputs, key=lambda output: output.error, default=None)
+    worst = worst_output(one)
     if worst is None:
         words = cut(plain(one.reason or "not compared"), errors * ERROR - 2)
         figures: Line = (("  " + words, "dim"),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import RECOMPUTE, SAVE
+from compiler.control.decisions import RECOMPUTE, SAVE, split_id
 from compiler.trace import refs
 from compiler.trace.records import Asked, Decided, Partition, SavedValue
 from compiler.trace.refs import Ref
@@ -27,9 +27,8 @@ def split_of(view: View) -> Partition | None:
 
 def save_decisions(view: View) -> dict[str, Decided]:
     """Node -> the last answer to whether it is saved or computed again, of this compile."""
-    joint = f"{view.compile_id}/joint"
-    found = (one for one in view.recording.all(Decided) if one.kind == SAVE)
-    return {one.id.rpartition("/")[2]: one for one in found if one.graph == joint}
+    taken = view.recording.decisions.taken(SAVE, f"{view.compile_id}/joint")
+    return {split_id(one.id)[2][0]: one for one in taken}
 
 
 def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Decided]) -> str:
@@ -143,7 +142,7 @@ def _deciding(view: View, width: int) -> Content:
 
 
 def _decided(one: Decided | Asked, width: int) -> Row:
-    node = one.id.rpartition("/")[2]
+    node = split_id(one.id)[2][0]
     size = one.numbers.get("bytes")
     choice = CHOICES.get(one.choice, one.choice) if isinstance(one, Decided) else "?"
     mark: Span = _mark(one) if isinstance(one, Decided) else ("◆ ", "accent")

@@ -13,6 +13,7 @@ from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
 from viewers.summary.doing import doing
+from viewers.summary.profile.verdict import in_noise
 from viewers.summary.verdict import means_nothing
 from viewers.words import number, plural, ratio_text, seconds_text
 
@@ -112,7 +113,7 @@ def _counts(view: View) -> list[Span]:
         spans += [(" " + ratio_text(speed.speedup), won), (note, "dim")]
     elif view.facts.profile is not None:
         head = view.facts.profile.head
-        noisy = abs(head.speedup - 1) <= head.noise
+        noisy = in_noise(head)
         role: Role = "text" if noisy else "good" if head.speedup >= 1 else "bad"
         note = " in noise " if noisy else " "
         spans += [(" " + ratio_text(head.speedup), role), (note, "dim")]

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from compiler.control.decisions import split_id
 from compiler.trace import refs
 from compiler.trace.records import Asked, Decided
 from viewers.kit.cells import keep_end, pad
 from viewers.kit.spans import Role, Span, text
+from viewers.panes.decision_bar import names
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
@@ -24,10 +26,11 @@ WIDE = 70
 def content(view: View, width: int) -> Content:
     """A row each: kind, names, choice, and the rule where there is room."""
     prefix = view.compile_id + "/"
-    found = [one for one in view.recording.all(Decided) if one.graph.startswith(prefix)]
-    last = {one.id: one for one in found}
+    last = [
+        one for one in view.recording.decisions.decided.values() if one.graph.startswith(prefix)
+    ]
     asked = view.asked
-    shown = [one for id, one in last.items() if asked is None or id != asked.id]
+    shown = [one for one in last if asked is None or one.id != asked.id]
     every: list[Asked | Decided] = [*shown, *([asked] if asked is not None else [])]
     column = _column(every, width)
     rows = [_row(one, column, width) for one in shown]
@@ -37,9 +40,8 @@ def content(view: View, width: int) -> Content:
         name = view.compile_id or "this recording"
         why = f"no decision of {name} was recorded"
         return Content("decisions", rows=empty(width, why, view.not_reached("fusion")))
-    overruled = sum(one.overridden for one in last.values())
-    taken = len(last) - (asked is not None and asked.id in last)
-    said = [plural(taken, "decision")] if taken else []
+    overruled = sum(one.overridden for one in last)
+    said = [plural(len(shown), "decision")] if shown else []
     said += [f"{overruled} overridden"] if overruled else []
     said += ["1 open"] if asked is not None else []
     words = " · ".join(said)
@@ -63,30 +65,25 @@ def _open(asked: Asked, column: int, width: int) -> Row:
 def _column(shown: Sequence[Asked | Decided], width: int) -> int:
     """Cells of the names; more than 36 only where the rule still stands beside them."""
     least = max(10, min(36, width - 26))
-    longest = max((cell_len(_names(one)) for one in shown[:400]), default=0)
+    longest = max((cell_len(plain(names(one.id))) for one in shown[:400]), default=0)
     rules = max((cell_len(rule_words(one.rule)) for one in shown[:400] if one.rule), default=0)
     room = width - 26 - (rules + 2 if width >= WIDE else 0)
     return max(least, min(longest, room))
 
 
-def _names(one: Asked | Decided) -> str:
-    """`exp + sum`."""
-    return plain(one.id.rpartition("/")[2].replace("+", " + "))
-
-
 def _line(
     one: Asked | Decided, choice: str, mark: Span, role: Role, column: int, width: int
 ) -> Row:
-    names = _names(one)
+    subject = plain(names(one.id))
     spans: list[Span] = [
         mark,
         text(pad(one.kind, 9), "dim"),
-        text(pad(keep_end(names, column), column), role),
+        text(pad(keep_end(subject, column), column), role),
         text(f" {choice}", "strong" if role != "dim" else "text"),
     ]
     if width >= WIDE and one.rule:
         spans.append(text(f"  {rule_words(one.rule)}", "faint"))
-    first = one.id.rpartition("/")[2].split("+")[0]
+    first = split_id(one.id)[2][0]
     return Row(
         body=tuple(spans),
         at=ToDecision(one.id),

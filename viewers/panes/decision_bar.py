@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE
+from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE, split_id
 from compiler.decision import Decision
 from compiler.trace.records import Asked, SchedulerNode
 from viewers.kit.cells import pad, wrap
@@ -58,7 +58,7 @@ def question(asked: Asked) -> str:
 
 def names(id: str) -> str:
     """`tcw/0/0/forward/fuse/exp+sum_1` -> `exp + sum_1`."""
-    return " + ".join(id.rpartition("/")[2].split("+"))
+    return " + ".join(split_id(id)[2])
 
 
 def count(view: View) -> int:

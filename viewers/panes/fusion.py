@@ -17,7 +17,7 @@ from viewers.panes.targets import Fold, ToPair
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import Pair, rule_words
-from viewers.summary.fusion import pair_asked, pairs_so_far, saved_bytes
+from viewers.summary.fusion import pair_asked, saved_bytes, with_asked
 from viewers.words import bytes_text, number, plural
 
 WITH_NODES = 70
@@ -46,12 +46,6 @@ def waiting_decision(view: View) -> Asked | None:
     return asked if asked is not None and asked.kind == FUSE else None
 
 
-def asked_about(view: View, id: str) -> Asked | None:
-    """What was told of a decision when it was asked, if it was."""
-    found = (one for one in reversed(view.recording.all(Asked)) if one.id == id)
-    return next(found, None)
-
-
 def graph_of(view: View) -> str:
     """The graph whose decisions are shown: that of the decision that waits, else the forward."""
     asked = waiting_decision(view)
@@ -71,8 +65,10 @@ def pairs_of(view: View) -> list[Pair]:
     """The pairs of the graph in the order of the list: fused, asked, queued, rejected by rule; in
     each the ones that move most bytes first, or in the order in which they were decided."""
     graph = graph_of(view)
-    known = view.facts.pairs.get(graph, ())
-    found = pairs_so_far(view.recording, graph, known, waiting_decision(view))
+    found = {pair.id: pair for pair in view.facts.pairs.get(graph, ())}
+    asked = waiting_decision(view)
+    if asked is not None:
+        found[asked.id] = with_asked(found.get(asked.id), asked, graph)
     question = view.question
     if question is not None and question.id not in found:
         found[question.id] = pair_asked(question.id, graph, question.first, question.second)

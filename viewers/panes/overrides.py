@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Asked, Decided, End, Run, Waiting
+from compiler.trace.records import End, Run, Waiting
 from viewers.kit.cells import keep_end, pad
 from viewers.kit.spans import Role, text
 from viewers.panes.rows import Content, Row, empty
@@ -47,12 +47,12 @@ def state_of(view: View, id: str, choice: str) -> tuple[str, str, Role]:
     run = recording.last(Run)
     start = recording.start
     given = run.settings.overrides if run else start.settings.overrides if start else {}
-    last = next((one for one in reversed(recording.all(Decided)) if one.id == id), None)
+    last = recording.decisions.decided.get(id)
     if last is not None and last.refused:
         return "✗", f"refused: {last.refused}", "bad"
     if last is not None and last.choice == choice:
         return "✓", "met", "good"
-    if last is not None or (id not in given and _asked(view, id)):
+    if last is not None or (id not in given and id in recording.decisions.asked):
         return "·", "decided otherwise in this run: w compiles again", "dim"
     if id not in given:
         return "·", "from the next run on: w compiles again", "dim"
@@ -61,7 +61,3 @@ def state_of(view: View, id: str, choice: str) -> tuple[str, str, Role]:
     if over or (waiting is not None and waiting.kind == "end"):
         return "?", "unknown: no decision of this run has this name", "warn"
     return "·", "not reached yet", "dim"
-
-
-def _asked(view: View, id: str) -> bool:
-    return any(asked.id == id for asked in view.recording.all(Asked))

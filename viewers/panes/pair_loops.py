@@ -10,7 +10,6 @@ from compiler.trace import refs
 from compiler.trace.records import Asked, FusionGroup, FusionGroups, Kernel, SchedulerNode
 from viewers.kit.spans import Line, Span, text
 from viewers.panes.fusion import (
-    asked_about,
     chosen_pair,
     decisions,
     label_of,
@@ -59,7 +58,7 @@ def loops_or_list(view: View, width: int) -> Content:
 def if_fused(view: View, width: int) -> Content:
     """The nest that would become of both sides, where the compile asked; else what became."""
     pair = chosen_pair(view)
-    asked = asked_about(view, pair.id) if pair is not None else None
+    asked = view.recording.decisions.asked.get(pair.id) if pair is not None else None
     if pair is None or asked is None or view.hidden:
         return became(view, width)
     body = view.recording.text(asked.if_fused) or view.facts.whole.text(asked.if_fused)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.trace import refs
+from compiler.trace.precision import worst_output
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
 from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.figures import Unit, rate_text, unit_of
@@ -181,7 +182,7 @@ def _precision(found: KernelPrecision | None, width: int) -> list[Row]:
     """How far a kernel's results are from float64, where that was measured."""
     if found is None or (found.within is not False and not found.outputs):
         return []
-    worst = max(found.outputs, key=lambda one: one.error, default=None)
+    worst = worst_output(found)
     if worst is None:
         return []
     said = f"error {error_text(worst.error)}, eager {error_text(worst.eager_error)}"

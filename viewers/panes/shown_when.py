@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import FUSE, SAVE
-from compiler.trace.records import Asked, CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
+from compiler.control.decisions import FUSE, SAVE, split_id
+from compiler.trace.records import CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.panes.view import View
 
@@ -15,10 +15,8 @@ def arrangement_for(view: View, waiting: Waiting) -> str:
 
 def _wanted(view: View, waiting: Waiting) -> tuple[str, ...]:
     if waiting.decision:
-        asked = next(
-            (a for a in reversed(view.recording.all(Asked)) if a.id == waiting.decision), None
-        )
-        kind = asked.kind if asked is not None else kind_of(waiting.decision)
+        asked = view.recording.decisions.asked.get(waiting.decision)
+        kind = asked.kind if asked is not None else split_id(waiting.decision)[1]
         return {FUSE: ("fusion",), SAVE: ("autograd",)}.get(kind, ("decision", "fusion"))
     if waiting.kind == "event":
         last = max(
@@ -43,8 +41,3 @@ def _wanted(view: View, waiting: Waiting) -> tuple[str, ...]:
     if waiting.stage in ("codegen", "build"):
         return ("kernels", "source")
     return (by_stage.get(waiting.stage, "source"), "source")
-
-
-def kind_of(decision: str) -> str:
-    """`tcw/0/0/forward/fuse/exp+sum` -> `fuse`."""
-    return decision.rpartition("/")[0].rpartition("/")[2]

@@ -301,8 +301,7 @@ class View:
         waiting = self.waiting
         if waiting is None or not waiting.decision:
             return None
-        found = reversed(self.recording.all(Asked))
-        return next((asked for asked in found if asked.id == waiting.decision), None)
+        return self.recording.decisions.asked.get(waiting.decision)
 
     @property
     def refused(self) -> Refused | None:

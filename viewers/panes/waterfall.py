@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
-from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
+from viewers.kit.cells import wrap
 from viewers.kit.figures import Unit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import profiled
@@ -16,6 +16,7 @@ from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
 from viewers.plain import plain
+from viewers.region_lines import Column, RegionLines, figures_of, name_of, place_of
 from viewers.summary.profile import RegionRow, Sums, Work
 from viewers.summary.profile.doubts import doubts
 from viewers.summary.profile.where import where
@@ -145,13 +146,14 @@ class _Chart:
         self.unit = unit_of(table.head)
         files = {one.file for row in table.rows for one in row.locations}
         self.main = view.facts.main_file
+        self.names = view.facts.names
         self.line = WIDE_LINE if width >= 100 else LINE
         if not files <= {self.main}:
             self.line = 28 if width >= 120 else FILE_LINE if width >= 100 else FILE_LINE - 4
         if width >= BAR_FROM and any(map(where, table.rows[:400])):
             self.line = max(self.line, FILE_LINE if width >= 100 else WIDE_LINE)
         if self.line > LINE:
-            places = [self._place(row) for row in table.rows[:400]]
+            places = [place_of(row, self.names, self.main, self.line) for row in table.rows[:400]]
             self.line = min(self.line, max((LINE, *map(cell_len, places))))
         self.spread = width >= SPREAD_FROM
         falls = [group.waterfall for group in table.groups]
@@ -165,7 +167,7 @@ class _Chart:
         self.noise = max(NOISE, 2 + len(self.unit.text(widest)))
         figures = 3 * self.figure + (self.noise if self.spread else 0)
         room = width - self.line - 3 - figures
-        longest = max((cell_len(_name(row)) for row in table.rows[:400]), default=12) + 2
+        longest = max((cell_len(name_of(row)) for row in table.rows[:400]), default=12) + 2
         self.bars = max(0, room - max(16, min(longest, room // 2))) if width >= BAR_FROM else 0
         if self.bars < LEAST_BAR:
             self.bars = 0
@@ -173,14 +175,18 @@ class _Chart:
         self.name = room - self.bars
         if self.bars:
             self.name = min(self.name, max(18, longest, 14))
-        lost, won = table.differences
-        self.scale = Bars.for_values(lost, won, self.bars - 3, SIDE)
+        figure = self.figure - 1
+        columns = [Column("line", self.line, 1), Column("region", self.name - 1, 1)]
+        columns += [Column("eager", figure), Column("compiled", figure, 1), Column("Δ", figure, 1)]
+        columns += [Column("±", self.noise - 1, 1)] if self.spread else []
+        scale = Bars.for_values(*table.differences, self.bars - 3, SIDE) if self.bars else None
+        self.lines = RegionLines(tuple(columns), scale, 1)
 
     def row(self, entry: _Entry) -> Row:
         if entry.row is not None:
             return self._region(entry, entry.row)
         if entry.kind == "head":
-            return self._head()
+            return Row(body=self.lines.head())
         if entry.kind == "phase" and entry.group is not None:
             return self._phase(entry.key, entry.group)
         if entry.kind == "fold" and entry.group is not None:
@@ -195,73 +201,20 @@ class _Chart:
             Row(body=(("─" * max(1, self.width - 2), "faint"),)) if entry.kind == "rule" else BLANK
         )
 
-    def _head(self) -> Row:
-        spans: list[Span] = [
-            (" " + pad("line", self.line) + " " + pad("region", self.name), "dim"),
-            (pad_left("eager", self.figure), "dim"),
-            (pad_left("compiled", self.figure), "dim"),
-            (pad_left("Δ", self.figure), "dim"),
-        ]
-        if self.spread:
-            spans.append((pad_left("±", self.noise), "dim"))
-        if self.bars:
-            spans.append((" " + pad_left("lost ", self.scale.left), "dim"))
-            spans += [("│", "faint"), (" won", "dim")]
-        return Row(body=tuple(spans))
-
-    def _line(
-        self,
-        place: Span,
-        name: Span,
-        eager: float | None,
-        compiled: float | None,
-        difference: float,
-        noise: float,
-        role: Role,
-        loud: Role = "text",
-    ) -> Line:
-        quiet: Role = "dim" if loud == "dim" else loud
-        spans: list[Span] = [
-            (" ", "text"),
-            (pad(place[0], self.line) + " ", place[1]),
-            (pad(cut(name[0], self.name - 1), self.name), name[1]),
-            (pad_left(self.unit.text(eager), self.figure), quiet),
-            (pad_left(self.unit.text(compiled), self.figure), quiet),
-            (pad_left(self.unit.signed(difference), self.figure), role),
-        ]
-        if self.spread:
-            spans.append((pad_left(self.unit.text(noise), self.noise), "dim"))
-        if self.bars:
-            spans += self._bar(0.0 if role == "dim" else difference, role)
-        return tuple(spans)
-
-    def _bar(self, difference: float, role: Role) -> Line:
-        """Losses to the left of the axis, wins to the right, to the same scale."""
-        scale = self.scale
-        blank: Span = (" " * (scale.left + 1), "text")
-        axis: Span = ("│", "faint")
-        if not difference or not scale.scale:
-            return (blank, axis)
-        if difference < 0:
-            return (blank, axis, (scale.won(-difference), "bar-good"))
-        words = scale.lost(difference).lstrip(" ")
-        return ((" " * (scale.left + 1 - len(words)), "text"), (words, "bar-bad"), axis)
+    def _line(self, place: Span, name: Span, one: RegionRow | Sums, role: Role, loud: Role) -> Line:
+        """Without its bar."""
+        eager, compiled, change, noise = figures_of(one, self.unit)
+        cells: list[Span] = [place, name, (eager, loud), (compiled, loud), (change, role)]
+        return self.lines.line([*cells, (noise, "dim")][: len(self.lines.columns)])
 
     def _region(self, entry: _Entry, row: RegionRow) -> Row:
         noisy = row.standing == "noise"
         role = role_of(row.difference, noisy)
-        name = _name(row)
-        inside = "  " if noisy else ""
-        body = self._line(
-            (self._place(row), "dim"),
-            (inside + name, "dim" if noisy else "text"),
-            row.eager.median if row.eager else None,
-            row.compiled.median if row.compiled else None,
-            row.difference,
-            row.noise,
-            role,
-            "dim" if noisy else "text",
-        )
+        loud: Role = "dim" if noisy else "text"
+        place = place_of(row, self.names, self.main, self.line)
+        name = ("  " if noisy else "") + name_of(row)
+        body = self._line((place, "dim"), (name, loud), row, role, loud)
+        body += self.lines.bar(row.difference, role)
         return Row(
             body=body,
             ref=entry.ref,
@@ -270,55 +223,28 @@ class _Chart:
             copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 
-    def _place(self, row: RegionRow) -> str:
-        """`17–20`; with its file where that is not the main one. The module, or what else is known,
-        where it has no line."""
-        locations = row.locations
-        if not locations:
-            return keep_end(plain(where(row)), self.line)
-        file = locations[0].file
-        lines = numbers_text(one.line for one in locations if one.file == file)
-        if file == self.main:
-            return _ends(lines, self.line)
-        name = plain(self.view.facts.names.short(file).rpartition("/")[2])
-        room = max(LINE, self.line - cell_len(name) - 1)
-        return keep_end(f"{name}:{_ends(lines, room)}", self.line)
-
     def _phase(self, key: str, group: Group) -> Row:
         fall = group.waterfall
         total = fall.total if group.whole else None
         if total is None:
             return Row(body=((" ", "text"), (group.phase or "in no phase", "strong")), heading=True)
         role = role_of(total.difference, total.in_noise)
-        body = self._line(
-            ("", "dim"),
-            (group.phase, "strong"),
-            total.eager,
-            total.compiled,
-            total.difference,
-            total.noise,
-            role,
-            "strong",
-        )
-        return Row(body=body[: -len(self._bar(0.0, role))] if self.bars else body, key=key)
+        body = self._line(("", "dim"), (group.phase, "strong"), total, role, "strong")
+        return Row(body=body, key=key)
 
     def _fold(self, entry: _Entry, group: Group) -> Row:
         sums = group.waterfall.quiet_sums
         opened = entry.key in self.view.unfolded
         count = sum(row.count for row in group.waterfall.quiet)
         words = f"{'▾' if opened else '▸'} {count} in noise"
-        body = self._line(
-            ("", "dim"), (words, "dim"), sums.eager, sums.compiled, sums.difference, sums.noise,
-            "dim", "dim",
-        )  # fmt: skip
+        body = self._line(("", "dim"), (words, "dim"), sums, "dim", "dim")
+        body += self.lines.bar(0.0, "dim")
         return Row(body=body, ref=entry.ref, key=entry.key, opens=Fold(entry.key))
 
     def _rest(self, rest: Sums) -> Row:
         role = role_of(rest.difference, rest.in_noise)
-        body = self._line(
-            ("", "dim"), ("  host and rest", "dim"), rest.eager, rest.compiled, rest.difference,
-            rest.noise, role, "dim",
-        )  # fmt: skip
+        body = self._line(("", "dim"), ("  host and rest", "dim"), rest, role, "dim")
+        body += self.lines.bar(rest.difference, role)
         return Row(body=body, key="rest", opens=ToView("account"))
 
     def _sum(self) -> Row:
@@ -327,14 +253,12 @@ class _Chart:
         said = _verdict(self.table)
         inside = self.table.whole and not self.bars and cell_len(said) < self.name
         place, name = ("sum", said) if inside else ("", "sum")
-        body = self._line(
-            (place, "strong"), (name, role if inside else "strong"), total.eager, total.compiled,
-            total.difference, total.noise, role, "strong",
-        )  # fmt: skip
-        if inside or not self.table.whole:
-            return Row(body=body, key="sum", opens=ToView("account") if inside else None)
-        if self.bars:
-            body = body[: -len(self._bar(0.0 if role == "dim" else total.difference, role))]
+        named: Role = role if inside else "strong"
+        body = self._line((place, "strong"), (name, named), total, role, "strong")
+        if not self.table.whole:
+            return Row(body=body + self.lines.bar(total.difference, role), key="sum")
+        if inside:
+            return Row(body=body, key="sum", opens=ToView("account"))
         room = self.width - width_of(body) - 3
         if total.in_noise and cell_len(said) > room:
             said = "in noise"
@@ -358,19 +282,6 @@ def _verdict(table: Table) -> str:
     return f"{ratio_text(1 / speedup if speedup > 0 else None)} slower {noise}"
 
 
-def _name(row: RegionRow) -> str:
-    """`softmax ×12`."""
-    return plain(row.label) + (f" ×{row.count}" if row.count > 1 else "")
-
-
-def _ends(lines: str, room: int) -> str:
-    """`17–20, 24, 31` -> `17…31`: no number is cut."""
-    if len(lines) <= room:
-        return lines
-    first, last = lines.split(", ")[0].split("–")[0], lines.split(", ")[-1].split("–")[-1]
-    return f"{first}…{last}"
-
-
 def _places(view: View, row: RegionRow) -> str:
     """`block.py:17–20, 24; mask.py:318`."""
     files: dict[str, list[int]] = {}
@@ -382,11 +293,8 @@ def _places(view: View, row: RegionRow) -> str:
 
 def _copied(view: View, row: RegionRow, unit: Unit) -> str:
     places = _places(view, row)
-    eager = unit.text(row.eager.median if row.eager else None)
-    compiled = unit.text(row.compiled.median if row.compiled else None)
-    change = unit.signed(row.difference)
-    noise = unit.text(row.noise)
-    return f"{_name(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
+    eager, compiled, change, noise = figures_of(row, unit)
+    return f"{name_of(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
 
 
 # The selection, below the panes
@@ -398,7 +306,7 @@ def selection(view: View, width: int) -> list[Row]:
     if row is None:
         return []
     title: Line = (
-        text(_name(row), "strong"),
+        text(name_of(row), "strong"),
         text(f"   {_places(view, row) or 'no line'}", "dim"),
     )
     module = ((plain(row.module) + " ", "dim"),) if row.module else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
 
 from compiler.control.decisions import APART, FUSE, INDUCTOR, RECOMPUTE, SAVE, engine_of, split_id
 from compiler.control.recorded import decision_of
@@ -11,28 +10,21 @@ from compiler.decision import Decision, decision_id
 from compiler.trace.records import Asked, Decided, FusionPair, Partition
 from viewers.recording import Recording
 
-T = TypeVar("T", Asked, Decided, FusionPair)
-
 
 def answered(recording: Recording, id: str) -> tuple[Decision, str] | None:
     """The decision, and what was chosen; None where this recording has none with the id.
 
     What a person was not asked has no choice that is known to be forbidden: the next run tells.
     """
-    asked = _last(recording.all(Asked), id)
-    decided = _last(recording.all(Decided), id)
+    known = recording.decisions
+    asked, decided, tests = known.asked.get(id), known.decided.get(id), known.tests.get(id)
     if decided is not None:
         return as_decision(asked or decided), decided.choice
-    pair = _last(recording.all(FusionPair), id)
-    if pair is not None:
-        return as_decision(asked or pair), FUSE if pair.fused else APART
+    if tests:
+        return as_decision(asked or tests[-1]), FUSE if tests[-1].fused else APART
     if asked is not None:
         return as_decision(asked), asked.default
     return _saved(recording, id)
-
-
-def _last(records: list[T], id: str) -> T | None:
-    return next((one for one in reversed(records) if one.id == id), None)
 
 
 def as_decision(record: Asked | Decided | FusionPair) -> Decision:

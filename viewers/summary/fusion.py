@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import FUSE
+from compiler.control.decisions import FUSE, engine_of, split_id
+from compiler.decision import ENGINE
 from compiler.trace.records import (
     Asked,
     Decided,
@@ -15,6 +15,7 @@ from compiler.trace.records import (
     FusionRound,
     SchedulerNode,
 )
+from viewers.decisions import Decisions
 from viewers.recording import Recording
 from viewers.words import listed
 
@@ -64,9 +65,14 @@ class Pair:
     score: tuple[float, ...]
     score_text: str
     records: tuple[FusionPair, ...]
-    """None for a pair known only from its decision."""
-    override: Decided | None = None
-    """The answer, if an override asked for another choice, carried out or refused."""
+    """Empty for a pair known only from its decision."""
+    decided: Decided | None = None
+
+    @property
+    def override(self) -> Decided | None:
+        """The decision, if an override asked for another choice, carried out or refused."""
+        one = self.decided
+        return one if one is not None and (one.overridden or one.refused) else None
 
     @property
     def kind(self) -> str:
@@ -100,10 +106,6 @@ class GraphFusion:
         """Whether it was predicted for an absent GPU: `0/0/forward@sm_90/lowered`."""
         return "@" in self.graph
 
-    @property
-    def rejected_pairs(self) -> int:
-        return sum(self.rejected.values())
-
 
 @dataclass(frozen=True)
 class FusionSummary:
@@ -117,18 +119,21 @@ class FusionSummary:
 
 def fusion_summary(recording: Recording) -> FusionSummary:
     """Every pair once, with its last verdict."""
-    pairs: dict[str, dict[str, list[FusionPair]]] = defaultdict(lambda: defaultdict(list))
-    for record in recording.all(FusionPair):
-        key = record.id or f"{record.first}+{record.second}"
-        pairs[record.graph][key].append(record)
-    fused: dict[str, set[frozenset[str]]] = defaultdict(set)
-    for round_ in recording.all(FusionRound):
-        fused[round_.graph].update(frozenset(names[:2]) for names in round_.fused)
     nodes = Counter(node.graph for node in recording.all(SchedulerNode))
+    known = recording.decisions
+    graph_of = {id: tests[0].graph for id, tests in known.tests.items()}
+    for decided in known.decided.values():
+        if decided.kind == FUSE:
+            lowered = f"{decided.graph}/lowered"
+            graph_of.setdefault(decided.id, lowered if lowered in nodes else decided.graph)
+    pairs: dict[str, list[Pair]] = defaultdict(list)
+    for id, graph in graph_of.items():
+        if pair := pair_of(known, id, graph):
+            pairs[graph].append(pair)
     groups = {record.graph: len(record.groups) for record in recording.all(FusionGroups)}
     graphs = []
     for graph in dict.fromkeys([*nodes, *pairs]):
-        found = tuple(_pair(records, fused[graph]) for records in pairs[graph].values())
+        found = tuple(pairs[graph])
         rejected = Counter(pair.rule for pair in found if pair.verdict == "rejected")
         graphs.append(
             GraphFusion(
@@ -150,64 +155,39 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     )
 
 
-def pairs_so_far(
-    recording: Recording, graph: str, tested: Iterable[Pair], asked: Asked | None
-) -> dict[str, Pair]:
-    """Id -> pair, as they stand where the recording ends: `tested` ones, those of which only the
-    decision is recorded, and the one that waits for the user's choice."""
-    over = _rounds_over(recording, graph)
-    found = {pair.id: _standing(pair, over) for pair in tested}
-    graphs = (graph, graph.removesuffix("/lowered"))
-    decided = (one for one in recording.all(Decided) if one.kind == FUSE and one.graph in graphs)
-    for one in {one.id: one for one in decided}.values():
-        pair = found.get(one.id)
-        if pair is None or pair.verdict in ("queued", "passed"):
-            pair = _decided(one, graph, pair)
-        found[one.id] = replace(pair, override=one) if one.overridden or one.refused else pair
-    if asked is not None:
-        found[asked.id] = _asked(asked, graph, found.get(asked.id))
-    return found
+def pair_of(known: Decisions, id: str, graph: str = "") -> Pair | None:
+    """One pair as it stands; None where no test and no decision of it is recorded. `graph`: of a
+    pair of which only the decision is recorded."""
+    tests, decided = known.tests.get(id), known.decided.get(id)
+    pair = _tested(tests, known) if tests else None
+    return pair if decided is None else _with_decided(pair, decided, graph or decided.graph)
 
 
-def _rounds_over(recording: Recording, graph: str) -> int:
-    """The last finished round of fusion in a graph; a large number if all have finished."""
-    if any(record.graph == graph for record in recording.all(FusionGroups)):
-        return 1 << 30
-    return max((one.round for one in recording.all(FusionRound) if one.graph == graph), default=0)
-
-
-def _standing(pair: Pair, over: int) -> Pair:
-    """A pair during fusion. That it can fuse is no verdict until its round is over, unless it was
-    the last thing tried before the two were fused."""
-    if pair.verdict != "passed" or pair.round <= over:
-        return pair
-    last = pair.records[-1]
-    verdict = "fused" if last.phase == "commit" and not last.cycle else "queued"
-    return replace(pair, verdict=verdict)
+def with_asked(pair: Pair | None, asked: Asked, graph: str) -> Pair:
+    """The pair that waits for the user's choice."""
+    pair = replace(pair, verdict="asked") if pair else _bare(asked.id, graph, "asked", asked)
+    first, second = "_".join(asked.first), "_".join(asked.second)
+    return replace(pair, first=first or pair.first, second=second or pair.second)
 
 
 def saved_bytes(pair: Pair) -> int | None:
     """Traffic that fusing the two would save, the key of their ranking: bytes that both access, as
     Inductor counts; bytes that stay in registers, as the tcw engine does."""
-    if pair.id.startswith("tcw/"):
+    if engine_of(pair.id) == ENGINE:
         return int(pair.score[0]) if pair.score else pair.shared_bytes
     return pair.shared_bytes
 
 
-def _decided(decided: Decided, graph: str, known: Pair | None) -> Pair:
-    """A pair with a recorded decision but no, or unfinished, tests."""
-    verdict = "fused" if decided.choice == FUSE else "rejected"
-    bare = _bare(decided.id, graph, verdict, decided)
-    if known is None:
-        return bare
-    return replace(known, verdict=verdict, rule=bare.rule, reason=bare.reason)
-
-
-def _asked(asked: Asked, graph: str, known: Pair | None) -> Pair:
-    """The pair that waits for the user's choice."""
-    pair = replace(known, verdict="asked") if known else _bare(asked.id, graph, "asked", asked)
-    first, second = "_".join(asked.first), "_".join(asked.second)
-    return replace(pair, first=first or pair.first, second=second or pair.second)
+def _with_decided(pair: Pair | None, decided: Decided, graph: str) -> Pair:
+    """A pair with its decision, which is the verdict if there are no, or unfinished, tests."""
+    if pair is None or pair.verdict in ("queued", "passed"):
+        verdict = "fused" if decided.choice == FUSE else "rejected"
+        bare = _bare(decided.id, graph, verdict, decided)
+        if pair is None:
+            pair = bare
+        else:
+            pair = replace(pair, verdict=verdict, rule=bare.rule, reason=bare.reason)
+    return replace(pair, decided=decided)
 
 
 def pair_asked(id: str, graph: str, first: str, second: str) -> Pair:
@@ -216,14 +196,14 @@ def pair_asked(id: str, graph: str, first: str, second: str) -> Pair:
 
 
 def _bare(id: str, graph: str, verdict: str, told: Decided | Asked) -> Pair:
-    first, _, second = id.rpartition("/")[2].partition("+")
+    first, *rest = split_id(id)[2]
     numbers = told.numbers
     size = numbers.get("saved_bytes", numbers.get("shared_bytes"))
     return Pair(
         id=id,
         graph=graph,
         first=first,
-        second=second,
+        second="+".join(rest),
         verdict=verdict,
         rule=(told.rule or "unstated") if verdict == "rejected" else "",
         reason=told.reason,
@@ -261,12 +241,18 @@ def rule_words(rule: str) -> str:
     return RULES.get(rule, rule.replace("-", " "))
 
 
-def _pair(records: list[FusionPair], fused: set[frozenset[str]]) -> Pair:
+def _tested(records: list[FusionPair], known: Decisions) -> Pair:
     last = records[-1]
-    if any(frozenset((record.first, record.second)) in fused for record in records):
+    sides = {(record.graph, frozenset((record.first, record.second))) for record in records}
+    verdict = "rejected"
+    if sides & known.fused:
         verdict = "fused"
-    else:
-        verdict = "passed" if last.fused else "rejected"
+    elif last.fused and last.round <= known.rounds.get(last.graph, 0):
+        verdict = "passed"
+    elif last.fused:
+        # That it can fuse is no verdict until its round is over, unless it was the last thing
+        # tried before the two were fused.
+        verdict = "fused" if last.phase == "commit" and not last.cycle else "queued"
     scored = next((record for record in reversed(records) if record.score), last)
     return Pair(
         id=last.id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
+from compiler.control.decisions import split_id
 from compiler.trace.records import Buffer, Decided, MemoryPlan
 from viewers.recording import Recording
 
@@ -75,5 +76,5 @@ def alive(plan: MemoryPlan) -> list[int]:
 def reuse_decisions(recording: Recording, graph: str) -> dict[str, Decided]:
     """Buffer -> the last decision whether it reuses another's memory, if there was one."""
     short = graph.removesuffix("/lowered")
-    found = (one for one in recording.all(Decided) if one.kind == "reuse")
-    return {one.id.rpartition("/")[2]: one for one in found if one.graph in (short, graph)}
+    taken = recording.decisions.taken("reuse", short, graph)
+    return {split_id(one.id)[2][0]: one for one in taken}

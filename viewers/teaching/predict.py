@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from compiler.control.decisions import APART, FUSE
 from compiler.control.matters import NOTHING_SHARED
-from compiler.trace.records import (
-    AnyRecord,
-    Asked,
-    Decided,
-    FusionPair,
-    FusionRound,
-    Run,
-    SchedulerNode,
-)
+from compiler.trace.records import Asked, FusionPair, Run, SchedulerNode
+from viewers.recording import Recording
+from viewers.summary.fusion import pair_of
 from viewers.words import bytes_text, plural, shape_text
 
 Answer = Literal["fuse", "apart", ""]
@@ -56,8 +50,11 @@ def truth_of_asked(asked: Asked) -> Truth:
     return Truth("fuse" if asked.default == FUSE else "apart", asked.rule, asked.reason)
 
 
-def question_of(asked: Asked) -> Question:
-    return Question(asked.id, asked.graph, "_".join(asked.first), "_".join(asked.second))
+def question_of(posed: Asked | FusionPair, position: int = 0) -> Question:
+    first, second = (
+        side if isinstance(side, str) else "_".join(side) for side in (posed.first, posed.second)
+    )
+    return Question(posed.id, posed.graph, first, second, position)
 
 
 @dataclass(frozen=True)
@@ -78,67 +75,43 @@ class Guess:
 
 
 class Truths:
-    """What the records tell about each pair; it grows with the trace."""
+    """What a trace tells about each pair, now or when it has grown. The last run counts."""
 
-    def __init__(self) -> None:
-        self.questions: dict[str, Question] = {}
-        self._count = 0
-        self._last: dict[str, FusionPair] = {}
-        self._decided: dict[str, Decided] = {}
-        self._fused: set[tuple[str, frozenset[str]]] = set()
-        self._sides: dict[str, set[frozenset[str]]] = {}
+    def __init__(self, trace: Recording) -> None:
+        self._trace = trace
 
-    def feed(self, records: Iterable[AnyRecord]) -> None:
-        for record in records:
-            if isinstance(record, FusionPair):
-                self._pair(record)
-            elif isinstance(record, FusionRound):
-                self._fused |= {(record.graph, frozenset(one[:2])) for one in record.fused}
-            elif isinstance(record, Decided) and record.kind == FUSE:
-                self._decided[record.id] = record
-            elif isinstance(record, Run):
-                self._restart()
-            elif isinstance(record, Asked) and record.kind == FUSE:
-                first, second = "_".join(record.first), "_".join(record.second)
-                self._ask(record.id, record.graph, first, second)
-            self._count += 1
+    @property
+    def _run(self) -> Recording:
+        run = self._trace.last(Run)
+        return self._trace.runs.get(run.number, self._trace) if run is not None else self._trace
 
-    def _restart(self) -> None:
-        """Another run begins: the last one counts."""
-        self.questions, self._last, self._decided = {}, {}, {}
-        self._fused, self._sides = set(), {}
-
-    def _pair(self, record: FusionPair) -> None:
-        if record.first == record.second or record.within:
-            return
-        self._last[record.id] = record
-        sides = frozenset((record.first, record.second))
-        self._sides.setdefault(record.id, set()).add(sides)
-        self._ask(record.id, record.graph, record.first, record.second)
-
-    def _ask(self, id: str, graph: str, first: str, second: str) -> None:
-        self.questions.setdefault(id, Question(id, graph, first, second, self._count))
+    @property
+    def any(self) -> bool:
+        """Whether there is a pair to ask about."""
+        return bool(self._run.decisions.posed)
 
     def truth(self, id: str) -> Truth | None:
         """How a pair ended; None where that is not known, or where neither is true: the two may
         fuse, and one of them fused elsewhere first."""
-        pair, decided = self._last.get(id), self._decided.get(id)
+        pair = pair_of(self._run.decisions, id)
+        if pair is None or pair.verdict in ("passed", "queued"):
+            return None
+        decided, last = pair.decided, pair.records[-1] if pair.records else None
         overridden = decided is not None and decided.overridden
-        if pair is not None:
-            sides = self._sides.get(id, set())
-            if any((pair.graph, one) in self._fused for one in sides):
-                rule = decided.rule if decided is not None else pair.rule
-                return Truth("fuse", rule, pair.reason or _scored(pair), overridden)
-            if not pair.fused:
-                return Truth("apart", pair.rule or "unstated", pair.reason, overridden)
-        if decided is not None:
-            choice: Literal["fuse", "apart"] = "fuse" if decided.choice == FUSE else "apart"
-            return Truth(choice, decided.rule, decided.reason, overridden)
-        return None
+        if pair.verdict == "rejected":
+            return Truth("apart", pair.rule, pair.reason, overridden)
+        rule = decided.rule if decided is not None else last.rule if last is not None else ""
+        reason = (last.reason or _scored(last)) if last is not None else pair.reason
+        return Truth("fuse", rule, reason, overridden)
 
     def askable(self) -> list[Question]:
         """The questions that have an answer, in the order of the trace."""
-        return [one for one in self.questions.values() if self.truth(one.id) is not None]
+        posed = self._run.decisions.posed
+        return [
+            question_of(record, self._trace.place(record) - 1)
+            for id, record in posed.items()
+            if self.truth(id) is not None
+        ]
 
 
 def _scored(pair: FusionPair) -> str:

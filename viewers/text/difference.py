@@ -1,15 +1,13 @@
-"""Two recordings of one model as text: the verdict, what changed, the code that changed."""
+"""Two recordings of one model as text: what changed, kind by kind, and the code that changed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewers.kit.colours import TONES
 from viewers.kit.spans import Role
 from viewers.summary.differences import (
     CountChange,
     Difference,
-    Measured,
     TextDiff,
     Veto,
 )
@@ -28,14 +26,6 @@ DECISIONS = 12
 """Most decisions listed; the rest are counted."""
 ROWS = 8
 """Most breaks, guards, … listed of each kind; the rest are counted."""
-
-
-def difference_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
-    """The whole difference; with `code`, also a line diff of the kernels that changed."""
-    lines = answer(difference)
-    for block in blocks(difference, width, code):
-        lines += [line(""), *block]
-    return lines
 
 
 def blocks(
@@ -57,44 +47,6 @@ def blocks(
             [_veto(veto) for veto in difference.vetoes],
         ]
     return [block for block in found if block]
-
-
-def answer(difference: Difference) -> list[Line]:
-    """The verdict, then the other measurements."""
-    verdict = difference.verdict
-    lines: list[Line] = []
-    if verdict.measured is None:
-        words = f": {verdict.why}" if verdict.why else ""
-        lines.append(line((verdict.title, "strong"), words, hang=2))
-    for one in difference.measured:
-        if one is verdict.measured:
-            lines.insert(
-                0, line((verdict.title, TONES[verdict.tone]), f": {timed_words(one)}", hang=2)
-            )
-            lines.insert(1, line(("output ", "dim"), one.output, hang=2))
-        else:
-            lines.append(line((f"{_about(one)}  ", "dim"), timed_words(one), hang=2))
-    if difference.measured and not any(one.record.scope == "call" for one in difference.measured):
-        lines.append(line(("whole call ", "dim"), "not measured"))
-    return lines
-
-
-def timed_words(one: Measured) -> str:
-    """`135.0 → 120.8 µs  -14.3 µs ±0.9, 11%, 600 pairs, kernel alone, warm caches`."""
-    record = one.record
-    if one.outcome == "not measured":
-        return f"not measured: {record.reason}" if record.reason else "not measured"
-    before, after, unit = one.times
-    words = [f"{before} → {after} {unit}  {one.change_text}"]
-    words.append("in noise" if one.outcome == "in noise" else one.share_text)
-    words += [plural(record.pairs, "pair"), one.scope, f"{record.caches} caches"]
-    return ", ".join(words)
-
-
-def _about(one: Measured) -> str:
-    if one.record.scope == "kernel":
-        return one.change.name if one.change else ", ".join(one.record.run_kernels)
-    return one.scope if one.record.scope == "call" else f"graph {one.record.graph}"
 
 
 def _settings(difference: Difference) -> list[Line]:

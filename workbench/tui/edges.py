@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from compiler.control.decisions import APART, FUSE
+from compiler.control.decisions import APART, FUSE, split_id
 from viewers.kit.spans import Span, width_of
 from viewers.panes import autograd, chrome, decision_bar, fusion, memory, timeline, waterfall
 from viewers.panes.arrangement import PROFILES
@@ -115,7 +115,7 @@ def hints(view: View, arrangement: str) -> tuple[Hint, ...]:
     if waiting is None:
         return RUNNING
     if waiting.decision:
-        return _answers(view) if "/fuse/" in waiting.decision else CHOOSE
+        return _answers(view) if split_id(waiting.decision)[1] == FUSE else CHOOSE
     if waiting.kind == "end":
         profile = arrangement in PROFILES and view.facts.profile is not None
         return HINTS[arrangement] if profile else _possible(view, OVER)

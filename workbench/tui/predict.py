@@ -43,7 +43,6 @@ class Predicting:
         """Begin with the first decision that there is."""
         self.questions = QUESTIONS
         """Asked about one graph; 0 for every pair."""
-        self.truths = Truths()
         self.guessing = False
 
     @property
@@ -56,9 +55,12 @@ class Predicting:
             self.view.quiz = Quiz(self.questions)
         return self.view.quiz
 
+    @property
+    def truths(self) -> Truths:
+        return Truths(self.desk.recording)
+
     async def arrived(self, records: list[AnyRecord]) -> None:
         """Records have come: a decision may wait for a guess."""
-        self.truths.feed(records)
         if self.view.quiz is not None:
             self.view.quiz.learn(self.truths)
         if self.predict_first and not self.guessing and self._can_ask():
@@ -71,7 +73,7 @@ class Predicting:
         if self.view.driven:
             waiting = self.view.waiting
             return waiting is not None and (waiting.kind == "start" or self._asked() is not None)
-        return bool(self.truths.questions) and self.desk.recording.end is not None
+        return self.truths.any and self.desk.recording.end is not None
 
     def _asked(self) -> Asked | None:
         """The fusion at which a driven compile waits."""

@@ -173,13 +173,16 @@ def check_arguments(
             location = Location(
                 file=code.co_filename, line=code.co_firstlineno, function=code.co_name
             )
+        name = getattr(model, "__name__", "model")
+        if isinstance(model, torch.nn.Module):
+            name = f"{class_name(model)}.forward"
         takes = ", ".join(signature.parameters)
+        makes = not takes and name.isidentifier()
         raise UserError(
-            f"the inputs do not fit {class_name(model)}.forward({takes}): {error}"
-            if isinstance(model, torch.nn.Module)
-            else f"the inputs do not fit {getattr(model, '__name__', 'model')}({takes}): {error}",
+            f"the inputs do not fit {name}({takes}): {error}",
             type="TypeError",
             location=location,
+            hint=f"if {name}() returns the model: --model '{name}()'" if makes else "",
             doing="reading inputs",
         ) from error
 

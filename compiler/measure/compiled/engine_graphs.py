@@ -64,9 +64,6 @@ class _Again(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in ("kernel", "pointers", "sizes", "workspace")]
 
 
-_Again_p = ctypes.POINTER(_Again)
-
-
 class _Segment(PythonSegment):
     """Records the memory on which it runs."""
 

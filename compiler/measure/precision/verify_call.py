@@ -31,6 +31,7 @@ from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import BACKWARD, kernel_of_steps
 from compiler.trace.matching import base_graph
+from compiler.trace.precision import worst_output
 from compiler.trace.records import (
     Engine,
     Kernel,
@@ -182,7 +183,7 @@ def _with_repro(
 
 def _words(record: KernelPrecision) -> str:
     """The observed error, for the head of the file."""
-    worst = max(record.outputs, key=lambda one: one.error / (one.bound or 1e-300), default=None)
+    worst = worst_output(record)
     if worst is None or record.within is not False:
         return "In the model its results were within their bounds."
     more = f", {worst.note}" if worst.note else ""

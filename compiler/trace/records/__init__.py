@@ -31,7 +31,7 @@ from compiler.trace.records.capture import (
     StackValue,
     Step,
 )
-from compiler.trace.records.decisions import Decided
+from compiler.trace.records.decisions import Asked, Decided, Forbidden
 from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
@@ -52,8 +52,6 @@ from compiler.trace.records.inductor import (
     Wrapper,
 )
 from compiler.trace.records.live import (
-    Asked,
-    Forbidden,
     Note,
     Refused,
     Resumed,

@@ -10,11 +10,8 @@ from compiler.trace.records.base import (
     Index,
     Location,
     Noise,
-    Number,
-    Part,
     Record,
     Seconds,
-    TextHash,
 )
 from compiler.trace.records.measure import Timed
 from compiler.trace.records.session import Settings, Stage
@@ -43,47 +40,6 @@ class StageStart(Record):
     stage: Stage
     compile_id: str = ""
     graph: str = ""
-
-
-class Forbidden(Part):
-    """Why one choice of a decision is illegal."""
-
-    choice: str
-    rule: str
-    reason: str
-
-
-class Asked(Record):
-    """A decision before it is made: everything there is to know before choosing.
-
-    Written when the compile waits at a decision, before `Waiting`; `Decided` has the choice.
-    """
-
-    id: str
-    graph: str
-    kind: str
-    """`fuse`, `inline`, `reuse`, `save`, `lowering`, `width`, …"""
-    default: str
-    """The engine's own choice."""
-    choices: tuple[str, ...]
-    rule: str = ""
-    reason: str = ""
-    numbers: dict[str, Number] = {}
-    forbidden: tuple[Forbidden, ...] = ()
-    first: tuple[str, ...] = ()
-    """Scheduler nodes of the first side, if the decision is about two: `op9`, `op10`."""
-    second: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    """Nodes of the lowered (or joint) graph that it concerns."""
-    if_fused: TextHash = ""
-    """The loop nest that both sides would become: for Inductor in the notation of
-    `SchedulerNode.loops`, for tcw as printed by the nest printer."""
-    sketched: bool = False
-    """We composed `if_fused` from both sides: the engine makes the nest only later, or a rule
-    forbids it; then `✗ RULE: reads VALUE` follows each read that it is about."""
-    means: str = ""
-    """What keeping them apart means here: `two loop nests, which may share one C++ function`."""
-    location: Location | None = None
 
 
 WaitingKind = Literal[

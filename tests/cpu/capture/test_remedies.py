@@ -9,12 +9,19 @@ from pathlib import Path
 import torch
 
 from compiler.control.torch_settings import read_setting
-from viewers.summary.profile.causes.remedies import BY_ADVICE, NOT_TRIED, SETTINGS
+from viewers.summary.profile.causes.remedies import SETTINGS
 
 REGISTRY = Path(torch._dynamo.__file__).parent / "graph_break_registry.json"
 NAMED = re.compile(r"torch\._dynamo\.config\.(\w+)")
 ONE_VERSION = {"enable_trace_load_build_class"}
 """Settings that some supported torch versions lack."""
+BY_ADVICE = frozenset({
+    "Failed to trace builtin operator", "logging.Logger method not supported for non-export cases",
+})  # fmt: skip
+"""Types whose setting takes the called function, which our advice on the line names."""
+
+NOT_TRIED = frozenset({"Strict mode banned op"})
+"""Types whose hint names a setting not meant for users: a private list of operations."""
 
 
 def entries() -> dict[str, str]:

@@ -23,9 +23,9 @@ import torch
 
 import compiler.engine.compile as stages
 from compiler.control.decisions import Gate
+from compiler.control.recorded import decided_record
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
-from compiler.engine.records.decisions import decided_record
 from compiler.fusion.fuse import Fusion
 from compiler.loops.graph import Graph
 from compiler.loops.printer import graph_text, program_text

@@ -13,9 +13,9 @@ import compiler.engine.compile as stages
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
 from compiler.control.decisions import Gate
+from compiler.control.recorded import decided_record
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
-from compiler.engine.records.decisions import decided_record
 from compiler.loops.graph import Call, Map, Reduce, Scan, Store
 from compiler.loops.nest import Nest
 from compiler.trace.records import (

@@ -11,11 +11,11 @@ import torch
 
 from compiler.control.decisions import Gate
 from compiler.control.hooks import Hook, install_all
+from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 from compiler.decision import Decision
 from compiler.engine.recording import listening
-from compiler.engine.records.decisions import decided_record
 from compiler.pipeline import HOOKS
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper

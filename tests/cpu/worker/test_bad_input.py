@@ -108,6 +108,14 @@ def test_inputs_that_do_not_fit(tmp_path: Path) -> None:
     assert found.line == 8
 
 
+def test_a_function_that_returns_the_model_in_its_place(tmp_path: Path) -> None:
+    tail = "def model():\n    return Net()\nexample_inputs = (torch.ones(2, 4),)"
+    found = recorded(tmp_path, net(tail=tail))
+    assert found.failure.message == "the inputs do not fit model(): too many positional arguments"
+    assert found.failure.hint == "if model() returns the model: --model 'model()'"
+    assert recorded(tmp_path, net(tail=tail), model="model()").end.status == "ok"
+
+
 def test_wrong_shapes_are_not_blamed_on_compiling(tmp_path: Path) -> None:
     found = recorded(tmp_path, net(tail="model = Net()\nexample_inputs = (torch.ones(2, 3),)"))
     assert found.failure.eager_fails is True

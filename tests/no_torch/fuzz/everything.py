@@ -27,7 +27,6 @@ from viewers.recording import Recording
 from viewers.summary.differences import difference
 from viewers.summary.profile import SORTS
 from viewers.text.diff import diff_lines
-from viewers.text.difference import difference_lines
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
 from viewers.text.profile import profile
@@ -64,8 +63,6 @@ def _opened(recording: Recording, path: Path, folder: Path) -> Iterator[None]:
     runs = list(recording.runs.values())
     base, run = (runs[0], runs[-1]) if runs else (recording, recording)
     found = difference(base, run)
-    _prints(to_text(difference_lines(found, 100, code=True), 100))
-    yield
     _prints(to_text(diff_lines(found, "a", "b", 100, code=True), 100))
     json_text(diff_report(found, "a", "b"))
     yield

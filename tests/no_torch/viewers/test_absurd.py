@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
+from compiler.control.decisions import split_id
 from compiler.trace import refs
 from compiler.trace.records import (
     Account,
@@ -37,7 +38,6 @@ from viewers.kit.bars import cells_of
 from viewers.losses import losses_sentences, losses_short
 from viewers.panes import account, bytecode, cache, memory, notes, source, waterfall
 from viewers.panes.names import operations_text
-from viewers.panes.shown_when import kind_of
 from viewers.recording import Recording
 from viewers.summary.fusion import node_labels
 from viewers.summary.lifetimes import alive
@@ -189,8 +189,8 @@ def test_texts_that_should_be_numbers_or_names() -> None:
     assert refs.split_source("src:a.py:x") == ("a.py", 0)
     assert refs.split_source("src:" + "9" * 5000) == ("", 0)
     assert refs.split_kernel("k:k4:²") == ("k4", None)
-    assert kind_of("tcw/0/0/forward/fuse/a+b") == "fuse"
-    assert kind_of("fuse") == kind_of("") == ""
+    assert split_id("tcw/0/0/forward/fuse/a+b")[1] == "fuse"
+    assert split_id("fuse")[1] == split_id("")[1] == ""
     assert bytecode.argument_words("CALL", "9" * 5000) == "9" * 5000
     assert bytecode.argument_words("BINARY_OP", "5") == "*"
     assert operations_text("op1_op" + "9" * 5000).startswith("op1_op999")

@@ -35,3 +35,7 @@ def test_a_file_below_is_named_from_here(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path.parent.parent)
     beside = Settings(file="/elsewhere/gpt.py")
     assert command_line("profile", beside) == "tcw profile /elsewhere/gpt.py"
+
+
+def test_a_trace_may_name_no_file() -> None:
+    assert shlex.split(command_line("profile", Settings(file=""))) == ["tcw", "profile", ""]

@@ -21,8 +21,8 @@ from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.two_runs import VETO, base_run, vetoed_run, whatif
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, diff_lines, difference
-from viewers.text.difference import difference_lines
-from viewers.text.lines import to_text
+from viewers.text.difference import blocks
+from viewers.text.lines import BLANK, to_text
 
 
 def compared(
@@ -32,16 +32,23 @@ def compared(
 
 
 def text(found: Difference, code: bool = True) -> str:
-    return to_text(difference_lines(found, 100, code), 100)
+    lines = [one for block in blocks(found, 100, code) for one in (BLANK, *block)]
+    return to_text(lines[1:], 100)
 
 
 def test_a_veto(golden: Golden) -> None:
-    golden("difference/veto.txt", text(compared(base_run(), vetoed_run(), (whatif(),))))
+    found = compared(base_run(), vetoed_run(), (whatif(),))
+    assert found.verdict.title == "The veto is faster"
+    assert found.verdict.measured is not None
+    assert found.verdict.measured.output == "equal to the base, bit for bit"
+    golden("difference/veto.txt", text(found))
 
 
 def test_a_run_against_itself(golden: Golden) -> None:
     found = compared(base_run(), base_run())
     assert found.nothing
+    assert (found.verdict.title, found.verdict.measured) == ("Nothing changed", None)
+    assert found.verdict.why == "graphs, guards, decisions and kernels are the same in both"
     assert {one.kind for one in found.kernels} == {"same"}
     golden("difference/nothing.txt", text(found))
 
@@ -52,6 +59,7 @@ def test_another_engine(golden: Golden) -> None:
     found = difference(parts["inductor"], parts["tcw"])
     assert found.engines == ("inductor", "tcw")
     assert found.decisions.changes == ()
+    assert found.verdict.title == "Cost not measured"
     golden("difference/engines.txt", text(found, code=False))
 
 
@@ -202,10 +210,14 @@ def test_a_whole_call_beside_the_kernel() -> None:
         max_error=4.8e-7,
         equal=False,
     )
-    words = text(compared(base_run(), vetoed_run(), (whatif(), call)), code=False)
-    assert words.startswith("The veto is faster: 135.0 → 120.8 µs")
-    assert "whole call  6.16 → 6.15 ms" in words
-    assert "in noise" in words
+    found = compared(base_run(), vetoed_run(), (whatif(), call))
+    assert found.verdict.title == "The veto is faster"
+    first, whole = found.measured
+    assert found.verdict.measured is first
+    assert first.times == ("135.0", "120.8", "µs")
+    assert first.change_text == "-14.3 µs ±1.4"
+    assert (whole.scope, whole.times) == ("whole call", ("6.16", "6.15", "ms"))
+    assert whole.outcome == "in noise"
 
 
 def test_hostile_names_stay_names() -> None:

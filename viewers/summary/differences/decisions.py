@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.control.decisions import VETO
+from compiler.control.decisions import VETO, split_id
 from compiler.trace import matching
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Decided, SchedulerNode
@@ -161,7 +161,7 @@ def _choices(
     ids: set[str] = set()
     for one in recording.all(Decided):
         id = id_of(one.id)
-        names = id.rpartition("/")[2].split("+")
+        names = split_id(id)[2]
         ids.add(one.id)
         found[id] = _Choice(
             id=one.id,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compiler.control.decisions import APART, FUSE, split_id
 from compiler.trace.matching import base_graph
-from compiler.trace.records import FusionGroups, FusionPair, SchedulerNode
+from compiler.trace.records import FusionGroups, SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.differences.kernels import CALLS
 from viewers.summary.differences.overrides import settings_of
-
-APART = "apart"
 
 
 @dataclass(frozen=True)
@@ -34,23 +33,21 @@ def vetoes_of(run: Recording) -> tuple[Veto, ...]:
     return tuple(
         _veto(run, id)
         for id, choice in settings.overrides.items()
-        if choice == APART and "/fuse/" in id
+        if choice == APART and split_id(id)[1] == FUSE
     )
 
 
 def _veto(run: Recording, id: str) -> Veto:
-    graph, _, names = id.partition("/fuse/")
-    graph = graph.partition("/")[2]
-    parts = names.split("+")
+    graph, _, parts = split_id(id)
     if len(parts) != 2:
-        return Veto(id, names, "", None, "the id does not name two nodes")
+        return Veto(id, "+".join(parts), "", None, "the id does not name two nodes")
     first, second = parts
     nodes = [n for n in run.all(SchedulerNode) if base_graph(n.graph) == graph]
     groups = [record for record in run.all(FusionGroups) if base_graph(record.graph) == graph]
     if not groups:
         return Veto(id, first, second, None, f"the loop nests of {graph} were not recorded")
-    pair = next((one for one in reversed(run.all(FusionPair)) if one.id == id), None)
-    groups_of = (pair.first, pair.second) if pair is not None else ("", "")
+    tests = run.decisions.tests.get(id)
+    groups_of = (tests[-1].first, tests[-1].second) if tests else ("", "")
     sides = [_nodes(nodes, *one) for one in zip(parts, groups_of, strict=True)]
     for name, side in zip(parts, sides, strict=True):
         if not side:

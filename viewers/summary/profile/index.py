@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
+from compiler.control.decisions import engine_of
+from compiler.decision import ENGINE
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import (
     Account,
@@ -168,7 +170,7 @@ def _fusions(recording: Recording) -> Iterable[Fusion]:
             words = named.replace("+", " and ")
             yield Fusion(decided.graph, decided.id, frozenset(named.split("+")), words)
     for pair in recording.all(FusionPair):
-        if pair.fused and pair.id and not pair.id.startswith("tcw/"):
+        if pair.fused and pair.id and engine_of(pair.id) != ENGINE:
             members = frozenset((*pair.first.split("_"), *pair.second.split("_")))
             yield Fusion(pair.graph, pair.id, members, _pair(pair.id).replace("+", " and "))
 

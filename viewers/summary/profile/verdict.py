@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import CallProfile
+from compiler.trace.records import CallProfile, ModeRow
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.verdict import Detail, Tone
@@ -32,6 +32,16 @@ _LEAST = 0.01
 """Share of a call that any other cause has to reach."""
 
 
+def in_noise(head: CallProfile) -> bool:
+    """Whether the difference of the two sides is within the noise, a share of the longer one."""
+    return abs(head.speedup - 1) <= head.noise * max(1.0, head.speedup)
+
+
+def mode_in_noise(row: ModeRow) -> bool:
+    """The same of a mode, whose noise is a share of the speed-up: see `Speed.in_noise`."""
+    return abs(row.speedup - 1) <= row.noise * row.speedup
+
+
 def _matters(head: CallProfile, cause: Cause, tone: Tone) -> bool:
     if not cause.lost and tone != "won":
         return False
@@ -44,7 +54,7 @@ def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     busy = ", busy machine" if head.contended else ""
     noise = f"±{percent(head.noise)} ({head.rounds} rounds{busy})"
     tone: Tone = "neutral"
-    if abs(head.speedup - 1) <= head.noise * max(1.0, head.speedup):
+    if in_noise(head):
         headline = f"No measurable difference in {head.rounds} rounds"
     elif head.speedup > 1:
         headline, tone = f"{ratio_text(head.speedup)} faster than eager", "won"

@@ -43,11 +43,6 @@ class Waterfall:
     total: Sums
     """The plain calls."""
 
-    @property
-    def most(self) -> float:
-        """The largest |difference| of a row, for the scale of bars; 0 if there is none."""
-        return max((abs(row.difference) for row in self.rows), default=0.0)
-
     def starts(self) -> tuple[float, ...]:
         """Where each row starts between eager and compiled, in seconds."""
         at, found = self.total.eager, []

@@ -7,27 +7,22 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
-from viewers.kit.cells import cut, keep_end
 from viewers.kit.figures import Unit, share_text
-from viewers.kit.spans import Role
+from viewers.kit.spans import Line as Spans
+from viewers.kit.spans import Role, Span
 from viewers.places import FileNames
-from viewers.plain import plain
+from viewers.region_lines import HEADS, Column, RegionLines, figures_of, name_of, place_of
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
 from viewers.summary.profile.where import where
 from viewers.text.lines import Line, line
-from viewers.words import numbers_text
 
 WIDE = 112
 """Width from which launches and the share of the roofline fit."""
 _LEAST_BAR = 6
 _SMALL = 0.005
 """Share of a call below which a row is not shown unless asked for."""
-_RUNS = 3
-"""Most runs of lines listed."""
 _FEW, _MANY = 8, 24
 """Least and most rows shown."""
-_LINE, _REGION = 1, 2
-"""Places of two columns."""
 _ROLES: dict[str, Role] = {"lost": "bad", "won": "good", "noise": "dim"}
 
 
@@ -37,22 +32,22 @@ def regions_table(
     fall = profile.waterfall(sort)
     shown = _mattering(fall) if top is None else fall.rows[:top]
     wide = width >= WIDE
-    files = {one.file for row in shown for one in row.locations[:1]}
-    cells = [_row(row, names, unit, wide, len(files) > 1) for row in shown]
+    alone = fall.quiet if len(fall.quiet) == 1 else ()
+    files = list(dict.fromkeys(one.file for row in shown or alone for one in row.locations[:1]))
+    longer = len(files) > 1 or any(where(row) for row in (*shown, *fall.quiet[:1]))
+    room = 24 if wide else 16 if longer else 10
+    main = files[0] if len(files) == 1 else ""
+    cells = [_row(row, place_of(row, names, main, room), unit) for row in (*shown, *alone)]
     chosen = {row.key for row in shown}
     left_out = [row for row in fall.rows if row.key not in chosen]
-    tails = _tails(fall, left_out, "smaller" if top is None else "more", unit, wide)
-    if len(fall.quiet) == 1:
-        alone = _row(fall.quiet[0], names, unit, wide, len(files) > 1)
-        tails.insert(-1, [*alone[:2], f"▸ {alone[2]}", *alone[3:]])
-    whole = _sums("sum", fall.total, unit, wide)
-    head = ["", "line", "region", "eager", "compiled", "Δ", "±"]
-    head += ["launches", "roofline"] if wide else []
-    sizes = [
-        max(cell_len(one[at]) for one in (head, *cells, *tails, whole)) for at in range(len(head))
-    ]
-    longer = len(files) > 1 or any(where(row) for row in (*shown, *fall.quiet[:1]))
-    sizes[1] = min(sizes[1], 24 if wide else 16 if longer else 10)
+    tails = _tails(fall, left_out, "smaller" if top is None else "more", unit)
+    if alone:
+        [rank, place, name, *rest] = cells.pop()
+        tails.insert(-1, [rank, place, f"▸ {name}", *rest])
+    whole = ["", "sum", "", *figures_of(fall.total, unit), "", ""]
+    heads = ["", *HEADS, "launches", "roofline"][: None if wide else -2]
+    texts = [one[: len(heads)] for one in (heads, *cells, *tails, whole)]
+    sizes = [max(cell_len(one[at]) for one in texts) for at in range(len(heads))]
     room = width - sum(sizes) - 2 * len(sizes) - 2
     least = 2 * _LEAST_BAR + 1
     if room < least:
@@ -60,22 +55,26 @@ def regions_table(
     room = min(60, max(least, width - sum(sizes) - 2 * len(sizes) - 2))
     lost = max((row.difference for row in shown if row.difference > 0), default=0.0)
     won = max((-row.difference for row in shown if row.difference < 0), default=0.0)
-    bars = Bars.for_values(lost, won, room - 1, _LEAST_BAR)
-    lines = [_line(head, sizes, ["dim"] * len(head), "lost".rjust(bars.left - 1) + " │ won", "dim")]
-    for row, texts in zip(shown, cells, strict=True):
+    columns = tuple(map(Column, heads, sizes, (1, *[2] * len(sizes))))
+    drawn = RegionLines(columns, Bars.for_values(lost, won, room - 1, _LEAST_BAR), 2)
+
+    def body(words: Sequence[str], role: Role, change: Role) -> Spans:
+        roles: list[Role] = ["dim", *[role] * 4, change, "dim", "dim", "dim"]
+        return drawn.line([(word, one) for word, one in zip(words, roles, strict=False)])
+
+    lines = [Line(drawn.head(), fixed=True)]
+    shown_texts, tail_texts = texts[1 : 1 + len(cells)], texts[1 + len(cells) : -1]
+    for row, words in zip(shown, shown_texts, strict=True):
         role = _ROLES[row.standing]
-        roles: list[Role] = ["dim", "text", "text", "text", "text", role, "dim", "dim", "dim"]
-        value = row.difference
-        bar = f"{bars.lost(value)}│" if value > 0 else f"{' ' * bars.left}│{bars.won(-value)}"
-        lines.append(_line(texts, sizes, roles, bar, role))
-    dim: list[Role] = ["dim"] * 9
-    lines += [_line(texts, sizes, dim, " " * bars.left + "│", "dim") for texts in tails]
+        spans = body(words, "text", role) + drawn.bar(row.difference, role)
+        lines.append(Line(spans, fixed=True))
+    for words in tail_texts:
+        lines.append(Line(body(words, "dim", "dim") + drawn.bar(0.0, "dim"), fixed=True))
     lines.append(line(("─" * (sum(sizes) + 2 * len(sizes) + room), "dim"), fixed=True))
-    strong: list[Role] = ["strong"] * 5
-    roles = [*strong, "dim" if fall.total.in_noise else "strong", "dim"]
-    verdict = "in noise" if fall.total.in_noise else ""
-    lines.append(_line(whole, sizes, [*roles, "dim", "dim"], f"  {verdict}", "dim"))
-    return lines
+    noisy = fall.total.in_noise
+    verdict: Span = ("    in noise" if noisy else "", "dim")
+    total = body(texts[-1], "strong", "dim" if noisy else "strong")
+    return [*lines, Line((*total, verdict), fixed=True)]
 
 
 def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
@@ -88,93 +87,30 @@ def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
 
 
 def _tails(
-    fall: Waterfall, left_out: Sequence[RegionRow], word: str, unit: Unit, wide: bool
+    fall: Waterfall, left_out: Sequence[RegionRow], word: str, unit: Unit
 ) -> list[list[str]]:
     """What the rows do not show: rows beyond the top, rows in the noise, the rest of the call."""
-    tails = []
+    named = []
     if left_out:
         sums = Sums(
             eager=sum(row.eager.median for row in left_out if row.eager),
             compiled=sum(row.compiled.median for row in left_out if row.compiled),
             noise=sum(row.noise for row in left_out),
         )
-        tails.append(_sums(f"… {len(left_out)} {word}", sums, unit, wide))
+        named.append((f"… {len(left_out)} {word}", sums))
     if len(fall.quiet) > 1:
         what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
         same = sum(row.same_calls for row in fall.quiet)
         what += f", {same} the same calls" if same else ""
-        tails.append(_sums(f"▸ {len(fall.quiet)} {what}", fall.quiet_sums, unit, wide))
-    tails.append(_sums("  host and rest", fall.rest, unit, wide))
-    return tails
+        named.append((f"▸ {len(fall.quiet)} {what}", fall.quiet_sums))
+    named.append(("  host and rest", fall.rest))
+    return [["", "", name, *figures_of(one, unit), "", ""] for name, one in named]
 
 
-def _row(row: RegionRow, names: FileNames, unit: Unit, wide: bool, file: bool) -> list[str]:
-    times = f" ×{row.count}" if row.count > 1 else ""
+def _row(row: RegionRow, place: str, unit: Unit) -> list[str]:
     phase = f"{row.phase}: " if row.phase in ("backward", "step") else ""
-    texts = [
-        rank_text(row),
-        lines_of(row, names, file),
-        plain(f"{phase}{row.label}") + times,
-        unit.text(row.eager.median if row.eager else None),
-        unit.text(row.compiled.median if row.compiled else None),
-        unit.signed(row.difference),
-        unit.text(row.noise),
-    ]
-    if wide:
-        launches = f"{row.eager_work.launches:,}→{row.compiled_work.launches:,}"
-        both = (row.eager_work.share, row.compiled_work.share)
-        shares = "→".join(map(share_text, both)) if any(one is not None for one in both) else ""
-        texts += [launches, shares]
-    return texts
-
-
-def _sums(label: str, sums: Sums, unit: Unit, wide: bool) -> list[str]:
-    texts = [
-        "",
-        "",
-        label,
-        unit.text(sums.eager),
-        unit.text(sums.compiled),
-        unit.signed(sums.difference),
-        unit.text(sums.noise),
-    ]
-    if label == "sum":
-        texts[1:3] = ["sum", ""]
-    return [*texts, "", ""] if wide else texts
-
-
-def rank_text(row: RegionRow) -> str:
-    """`2`, `2=` if tied; "" in the noise."""
-    return f"{row.rank}{'=' if row.tied else ''}" if row.rank else ""
-
-
-def lines_of(row: RegionRow, names: FileNames, file: bool) -> str:
-    """`17–20`, or `block.py:17–20`, of the first file if there are several. Without a line, the
-    module, or whatever is known."""
-    if not row.locations:
-        return plain(where(row))
-    first = row.locations[0].file
-    numbers = numbers_text(one.line for one in row.locations if one.file == first)
-    runs = numbers.split(", ")
-    if len(runs) > _RUNS:
-        numbers = f"{runs[0]} … {runs[-1]}"
-    more = " …" if any(one.file != first for one in row.locations) else ""
-    short = plain(names.short(first)).rpartition("/")[2]
-    return (f"{short}:{numbers}" if file else numbers) + more
-
-
-def _line(
-    texts: Sequence[str], sizes: Sequence[int], roles: Sequence[Role], bar: str, role: Role
-) -> Line:
-    pieces: list[tuple[str, Role]] = []
-    sizes = list(sizes)
-    if not texts[_LINE]:  # a label without a line takes the room that the line leaves
-        spare = min(sizes[_LINE], max(0, cell_len(texts[_REGION]) - sizes[_REGION]))
-        sizes[_LINE] -= spare
-        sizes[_REGION] += spare
-    for at, (text, size) in enumerate(zip(texts, sizes, strict=True)):
-        fit = keep_end(text, size) if at == _LINE else cut(text, size)
-        pad = " " * (size - cell_len(fit))
-        gap = "  " if at else " "
-        pieces.append((gap + fit + pad if at <= _REGION else gap + pad + fit, roles[at]))
-    return line(*pieces, "  ", (bar, role), fixed=True)
+    launches = f"{row.eager_work.launches:,}→{row.compiled_work.launches:,}"
+    both = (row.eager_work.share, row.compiled_work.share)
+    shares = "→".join(map(share_text, both)) if any(one is not None for one in both) else ""
+    rank = f"{row.rank}{'=' if row.tied else ''}" if row.rank else ""
+    return [rank, place, phase + name_of(row), *figures_of(row, unit), launches, shares]

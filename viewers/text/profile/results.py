@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.trace.precision import excess, worst_output
 from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
 from viewers.kit.figures import change_text
 from viewers.kit.spans import Role
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
 from viewers.summary.profile.tried import chosen
+from viewers.summary.profile.verdict import mode_in_noise
 from viewers.text.lines import BLANK, Line, line
 from viewers.text.table import Cell, heading, table
 from viewers.words import (
@@ -65,7 +67,7 @@ def precision_lines(profile: Profile, width: int) -> list[Line]:
     if len(found) > len(compared):
         words += f"; {len(found) - len(compared)} not compared"
     lines = [BLANK, heading("precision", words)]
-    ranked = sorted(compared, key=lambda one: -_worst(one))
+    ranked = sorted(compared, key=_excess, reverse=True)
     first = wrong[:1]
     rows: list[list[Cell]] = [
         [(word, "dim") for word in ("kernel", "result", "error", "eager's", "bound", "")]
@@ -93,8 +95,9 @@ def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Li
     return lines
 
 
-def _worst(one: KernelPrecision) -> float:
-    return max((out.error / (out.bound or 1e-300) for out in one.outputs), default=0.0)
+def _excess(one: KernelPrecision) -> float:
+    worst = worst_output(one)
+    return excess(worst) if worst is not None else 0.0
 
 
 def _name(profile: Profile, one: KernelPrecision) -> str:
@@ -103,7 +106,7 @@ def _name(profile: Profile, one: KernelPrecision) -> str:
 
 
 def _precision(profile: Profile, one: KernelPrecision, first: bool) -> list[list[Cell]]:
-    worst = max(one.outputs, key=lambda out: out.error / (out.bound or 1e-300), default=None)
+    worst = worst_output(one)
     if worst is None:
         return []
     role: Role = "bad" if one.within is False else "text"
@@ -133,7 +136,7 @@ def modes_lines(rows: tuple[ModeRow, ...], width: int) -> list[Line]:
         if row.reason:
             cells.append([row.name, ("–", "dim"), ("–", "dim"), ("–", "dim"), "", "", "", ""])
             continue
-        quiet = abs(row.speedup - 1) <= row.noise
+        quiet = mode_in_noise(row)
         role: Role = "dim" if quiet or row.name == "eager" else "good" if row.speedup > 1 else "bad"
         eager = row.eager if row.name != "eager" else None
         cells.append(

@@ -13,7 +13,7 @@ FEW = 40
 
 
 def section(view: View) -> list[Line]:
-    decided = latest(view.recording.all(Decided))
+    decided = list(view.recording.decisions.decided.values())
     if not decided:
         return [heading("decisions", "none recorded: only the tcw engine makes them")]
     lines: list[Line] = []
@@ -21,11 +21,6 @@ def section(view: View) -> list[Line]:
         mine = [one for one in decided if (one.graph, one.kind) == (graph, kind)]
         lines += [*_kind(graph, kind, mine, view), BLANK]
     return lines[:-1]
-
-
-def latest(decided: list[Decided]) -> list[Decided]:
-    """Each decision once, with its last choice."""
-    return list({one.id: one for one in decided}.values())
 
 
 def _kind(graph: str, kind: str, decided: list[Decided], view: View) -> list[Line]:

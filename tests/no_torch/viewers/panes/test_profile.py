@@ -19,9 +19,11 @@ from compiler.trace.records import (
     Graph,
     Kernel,
     KernelNests,
+    KernelPrecision,
     ModeRow,
     NestTime,
     Node,
+    OutputPrecision,
     Region,
 )
 from tests.no_torch import profiles
@@ -271,6 +273,20 @@ def test_the_error_of_a_wrong_kernel_stands_below_it() -> None:
     assert first.copies.startswith("import torch")
 
 
+def test_the_worst_result_is_the_one_furthest_beyond_its_bound() -> None:
+    """A result of lower precision may be further off, and yet within its bound."""
+    wide = OutputPrecision(node="half", error=0.05, eager_error=0.04, bound=0.1)
+    wrong = OutputPrecision(node="clone", error=0.03, eager_error=0.0, bound=1e-6)
+    one = KernelPrecision(
+        graph="0/0/forward", kernel="k2", call=1, outputs=(wide, wrong), within=False
+    )
+    records = [r for r in profiles.wrong_kernel() if not isinstance(r, KernelPrecision)]
+    view = view_of([*records, one], region="r3")
+    said = " ".join(texts(region.compiled(view, 90)) + texts(account.precision(view, 80)))
+    assert "error 0.03" in said
+    assert "0.05" not in said
+
+
 def test_y_copies_the_fix_of_a_cause() -> None:
     view = view_of(profiles.graph_break())
     cause = next(row for row in why.content(view, 70).rows if row.key)
@@ -319,6 +335,13 @@ def test_modes_drop_what_has_no_room_but_never_the_answer() -> None:
     assert "2,341 calls" in tcw
     assert any("CUDA graphs need a GPU" in line for line in narrow)
     assert any("in noise" in line for line in wide), "max-autotune"
+
+
+def test_a_mode_is_in_the_noise_as_its_recording_says() -> None:
+    """The noise of a speed-up is a share of it: 10% of 1.1 is more than 0.105."""
+    row = ModeRow(name="tcw", time=timed(2055.0), speedup=1.105, noise=0.1)
+    lines = texts(account.modes(view_of([*profiles.block_profile(), row]), 110))
+    assert "in noise" in next(line for line in lines if line.startswith(" tcw"))
 
 
 # Times beside other things

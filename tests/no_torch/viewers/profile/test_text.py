@@ -15,13 +15,15 @@ from tests.no_torch.hostile import How, hostile
 from tests.no_torch.profile_building import Call
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
+from viewers.kit.spans import words_of
 from viewers.panes import account
 from viewers.panes.view import Facts, View
 from viewers.places import FileNames
 from viewers.recording import Recording
+from viewers.region_lines import HEADS, Column, RegionLines
 from viewers.summary.profile import profiles_of
 from viewers.text.lines import to_text, write
-from viewers.text.profile import profile, regions
+from viewers.text.profile import profile
 from viewers.text.profile.causes import causes_lines
 
 WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
@@ -136,8 +138,9 @@ def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
 def test_a_label_without_a_line_takes_the_room_of_the_line() -> None:
     texts = ["", "", "▸ 7 in noise, 7 the same calls", "1.0", "2.0", "+1.0", "0.5"]
     sizes = [2, 16, 20, 8, 8, 8, 5]
-    whole = regions._line(texts, sizes, ["dim"] * 7, "│", "dim").text
+    table = RegionLines(tuple(map(Column, ["", *HEADS], sizes)), None, 0)
+    whole = words_of(table.line([(one, "dim") for one in texts]))
     assert "▸ 7 in noise, 7 the same calls" in whole
-    beside = regions._line(["", "17–20", *texts[2:]], sizes, ["dim"] * 7, "│", "dim").text
+    beside = words_of(table.line([(one, "dim") for one in ["", "17–20", *texts[2:]]]))
     assert "▸ 7 in noise, 7 the›" in beside
     assert len(whole) == len(beside)

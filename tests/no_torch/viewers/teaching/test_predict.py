@@ -32,9 +32,7 @@ from viewers.teaching.predict import (
 
 
 def truths(records: list[AnyRecord]) -> Truths:
-    found = Truths()
-    found.feed(records)
-    return found
+    return Truths(Recording(records))
 
 
 def pair(
@@ -47,10 +45,11 @@ def pair(
 def test_the_truth_is_what_the_list_of_pairs_says() -> None:
     records = block_trace()
     found = truths(records)
+    asked = {question.id for question in found.askable()}
     for graph in fusion_summary(Recording(records)).graphs:
         for one in graph.pairs:
             if one.first == one.second:
-                assert one.id not in found.questions
+                assert one.id not in asked
                 continue
             truth = found.truth(one.id)
             said = {"fused": "fuse", "rejected": "apart"}.get(one.verdict)
@@ -70,14 +69,10 @@ def test_a_question_stands_before_the_first_record_that_tells() -> None:
 
 
 def test_a_pair_that_fused_elsewhere_is_not_asked() -> None:
-    found = truths([pair("a", True), pair("b", True, "op1", "op2")])
-    found.feed(
-        [
-            FusionRound(
-                graph="g", round=1, nodes_before=3, nodes_after=2, fused=(("op1", "op2", "x"),)
-            )
-        ]
-    )
+    trace = Recording([pair("a", True), pair("b", True, "op1", "op2")])
+    found = Truths(trace)
+    fused = ("op1", "op2", "x")
+    trace.feed([FusionRound(graph="g", round=1, nodes_before=3, nodes_after=2, fused=(fused,))])
     assert [question.id for question in found.askable()] == ["b"]
 
 
@@ -96,10 +91,9 @@ def test_a_veto_is_told_as_the_readers_own() -> None:
 
 
 def test_a_new_run_asks_anew() -> None:
-    found = truths(
-        [pair("a", False), Run(number=2, settings=Settings(file="m.py")), pair("b", False)]
-    )
-    assert [(one.id, one.position) for one in found.askable()] == [("b", 2)]
+    first, second = (Run(number=n, settings=Settings(file="m.py")) for n in (1, 2))
+    found = truths([first, pair("a", False), second, pair("b", False)])
+    assert [(one.id, one.position) for one in found.askable()] == [("b", 3)]
 
 
 def test_a_driven_compile_knows_what_the_engine_is_about_to_do() -> None:

@@ -104,9 +104,8 @@ def _one_thread(index: Index, kernel: Kernel) -> bool:
 def _decision(index: Index, kernel: Kernel) -> Decided | None:
     """The engine's decision about the threads of a kernel, if it made one."""
     graph = kernel.graph.removesuffix("/lowered")
-    for one in index.recording.all(Decided):
-        if one.kind == "threads" and one.graph.removesuffix("/lowered") == graph:
-            named = one.id.rpartition("/")[2].partition("#")[0]
-            if any(name in kernel.origins for name in named.split("+")):
-                return one
+    for one in index.recording.decisions.taken("threads", graph, f"{graph}/lowered"):
+        named = one.id.rpartition("/")[2].partition("#")[0]
+        if any(name in kernel.origins for name in named.split("+")):
+            return one
     return None

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from compiler.trace import refs
+from compiler.trace.precision import worst_output
 from compiler.trace.records import Advice, KernelPrecision, Location
 from viewers.command_line import command_line, near
 from viewers.labels import kernel_label
@@ -25,7 +26,7 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         return
     first = wrong[0]
     kernel = index.recording.kernels.get(first.kernel)
-    worst = max(first.outputs, key=lambda one: one.error / (one.bound or 1e-30), default=None)
+    worst = worst_output(first)
     name = f"{kernel.name} ({kernel_label(kernel)})" if kernel else first.kernel
     title = f"{first.kernel} {name} computes wrong results" if kernel else f"{name} is wrong"
     notes = []

@@ -41,14 +41,6 @@ SETTINGS = {
 }  # fmt: skip
 """torch's types of break that a Dynamo setting removes, according to torch's own hints."""
 
-BY_ADVICE = frozenset({
-    "Failed to trace builtin operator", "logging.Logger method not supported for non-export cases",
-})  # fmt: skip
-"""Types whose setting takes the called function, which our advice on the line names."""
-
-NOT_TRIED = frozenset({"Strict mode banned op"})
-"""Types whose hint names a setting not meant for users: a private list of operations."""
-
 _LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _SPEAKS = frozenset({
     "print", "pprint", "pprint.pprint", "warnings.warn", "breakpoint", "pdb.set_trace",
