@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from viewers.syntax import statements
+
 
 def reached_files(file: Path, root: Path) -> set[Path]:
     """The file and every file below `root` that it reaches."""
@@ -27,8 +29,8 @@ def reached_files(file: Path, root: Path) -> set[Path]:
 
 def _imported(file: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        tree = statements(file.read_bytes())
+    except OSError:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

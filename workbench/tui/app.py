@@ -28,7 +28,6 @@ from workbench.tui.glyphs import Ascii, needed
 from workbench.tui.live_feed import LiveFeed, Starts
 from workbench.tui.theme import THEMES, Theme, ThemeName
 
-
 LOOK_SECONDS = 2.0
 """How often to look whether the terminal is still there."""
 

@@ -10,6 +10,7 @@ from viewers.places import FileNames
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.lines import gaps, matches
+from viewers.syntax import statements
 
 _MOST_TEXT = 80
 """Characters of a source line that are quoted."""
@@ -136,13 +137,9 @@ def _captured_functions(alignment: Alignment) -> set[MatchedLine]:
 
 
 def _functions(source: str) -> list[range]:
-    """The lines of each function; of a text that is no Python, none."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    """The lines of each function."""
     return [
         range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        for node in ast.walk(tree)
+        for node in ast.walk(statements(source))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]

@@ -5,7 +5,6 @@ One branch did not become the other: one is a loss and the other a win, so both 
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.words import named
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
+from viewers.syntax import statements
 from viewers.words import numbers_text, seconds_text
 
 
@@ -158,13 +158,7 @@ def _lines_text(lines: Collection[int]) -> str:
 @lru_cache(maxsize=64)
 def _branches(source: str) -> tuple[_Branch, ...]:
     """Of a file, shortest first, so that the innermost comes before those around it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    found = [branch for node in ast.walk(tree) for branch in _of_block(node)]
+    found = [branch for node in ast.walk(statements(source)) for branch in _of_block(node)]
     return tuple(sorted(found, key=lambda one: one.arms[1].stop - one.line))
 
 
