@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,6 +46,14 @@ def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         # Inductor builds a program to see that the compiler knows this processor's vectors
         patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
         yield
+
+
+@pytest.fixture
+def hangups() -> Iterator[None]:
+    """What the test starts ends on SIGHUP, even where pytest itself runs under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def diff(expected: str, got: str, name: str) -> str:

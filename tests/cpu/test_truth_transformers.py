@@ -46,8 +46,8 @@ def sample_calls(name: str) -> list[Callable[[], object]]:
     return [lambda given=given: call(given) for given in sets]
 
 
-SLOW = ("longformer", "reformer")
-"""Half a minute of capture."""
+SLOW = ("longformer", "reformer", "mamba", "whisper")
+"""Seconds of capture, or half a minute."""
 
 
 @pytest.fixture(
@@ -130,7 +130,9 @@ def test_each_recompile_says_what_failed(told: Told) -> None:
             assert record.advice
 
 
-@pytest.mark.parametrize("name", ["graph_breaks", "recompiles", "troubled_block"])
+@pytest.mark.parametrize(
+    "name", ["graph_breaks", "recompiles", pytest.param("troubled_block", marks=pytest.mark.long)]
+)
 def test_torch_does_the_same_when_nobody_watches(name: str) -> None:
     told = run_recorded(name, sample_calls(name))
     assert run_alone(sample_calls(name)) == told.torch

@@ -168,14 +168,15 @@ _traced: dict[Any, list[Program]] = {}
 def programs(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> list[Program]:
     """What the engine makes of a function: its forward graph (and its backward).
 
-    A function without variables of its surroundings is traced once for tensors that look alike.
+    A function without variables of its surroundings is traced once for tensors that look alike;
+    the defaults of its parameters are plain values.
     """
     code = getattr(fn, "__code__", None)
-    if code is None or fn.__closure__ or fn.__defaults__:
+    if code is None or fn.__closure__:
         return _programs(fn, args, dynamic)
     memory = [arg.untyped_storage().data_ptr() for arg in args if isinstance(arg, torch.Tensor)]
     shared = tuple(memory.index(one) for one in memory)
-    alike = code, tuple(_look(arg) for arg in args), shared, dynamic
+    alike = code, repr(fn.__defaults__), tuple(_look(arg) for arg in args), shared, dynamic
     if alike not in _traced:
         _traced[alike] = _programs(fn, args, dynamic)
     return _traced[alike]

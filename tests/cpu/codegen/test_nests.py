@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 from torch.utils import _pytree as pytree
 
 from compiler.codegen.choices import Ask
@@ -53,6 +55,17 @@ def _check(name: str, answer: Any, inputs: tuple[Any, ...], program: CompiledPro
         )
 
 
+def _some(dtypes: Sequence[torch.dtype], *short: torch.dtype) -> list[ParameterSet]:
+    """Parameters for one test each; those of other dtypes than `short` are long."""
+    marks = {dtype: () if dtype in short else (pytest.mark.long,) for dtype in dtypes}
+    return [pytest.param(dtype, id=str(dtype), marks=marks[dtype]) for dtype in dtypes]
+
+
+def _every(step: int, cases: dict[str, Case]) -> dict[str, Case]:
+    """Each `step`-th case. Kinds alternate in twos and fours: an odd step meets all of them."""
+    return dict(list(cases.items())[::step])
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
@@ -72,18 +85,23 @@ def test_mixed() -> None:
     check(mixed())
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("dtype", _some(FLOATS, torch.float32, torch.bfloat16))
 def test_windows(dtype: torch.dtype) -> None:
     check(windows(dtype))
 
 
-@pytest.mark.parametrize("isa", NARROW, ids=[isa.name for isa in NARROW])
-def test_windows_in_other_instruction_sets(isa: Isa) -> None:
-    for dtype in (torch.float32, torch.float64, torch.bfloat16):
-        check(windows(dtype), isa)
+@pytest.mark.parametrize("dtype", _some(FLOATS[:3], torch.float32, torch.bfloat16))
+@pytest.mark.parametrize("isa", each_isa(NARROW))
+def test_windows_in_other_instruction_sets(isa: Isa, dtype: torch.dtype) -> None:
+    check(windows(dtype), isa)
 
 
 def test_windows_of_dynamic_sizes() -> None:
+    check(_every(3, windows(torch.float32)), dynamic=True)
+
+
+@pytest.mark.long
+def test_all_windows_of_dynamic_sizes() -> None:
     check(windows(torch.float32), dynamic=True)
 
 

@@ -1,9 +1,10 @@
-"""Runs a predicted wrapper on CPU tensors, each Triton kernel in Triton's interpreter.
+"""Runs predicted wrappers on CPU tensors, each Triton kernel in Triton's interpreter.
 
-    TRITON_INTERPRET=1 python interpreted.py JOB
+    TRITON_INTERPRET=1 python interpreted.py
 
-JOB is a file of `torch.save`: `code`, `inputs`, and `configurations` by kernel name as
-`KernelBinary` has them. The outputs are saved to JOB.out.
+Every line of the standard input names a job, a file of `torch.save`: `code`, `inputs`, and
+`configurations` by kernel name as `KernelBinary` has them. The outputs are saved to JOB.out, and
+`done` is printed.
 """
 
 from __future__ import annotations
@@ -63,13 +64,19 @@ def indexed(patch_tensor: Any) -> Any:
     return patched
 
 
-def main(job: Path) -> None:
-    task = torch.load(job)
-    folder = Path(tempfile.mkdtemp(dir=job.parent))
+def main() -> None:
     triton_helpers.set_driver_to_gpu = lambda: None
     interpreter._patch_lang_tensor = indexed(interpreter._patch_lang_tensor)
     for kind in KINDS:
         setattr(triton_heuristics, kind, captured)
+    for line in sys.stdin:
+        run(Path(line.rstrip("\n")))
+        print("done", flush=True)
+
+
+def run(job: Path) -> None:
+    task = torch.load(job)
+    folder = Path(tempfile.mkdtemp(dir=job.parent))
 
     class Compile:
         def triton(self, name: str, source: str, device_str: str = "") -> Kernel:
@@ -94,4 +101,4 @@ def on_the_cpu(code: str) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -14,7 +14,7 @@ from compiler.control.decisions import APART, FUSE, SAVE, split_id
 from compiler.trace.records import Decided, FusionGroups, FusionPair, Partition, Warned
 from tests.cpu.inductor.recorded import Recorded, record
 
-SHORT, LONG = 6, 200
+SHORT, LONG = 3, 200
 
 
 def normalised(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,9 @@ from torch.nn import functional
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid
 
+BORDERS = [(3, 1), ((3, 2), (1, 0)), (5, (1, 2)), (2, 0)]
+OTHERS = [dtype for dtype in FLOATS if dtype != torch.float32]
+
 
 def image(dtype: Dtype = torch.float32, *shape: int) -> torch.Tensor:
     return grid(dtype, *(shape or (2, 4, 8, 9))).to(memory_format=torch.channels_last)
@@ -29,17 +32,40 @@ def test_windows_inside_are_strided_views(
 @pytest.mark.parametrize("included", [True, False])
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("stride", [1, 2, (3, 2)])
-@pytest.mark.parametrize(("kernel", "padding"), [(3, 1), ((3, 2), (1, 0)), (5, (1, 2)), (2, 0)])
+@pytest.mark.parametrize(("kernel", "padding"), BORDERS)
 def test_windows_at_the_border(
     kernel: object, padding: object, stride: object, up: bool, included: bool
 ) -> None:
-    def pooled(x: torch.Tensor) -> torch.Tensor:
-        return functional.avg_pool2d(x, kernel, stride, padding, up, included)
+    at_the_border(torch.float32, kernel, stride, padding, up, included)
 
-    for dtype in FLOATS:
-        x = image(dtype, 2, 4, 7, 9)
-        assert lowered(pooled, x).kinds() == ["Map"]
-        assert lowered(pooled, x.contiguous()).kinds() == ["Map"]
+
+@pytest.mark.parametrize("dtype", OTHERS)
+@pytest.mark.parametrize(("kernel", "padding"), BORDERS)
+def test_windows_at_the_border_in_other_dtypes(
+    dtype: Dtype, kernel: object, padding: object
+) -> None:
+    at_the_border(dtype, kernel, 2, padding, True, False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", OTHERS)
+@pytest.mark.parametrize("included", [True, False])
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("stride", [1, 2, (3, 2)])
+@pytest.mark.parametrize(("kernel", "padding"), BORDERS)
+def test_all_windows_at_the_border_in_other_dtypes(
+    dtype: Dtype, kernel: object, padding: object, stride: object, up: bool, included: bool
+) -> None:
+    at_the_border(dtype, kernel, stride, padding, up, included)
+
+
+def at_the_border(dtype: Dtype, *options: object) -> None:
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return functional.avg_pool2d(x, *options)
+
+    x = image(dtype, 2, 4, 7, 9)
+    assert lowered(pooled, x).kinds() == ["Map"]
+    assert lowered(pooled, x.contiguous()).kinds() == ["Map"]
 
 
 def test_lines_and_volumes() -> None:

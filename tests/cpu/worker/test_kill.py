@@ -237,6 +237,7 @@ def test_front_end_killed(file: Path, moment: float) -> None:
     kill_front_end_at(file, moment)
 
 
+@pytest.mark.usefixtures("hangups")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_ended_as_by_ctrl_c(file: Path, number: int) -> None:
     for moment in moments(1, seed=6 + number):
@@ -249,6 +250,7 @@ def test_front_end_of_a_driven_recording_killed(file: Path, moment: float) -> No
     assert any(isinstance(one, Run) for one in read.records)
 
 
+@pytest.mark.usefixtures("hangups")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_workbench_ended_as_by_ctrl_c(file: Path, number: int) -> None:
     """On a terminal, which it leaves as it found it."""
@@ -264,9 +266,12 @@ def test_the_workbench_ended_as_by_ctrl_c(file: Path, number: int) -> None:
     )  # fmt: skip
     reader = threading.Thread(target=drained, args=(ours,), daemon=True)
     reader.start()
-    wait_for(lambda: trace.exists() and b'"waiting"' in trace.read_bytes())
-    process.send_signal(number)
-    code = process.wait(60)
+    try:
+        wait_for(lambda: trace.exists() and b'"waiting"' in trace.read_bytes())
+        process.send_signal(number)
+        code = process.wait(60)
+    finally:
+        process.kill()
     assert termios.tcgetattr(theirs) == before
     os.close(theirs)
     reader.join(10)
@@ -363,6 +368,7 @@ def test_a_guardian_sweeps_what_killed_ones_left(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("hangups")
 def test_driven_and_signalled_at_thirty_five_moments(file: Path) -> None:
     for moment in moments(35, seed=8):
         kill_front_end_at(file, moment, program=DRIVEN)

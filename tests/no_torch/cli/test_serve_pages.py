@@ -58,6 +58,7 @@ async def test_a_page_is_a_process_that_ends_with_it_and_with_the_server(
         assert server.rest() == "ctrl-c ends it\n"
 
 
+@pytest.mark.usefixtures("hangups")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 async def test_pages_end_with_a_server_that_is_killed(
     how: signal.Signals, block_file: Path, tmp_path: Path
