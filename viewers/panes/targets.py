@@ -1,6 +1,6 @@
 """What a row of a pane stands for, and where opening it leads.
 
-A target is data: `workbench/tui/navigator.py` follows those that change what is shown, the screen
+A target is data: `viewers/navigator.py` follows those that change what is shown, the screen
 those that ask for something to be done.
 """
 

@@ -18,6 +18,7 @@ from textual.filter import LineFilter
 from compiler.control.commands import Breakpoint
 from compiler.trace.reader import TraceError, open_trace
 from compiler.trace.records import Settings
+from viewers.kit.theme import THEMES, Theme, ThemeName
 from viewers.plain import plain
 from viewers.teaching.predict import QUESTIONS
 from workbench.cli import codes
@@ -26,7 +27,6 @@ from workbench.tui.bench import Bench
 from workbench.tui.feed import Feed, FileFeed
 from workbench.tui.glyphs import Ascii, needed
 from workbench.tui.live_feed import LiveFeed, Starts
-from workbench.tui.theme import THEMES, Theme, ThemeName
 
 LOOK_SECONDS = 2.0
 """How often to look whether the terminal is still there."""

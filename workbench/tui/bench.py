@@ -12,7 +12,9 @@ from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import AnyRecord, Run
-from viewers.panes import chrome, spine
+from viewers.kit.theme import THEMES, Theme, ThemeName
+from viewers.navigator import Navigator
+from viewers.panes import bar, chrome, spine
 from viewers.panes.arrangement import presented
 from viewers.panes.rows import Content, Row
 from viewers.panes.targets import ToBreakpoint, ToInputs, ToSetting, ToSuggestion
@@ -32,7 +34,6 @@ from workbench.tui.layouts import Layouts
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.messages import Delivered, Moved, Opened, Unreadable
 from workbench.tui.moving import Moving
-from workbench.tui.navigator import Navigator
 from workbench.tui.notes import Noting
 from workbench.tui.overlay import Choice, Palette
 from workbench.tui.overrides import Overrides
@@ -46,7 +47,6 @@ from workbench.tui.scrubbing import Scrubbing
 from workbench.tui.searching import Searching
 from workbench.tui.setting import Setting
 from workbench.tui.stage import ROOMY, Stage, spine_width
-from workbench.tui.theme import THEMES, Theme, ThemeName
 from workbench.tui.tool import Tool
 from workbench.tui.turning import Turning
 
@@ -269,7 +269,7 @@ class Bench(Screen[None]):
     def _bar(self, width: int) -> Lines:
         if self.predicting.guessing:
             return edges.barred(self.predicting.bar(width))
-        return edges.barred(edges.bar(self.view, self.navigator.arrangement, width))
+        return edges.barred(bar.rows(self.view, self.navigator.arrangement, width))
 
     def _timeline(self, width: int) -> Lines:
         return edges.timeline_lines(self.view, self.navigator.arrangement, width)

@@ -17,6 +17,7 @@ from compiler.trace.refs import Ref
 from viewers.drawing.blocks import SCALES, all_key
 from viewers.drawing.diagram import Block
 from viewers.drawing.layout import Box, Layout, Line
+from viewers.kit.theme import Theme, Tint
 from viewers.panes.picture import Picture
 from viewers.panes.targets import ToBlock
 from viewers.panes.view import View
@@ -24,7 +25,6 @@ from workbench.tui.canvas_paint import CanvasPaint
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly
 from workbench.tui.pane import Make, PaneView
-from workbench.tui.theme import Theme, Tint
 
 AT_ONCE = 400
 """Blocks up to which a picture is laid out before the next frame."""

@@ -12,9 +12,9 @@ from viewers.drawing.cells import Run, row
 from viewers.drawing.layout import Layout, Line
 from viewers.kit.colours import fill_of
 from viewers.kit.spans import Span, clip
+from viewers.kit.theme import Theme, Tint
 from viewers.panes.picture import Picture
 from workbench.tui.paint import harmless
-from workbench.tui.theme import Theme, Tint
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,7 @@ class Comparing:
 
     def look_at_base(self) -> None:
         """Have the view know the run that its run is compared with."""
-        runs = {run.number: run for run in self.desk.recording.all(Run)}
-        run = runs.get(self.view.run)
-        base = self.reading.facts_of_run(run.compared_with) if run is not None else None
-        self.view.base = base or (self.recorded if run is not None else None)
+        self.reading.look_at_base(self.recorded)
 
     def _settings(self, overrides: dict[str, str]) -> Settings | None:
         last = self.overrides.overruled.settings

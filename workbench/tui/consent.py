@@ -11,11 +11,11 @@ from textual.screen import ModalScreen
 
 from viewers.kit.cells import pad, wrap
 from viewers.kit.spans import Line, Role, width_of
+from viewers.kit.theme import Theme, Tint
 from viewers.panes.rows import BLANK, Row
 from viewers.plain import plain
 from workbench.tui.again import Thing
 from workbench.tui.overlay import Sheet
-from workbench.tui.theme import Theme, Tint
 
 NAMES = 11
 """Cells for the names of things."""

@@ -9,15 +9,15 @@ from textual.app import App
 from textual.message import Message
 from textual.widget import Widget
 
+from viewers.kit.theme import Theme, ThemeName
+from viewers.navigator import Navigator
 from viewers.panes.view import View
 from viewers.recording import Recording
 from workbench.tui.feed import Feed
 from workbench.tui.live_feed import LiveFeed
-from workbench.tui.navigator import Navigator
 from workbench.tui.overlay import Choice
 from workbench.tui.pane import PaneView
 from workbench.tui.stage import Stage
-from workbench.tui.theme import Theme, ThemeName
 
 
 class Desk(Protocol):

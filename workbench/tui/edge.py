@@ -9,9 +9,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from viewers.kit.theme import Theme, Tint
 from viewers.panes.rows import Row
 from workbench.tui.paint import exactly, paint
-from workbench.tui.theme import Theme, Tint
 
 Lines = Sequence[tuple[Row, Tint]]
 

@@ -6,31 +6,13 @@ from rich.cells import cell_len
 
 from compiler.control.decisions import APART, FUSE, split_id
 from viewers.kit.spans import Span, width_of
-from viewers.panes import autograd, chrome, decision_bar, fusion, memory, timeline, waterfall
+from viewers.panes import timeline
 from viewers.panes.arrangement import PROFILES
 from viewers.panes.rows import Row
 from viewers.panes.view import View
 from workbench.tui.commands import Commands
 from workbench.tui.edge import Lines
 from workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
-
-
-def bar(view: View, arrangement: str, width: int) -> list[Row]:
-    """About what is selected, or about the decision that waits."""
-    rows = decision_bar.rows(view, width)
-    if rows:
-        return rows
-    if arrangement == "source":
-        return chrome.selection(view, width)
-    if arrangement == "fusion":
-        return fusion.verdict(view, width)
-    if arrangement in ("profile", "region"):
-        return waterfall.selection(view, width)
-    if arrangement == "memory":
-        return memory.verdict(view, width)
-    if arrangement == "autograd":
-        return autograd.reason(view, width)
-    return []
 
 
 def barred(rows: list[Row]) -> Lines:

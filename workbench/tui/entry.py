@@ -7,9 +7,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from viewers.kit.theme import Theme
 from viewers.plain import plain
 from workbench.tui.paint import exactly, fill
-from workbench.tui.theme import Theme
 
 
 class Entry(Widget, can_focus=True):

@@ -9,6 +9,7 @@ from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
 from compiler.trace.records import Note
+from viewers.kit.theme import Theme
 from viewers.panes.notes import known, thing_of, thing_words
 from viewers.panes.rows import Row
 from viewers.panes.targets import ToNote
@@ -20,7 +21,6 @@ from workbench.tui.desk import Desk
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.messages import Delivered
 from workbench.tui.overlay import Sheet
-from workbench.tui.theme import Theme
 
 
 class Writing(ModalScreen[str | None]):

@@ -13,10 +13,10 @@ from textual.widget import Widget
 
 from viewers.kit.cells import pad
 from viewers.kit.spans import Line, width_of
+from viewers.kit.theme import Theme, Tint
 from viewers.panes.rows import BLANK, Row
 from viewers.plain import plain
 from workbench.tui.paint import exactly, paint
-from workbench.tui.theme import Theme, Tint
 
 
 class Sheet(Widget):

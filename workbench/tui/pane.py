@@ -16,12 +16,12 @@ from textual.widget import Widget
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.kit.spans import width_of
+from viewers.kit.theme import Theme, Tint
 from viewers.panes.highlight import mark
 from viewers.panes.rows import Content, Row, Rows
 from viewers.panes.targets import Target
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly, fill, paint
-from workbench.tui.theme import Theme, Tint
 
 Make = Callable[[int], Content]
 

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
 
-from workbench.tui.theme import THEMES
+from viewers.kit.theme import THEMES
 
 CELL, LINE, FONT = 10, 19, 16.61
 """Pixels: a cell's width, a line's height, and the size at which Menlo and DejaVu Sans Mono have

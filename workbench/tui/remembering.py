@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.control.commands import Breakpoint
+from viewers.kit.theme import THEMES, ThemeName
 from viewers.panes import breakpoints
 from viewers.panes.breakpoints import same
 from viewers.plain import plain
@@ -12,7 +13,6 @@ from workbench.tui.driving import Driving
 from workbench.tui.layouts import Layouts
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.remembered import Placed, Remembered, recall, remember
-from workbench.tui.theme import THEMES, ThemeName
 
 
 class Remembering:

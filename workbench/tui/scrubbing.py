@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import AnyRecord, Asked, Decided, GraphBreak, Waiting
 from viewers.panes import timeline
-from viewers.panes.shown_when import arrangement_for
 from viewers.panes.view import View
 from viewers.words import number
 from workbench.tui.commands import command
@@ -34,24 +32,8 @@ class Scrubbing:
         if not view.track.count:
             self.desk.say("nothing is recorded yet")
             return
-        view.playhead = 0 if position == view.track.count else position
-        view.run = view.track.run_at(position) or view.run
-        self.reading.show_facts()
-        record = self.reading.recording.records[position - 1]
-        self._follow(record)
+        self.reading.go_to(position)
         await self.desk.rebuild()
-
-    def _follow(self, record: AnyRecord) -> None:
-        """Look at the compile of the record, and at what it is best seen in."""
-        segment = self.view.track.segment_at(self.view.shown)
-        compile_id = getattr(record, "compile_id", "") or _compile_of(getattr(record, "graph", ""))
-        self.desk.navigator.compile(compile_id or (segment.compile_id if segment else ""))
-        if isinstance(record, Waiting):
-            self.desk.navigator.arrangement = arrangement_for(self.view, record)
-        elif isinstance(record, GraphBreak):
-            self.view.site = max(0, len(self.view.summary.breaks) - 1)
-        elif isinstance(record, (Asked, Decided)) and record.kind == "fuse":
-            self.view.pair = record.id
 
     @command("Go one record forward in time", "greater_than_sign", shown=">")
     async def later(self) -> None:
@@ -81,7 +63,7 @@ class Scrubbing:
         self.reading.show_facts()
         waiting = view.waiting
         if waiting is not None:
-            self._follow(waiting)
+            self.reading.follow(waiting)
         await self.desk.rebuild()
         self.desk.say("" if view.driven else f"all {number(view.track.count)} records")
 
@@ -90,7 +72,3 @@ class Scrubbing:
         found = timeline.at(self.view, width, x, self.desk.navigator.arrangement)
         if found:
             await self.go_to(found)
-
-
-def _compile_of(graph: str) -> str:
-    return "/".join(graph.split("/")[:2]) if graph else ""

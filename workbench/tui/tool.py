@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from compiler.trace.records import Run
+from viewers.kit.theme import THEMES
 from workbench.tui import help as help_text
 from workbench.tui.breaking import Breaking
 from workbench.tui.commands import Commands, command
@@ -15,7 +16,6 @@ from workbench.tui.layouts import Layouts
 from workbench.tui.overlay import Choice, Help
 from workbench.tui.overrides import Overrides
 from workbench.tui.remembering import Remembering
-from workbench.tui.theme import THEMES
 from workbench.tui.turning import Turning
 
 ELSEWHERE = (

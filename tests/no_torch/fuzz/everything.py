@@ -15,6 +15,7 @@ from viewers.drawing.export import ExportError, export
 from viewers.json_diff import diff_report
 from viewers.json_text import json_text
 from viewers.kit.spans import Line
+from viewers.navigator import Navigator
 from viewers.panes import autograd as autograd_pane
 from viewers.panes import chrome, decision_bar, fusion, memory, spine, timeline, waterfall
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
@@ -33,7 +34,6 @@ from viewers.text.profile import profile
 from viewers.text.sections import DETAILS, SECTIONS
 from viewers.timeline import Track
 from workbench.tui.feed import writer_lives
-from workbench.tui.navigator import Navigator
 
 ROWS = 60
 """Rows of a pane that are made: a screenful; the rest is made as it scrolls into sight."""

@@ -15,13 +15,13 @@ from tests.block_trace import block_trace
 from tests.no_torch.tui.cells import described
 from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
 from tests.no_torch.tui.idle import idle
+from viewers.kit.theme import ThemeName
 from workbench.tui.again import Word
 from workbench.tui.app import Workbench
 from workbench.tui.bench import Bench
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.pane import PaneView
 from workbench.tui.picture import picture
-from workbench.tui.theme import ThemeName
 
 __all__ = ["idle"]
 

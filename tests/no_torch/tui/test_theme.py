@@ -11,7 +11,7 @@ from rich.color import Color
 from tests.conftest import Golden
 from tests.no_torch.tui.cells import looks, roles
 from viewers.kit.colours import DARK, FILLS, LIGHT
-from workbench.tui.theme import LEAST, LEAST_OF_SHAPES, SHAPES, THEMES, Theme, ThemeName, contrast
+from viewers.kit.theme import LEAST, LEAST_OF_SHAPES, SHAPES, THEMES, Theme, ThemeName, contrast
 
 MEANINGS = ("accent", "good", "bad", "warn", "hot")
 SIGHTS = {

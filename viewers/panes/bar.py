@@ -1,0 +1,25 @@
+"""The bar below the panes: what is selected, or the decision that waits."""
+
+from __future__ import annotations
+
+from viewers.panes import autograd, chrome, decision_bar, fusion, memory, waterfall
+from viewers.panes.rows import Row
+from viewers.panes.view import View
+
+
+def rows(view: View, arrangement: str, width: int) -> list[Row]:
+    """About what is selected, or about the decision that waits."""
+    decision = decision_bar.rows(view, width)
+    if decision:
+        return decision
+    if arrangement == "source":
+        return chrome.selection(view, width)
+    if arrangement == "fusion":
+        return fusion.verdict(view, width)
+    if arrangement in ("profile", "region"):
+        return waterfall.selection(view, width)
+    if arrangement == "memory":
+        return memory.verdict(view, width)
+    if arrangement == "autograd":
+        return autograd.reason(view, width)
+    return []

@@ -1,0 +1,153 @@
+"""One reader's way through a trace: by run and engine, whole or up to a place in it. No widget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.trace.provenance import Provenance
+from compiler.trace.records import AnyRecord, Asked, Decided, GraphBreak, Run, Waiting
+from viewers.navigator import Navigator
+from viewers.panes.shown_when import arrangement_for
+from viewers.panes.view import Facts, View
+from viewers.playhead import Playhead
+from viewers.recording import Recording
+from viewers.timeline import Track
+
+Part = tuple[int, str]
+"""(run, engine) of a trace; 0 and "" where it has only one."""
+
+
+class Reader:
+    """Takes the records of a trace and keeps the facts of what is looked at."""
+
+    def __init__(self, navigator: Navigator, recording: Recording) -> None:
+        self.navigator = navigator
+        self.recording = recording
+        """The whole trace."""
+        self.playhead = Playhead(self.recording)
+        self._links: dict[Part, tuple[Provenance, int]] = {}
+        """The links of a part, and how many of its records they were fed."""
+        self._facts: dict[tuple[int, str, bool], Facts] = {}
+        """By run and engine; True: up to the place to which the reader went back."""
+        self._stood = 0
+        """How many records the facts of a place in the past were worked out from."""
+        self.view.track = Track()
+
+    @property
+    def view(self) -> View:
+        return self.navigator.view
+
+    def feed(self, records: Sequence[AnyRecord]) -> None:
+        """Take records of the trace, in order."""
+        before, grown = self.view.track.count, {self.view.track.run}
+        self.recording.feed(records)
+        self.view.track.feed(records)
+        if self.view.track.changes(before, self.view.track.count):
+            grown.add(self.view.track.run)
+            self._facts = {
+                key: kept for key, kept in self._facts.items() if key[2] or key[0] not in grown
+            }
+
+    def look_at_last_run(self, records: Sequence[AnyRecord]) -> None:
+        """Look at a run that began in these records."""
+        if any(isinstance(record, Run) for record in records):
+            self.view.run = self.view.track.run
+
+    def look_at_base(self, otherwise: Facts | None = None) -> None:
+        """Have the view know the run that its run is compared with; `otherwise` where the trace
+        does not hold it."""
+        runs = {run.number: run for run in self.recording.all(Run)}
+        run = runs.get(self.view.run)
+        base = self.facts_of_run(run.compared_with) if run is not None else None
+        self.view.base = base or (otherwise if run is not None else None)
+
+    def go_to(self, position: int) -> None:
+        """Show the trace as it was after its first `position` records; all of it at its end. The
+        compile of the last of them is looked at, and what that is best seen in."""
+        view = self.view
+        view.playhead = 0 if position == view.track.count else position
+        view.run = view.track.run_at(position) or view.run
+        self.show_facts()
+        self.follow(self.recording.records[position - 1])
+
+    def follow(self, record: AnyRecord) -> None:
+        """Look at the compile of a record, and at what it is best seen in."""
+        view = self.view
+        segment = view.track.segment_at(view.shown)
+        compile_id = getattr(record, "compile_id", "") or _compile_of(getattr(record, "graph", ""))
+        self.navigator.compile(compile_id or (segment.compile_id if segment else ""))
+        if isinstance(record, Waiting):
+            self.navigator.arrangement = arrangement_for(view, record)
+        elif isinstance(record, GraphBreak):
+            view.site = max(0, len(view.summary.breaks) - 1)
+        elif isinstance(record, (Asked, Decided)) and record.kind == "fuse":
+            view.pair = record.id
+
+    def part(self, whole: Recording) -> tuple[Part, Recording]:
+        """The run and the engine that are looked at, of the trace or of its beginning."""
+        run = self.view.run if self.view.run in whole.runs else next(reversed(whole.runs), 0)
+        found = whole.runs.get(run, whole)
+        engine = self.view.engine
+        if found.engines:
+            engine = engine if engine in found.engines else next(iter(found.engines))
+            return (run, engine), found.engines[engine]
+        return (run, ""), found
+
+    def show_facts(self) -> None:
+        """Have the view look at the facts of its run, engine and place in time."""
+        view = self.view
+        past = bool(view.playhead)
+        whole = self.playhead.at(view.playhead) if past else self.recording
+        (run, engine), recording = self.part(whole)
+        if past and view.track.changes(self._stood, view.playhead):
+            self._facts = {key: kept for key, kept in self._facts.items() if not key[2]}
+        self._stood = view.playhead if past else self._stood
+        view.run, view.engine = run, engine
+        known = self._facts.get((run, engine, past))
+        if known is None:
+            known = self._facts_of(whole, recording, run, engine, past)
+        known.recording, known.whole = recording, self._run_of(self.recording, run)
+        known.trace = self.recording
+        view.facts = known
+        self.navigator.grown()
+
+    def _facts_of(
+        self, whole: Recording, recording: Recording, run: int, engine: str, past: bool
+    ) -> Facts:
+        of_run = self._run_of(whole, run)
+        engines = of_run.engines or {"": recording}
+        made = {
+            name: Facts(part, self._links_of((run, name)), self._run_of(self.recording, run))
+            for name, part in engines.items()
+        }
+        for name, facts in made.items():
+            facts.of_engines = made if engine else {}
+            self._facts[run, name, past] = facts
+        return made[engine]
+
+    @staticmethod
+    def _run_of(whole: Recording, run: int) -> Recording:
+        return whole.runs.get(run, whole)
+
+    def facts_of_run(self, run: int) -> Facts | None:
+        """The facts of a whole run; None where the trace has no such run."""
+        part = self.recording.runs.get(run)
+        if part is None:
+            return None
+        if (run, "", False) not in self._facts:
+            self._facts[run, "", False] = Facts(part, self._links_of((run, "")), self.recording)
+        return self._facts[run, "", False]
+
+    def _links_of(self, part: Part) -> Provenance:
+        """Links of the whole part: what they lead to in the future is on no pane yet."""
+        run, engine = part
+        found = self._run_of(self.recording, run)
+        found = found.engines.get(engine, found)
+        links, fed = self._links.get(part) or (Provenance(), 0)
+        links.feed(found.records[fed:])
+        self._links[part] = links, len(found.records)
+        return links
+
+
+def _compile_of(graph: str) -> str:
+    return "/".join(graph.split("/")[:2]) if graph else ""
