@@ -166,6 +166,40 @@ def test_operators_compute_what_aten_does(isa, lanes) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def near_multiples(kind: torch.dtype) -> list[torch.Tensor]:
+    """Dividends at and next to multiples of their divisors, of either sign; most quotients are
+    small, and those of the last 1,600 up to twice the largest that is not computed by `fmod`."""
+    random = torch.Generator().manual_seed(0)
+    count, limit = 1 << 14, 1 << (23 if kind is torch.float32 else 52)
+    most = torch.where(torch.arange(count) < count - 1600, 1000, limit)
+    times = (torch.rand(count, generator=random, dtype=torch.float64) * most).round().to(kind)
+    divisors = torch.randn(count, generator=random, dtype=torch.float64).to(kind)
+    divisors[: count // 4] *= torch.finfo(kind).tiny
+    apart = torch.randint(-1, 2, (count,), generator=random)
+    exact = times * divisors
+    dividends = torch.where(apart == 0, exact, torch.nextafter(exact, exact + apart * exact.abs()))
+    dividends[::64] = 0.0
+    signs = torch.randint(0, 2, (count,), generator=random) * 2 - 1
+    return [dividends * signs, divisors]
+
+
+@each_width
+def test_floor_division_beside_whole_quotients(isa, lanes) -> None:
+    unit = Unit(isa, lanes)
+    dtypes = [dtype for dtype in ("float32", "float64") if fits(dtype, isa, lanes)]
+    numbers = {
+        dtype: elementwise(unit, "floor_divide", [dtype, dtype], dtype, dtype) for dtype in dtypes
+    }
+    unit.build()
+    for dtype, number in numbers.items():
+        values = near_multiples(getattr(torch, dtype))
+        expected, out = reference("floor_divide")(*values), torch.empty_like(values[0])
+        unit.run(number, [*values, out], out.numel())
+        agree = (out == expected) & (out.signbit() == expected.signbit())
+        at = (~agree).nonzero()[:3]
+        assert agree.all(), (dtype, [v[at] for v in (*values, out, expected)], int((~agree).sum()))
+
+
 INTEGERS_TESTED = tuple(dtype for dtype in ALL if dtype in INTEGERS)
 
 

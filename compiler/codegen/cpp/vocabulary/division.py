@@ -92,7 +92,37 @@ def of_floats(lanes: Lanes, op: str, held: str) -> str:
         f"{register} f = {floor}; f = q - f > 0.5{end} ? f + 1.0{end} : f; "
         f"f = q != 0 ? f : {signed}; return b == 0 ? a / b : f;"
     )
-    return arithmetic.function(lanes, op, two, register, body)
+    if lanes.count == 1 or not lanes.isa.fma:
+        return arithmetic.function(lanes, op, two, register, body)
+    far = arithmetic.function(lanes, "floor_divide_far", two, register, body, "OUTLINE")
+    return arithmetic.function(lanes, op, two, register, _near_floor(lanes, held, far))
+
+
+def _near_floor(lanes: Lanes, held: str, far: str) -> str:
+    """The body of a floor division that calls `far` only if a quotient is large, or no number.
+
+    The floor of the rounded quotient is too large by one if the quotient was rounded up to a whole
+    number. Then the remainder has the sign opposite to the divisor's: a fused multiply-add gets
+    that right. Below the limit, ATen's longer way has the same result: its roundings are smaller
+    than the half that it corrects.
+    """
+    register, (integer, _, sign) = lanes.type(held), arithmetic.bits(lanes, held)
+    end = "f" if held == "float32" else ""
+    floor = arithmetic.of_floats(lanes, "floor", held).format("q")
+    fma = arithmetic.of_floats(lanes, "fma", held).format("-f", "b", "a")
+    absolute = arithmetic.of_floats(lanes, "abs", held).format("q")
+    near = f"({absolute} < {register}{{}} + {_NEAR[held]}) & (r == r)"
+    if_far = arithmetic.if_any(lanes, f"~({near})", held, far.format("a", "b"))
+    return (
+        f"{register} q = a / b, f = {floor}, r = {fma};\n"
+        f"  {if_far}\n"
+        f"  {register} s = ({register})(({integer})r ^ (({integer})b & {sign}));\n"
+        f"  return s < 0 ? f - 1.0{end} : f;"
+    )
+
+
+_NEAR = {"float32": "4194304.0f", "float64": "2251799813685248.0"}
+"""Quotients that are exact to a quarter."""
 
 
 def _fmod(lanes: Lanes, held: str) -> str:
@@ -110,8 +140,7 @@ def _fmod(lanes: Lanes, held: str) -> str:
     trunc = arithmetic.of_floats(lanes, "trunc", held).format("x / y")
     fma = arithmetic.of_floats(lanes, "fma", held).format("-q", "y", "x")
     signed = arithmetic.of_floats(lanes, "copysign", held).format("r", "a")
-    small = "4194304.0f" if held == "float32" else "2251799813685248.0"
-    near = f"(q < {register}{{}} + {small}) & (y < {register}{{}} + {INFINITY[held]})"
+    near = f"(q < {register}{{}} + {_NEAR[held]}) & (y < {register}{{}} + {INFINITY[held]})"
     if_far = arithmetic.if_any(lanes, f"~({near})", held, far.format("a", "b"))
     body = (
         f"{register} x = {absolute.format('a')}, y = {absolute.format('b')}, q = {trunc};\n"
