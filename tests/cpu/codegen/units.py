@@ -84,6 +84,7 @@ class Unit:
                 "-Wall",
                 "-Wno-unused-function",
                 "-Wno-tautological-compare",
+                "-Wno-ignored-optimization-argument",  # clang has no -fexpensive-optimizations
             ]
             command += ["-fPIC", "-shared", str(source), "-o", str(library)]
             command += [*unit_libraries(tuple(self.vocabulary.libraries))]
