@@ -14,6 +14,7 @@ from pathlib import Path
 
 COMPILE_FLAGS = (
     "-O1",
+    "-fexpensive-optimizations",  # vzeroupper before libm and the return: SSE code is slow without
     "-ftree-vectorize",
     "-ftree-slp-vectorize",  # the speed of -O2 at two thirds of its compile time
     "-ffp-contract=off",  # a*b+c rounds twice, as in ATen; math functions request fma by name

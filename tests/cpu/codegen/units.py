@@ -74,17 +74,20 @@ class Unit:
         return self.vocabulary.prelude() + "\n".join(self.kernels)
 
     def build(self) -> None:
+        assert isinstance(COMPILER, Compiler), COMPILER.reason
         with tempfile.TemporaryDirectory() as folder:
             source, library = Path(folder, "unit.cpp"), Path(folder, "unit.so")
             source.write_text(self.source())
             command = [
-                *compiler_command(),
+                *COMPILER.command,
                 *COMPILE_FLAGS,
                 *self.isa.flags,
                 "-Wall",
                 "-Wno-unused-function",
                 "-Wno-tautological-compare",
             ]
+            if COMPILER.is_clang:
+                command.append("-Wno-ignored-optimization-argument")
             command += ["-fPIC", "-shared", str(source), "-o", str(library)]
             command += [*unit_libraries(tuple(self.vocabulary.libraries))]
             done = subprocess.run(command, capture_output=True, text=True, check=False)

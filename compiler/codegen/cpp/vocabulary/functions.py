@@ -12,6 +12,7 @@ from compiler.codegen.cpp.vocabulary import (
     arithmetic,
     circular,
     exponentials,
+    inverse_error,
     libm,
     logarithms,
     powers,
@@ -44,6 +45,7 @@ def function(lanes: Lanes, op: str, held: str) -> str | None:
         _polynomial(lanes, op, held)
         or sleef.function(lanes, op, held)
         or libm.function(lanes, op, held)
+        or inverse_error.function(lanes, op, held)
         or special_functions.function(lanes, op, held)
     )
 

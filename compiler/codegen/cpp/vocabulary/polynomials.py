@@ -1,4 +1,4 @@
-"""Building blocks of float32 polynomials on vectors.
+"""Building blocks of polynomials on vectors, of float32 where nothing else is said.
 
 In a clamp, the constant comes first in the comparison: lo > x ? lo : x propagates NaN and is one
 instruction.
@@ -10,29 +10,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
+from compiler.codegen.cpp.vocabulary.types import SCALARS
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
-def multiply_add(lanes: Lanes, register: str) -> None:
+def multiply_add(lanes: Lanes, register: str, held: str = "float32") -> None:
     """Define `multiply_add(a, b, c)`: it rounds once if there is an instruction, else twice."""
-    body = "return a * b + c;"
+    body, scalar = "return a * b + c;", SCALARS[held]
     if lanes.isa.fma:
-        body = f"return {arithmetic.of_floats(lanes, 'fma', 'float32').format('a', 'b', 'c')};"
+        body = f"return {arithmetic.of_floats(lanes, 'fma', held).format('a', 'b', 'c')};"
     two = f"{register} a, {register} b"
     arithmetic.function(lanes, "multiply_add", f"{two}, {register} c", register, body)
     arithmetic.function(
         lanes,
         "multiply_add",
-        f"{two}, float c",
+        f"{two}, {scalar} c",
         register,
         f"return multiply_add(a, b, {register}{{}} + c);",
     )
     arithmetic.function(
         lanes,
         "multiply_add",
-        f"{register} a, float b, {register} c",
+        f"{register} a, {scalar} b, {register} c",
         register,
         f"return multiply_add(a, {register}{{}} + b, c);",
     )

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import arithmetic
+from compiler.codegen.cpp.vocabulary.polynomials import multiply_add
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -30,14 +31,7 @@ def _horner(name: str, variable: str, coefficients: list[float], register: str) 
 def _core(lanes: Lanes) -> None:
     """Define `power(x, y)` for float64 lanes, 0 < x < infinity; results stay within float64."""
     f64, u64 = lanes.type("float64"), lanes.unsigned(8)
-    product = "a * b + c"
-    if lanes.isa.fma:
-        product = arithmetic.of_floats(lanes, "fma", "float64").format("a", "b", "c")
-    two = f"{f64} a, {f64} b"
-    arithmetic.function(lanes, "multiply_add", f"{two}, {f64} c", f64, f"return {product};")
-    arithmetic.function(
-        lanes, "multiply_add", f"{two}, double c", f64, f"return multiply_add(a, b, {f64}{{}} + c);"
-    )
+    multiply_add(lanes, f64, "float64")
     # an integer below 2^52 in the low bits of a float64: + 2^52 converts it, + 1.5 * 2^52 rounds
     arithmetic.function(
         lanes,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 UNARY = {
     **dict.fromkeys(("frexp_mantissa", "frexp_exponent"), "frexp"),
-    "erfinv": "erfinv",
     "digamma": "digamma",
 }
 """Function -> the file in `special/` that defines it."""

@@ -3,7 +3,7 @@ namespace real {
 #define REAL(name) \
   INLINE float name(float x) { return __builtin_##name##f(x); } \
   INLINE double name(double x) { return __builtin_##name(x); }
-REAL(erf) REAL(exp) REAL(fabs) REAL(log) REAL(sqrt) REAL(tan) REAL(trunc)
+REAL(log) REAL(tan) REAL(trunc)
 #undef REAL
 INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
 INLINE double copysign(double x, double y) { return __builtin_copysign(x, y); }
