@@ -1,0 +1,288 @@
+"use strict";
+// Draws the screens of the document. Text of a trace becomes text nodes, nothing else.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { rows, panels, screens, tabs, lights } = data;
+  const byId = (id) => document.getElementById(id);
+  const state = { key: "", ref: 0, lit: {}, back: [], panels: new Map() };
+
+  const make = (tag, name, text) => {
+    const element = document.createElement(tag);
+    if (name) element.className = name;
+    if (text) element.textContent = text;
+    return element;
+  };
+  const fill = (element, spans) => {
+    for (let i = 0; i < spans.length; i += 2) element.append(make("span", "r" + spans[i], spans[i + 1]));
+    return element;
+  };
+  const line = (spans) => fill(make("div", "line"), spans);
+
+  // Other panels that a slot can show: one file, graph or kernel each.
+  const others = new Map();
+  const slot = (screen, pane) => screen.a + "|" + screen.c + "|" + pane;
+  const placesOf = (screen) => [
+    screen.s, ...(screen.t ? [screen.t] : []), ...screen.k.flatMap(([, slots]) => slots.map(([, place]) => place)),
+  ];
+  for (const key of Object.keys(screens)) {
+    for (const place of placesOf(screens[key])) {
+      const name = slot(screens[key], panels[place.p].pane);
+      if (!others.has(name)) others.set(name, new Map());
+      if (!others.get(name).has(place.p)) others.get(name).set(place.p, place);
+    }
+  }
+
+  const litOf = (ref) => {
+    const found = { [ref]: 1 };
+    for (const one of lights[ref] || []) found[Math.abs(one)] = one > 0 ? 1 : 2;
+    return found;
+  };
+  const countLit = (panel, lit) => panel.refs.reduce((sum, ref) => sum + (ref && lit[ref] ? 1 : 0), 0);
+
+  const tint = (element, panel, index) => {
+    const ref = panel.refs[index];
+    element.classList.remove("t-selected", "t-exact", "t-inferred");
+    if (!ref || !state.lit[ref]) return;
+    element.classList.add(ref === state.ref ? "t-selected" : state.lit[ref] === 1 ? "t-exact" : "t-inferred");
+  };
+
+  const drawRow = (number, keyed) => {
+    const [gutter, body, right, ground] = rows[number];
+    const element = make("div", "row" + (keyed ? " keyed" : ""));
+    element.append(fill(make("span", "gutter"), gutter));
+    element.append(fill(make("span", "body" + ["", " t-added", " t-removed"][ground]), body));
+    if (right.length) element.append(fill(make("span", "right"), right));
+    return element;
+  };
+
+  const drawPane = (place, name) => {
+    const panel = panels[place.p];
+    const pane = make("section", "pane" + (name ? " " + name : ""));
+    pane.tabIndex = 0;
+    pane.dataset.pane = panel.pane;
+    const title = make("div", "title t-title");
+    title.append(make("span", "name", panel.name), make("span", "", panel.subject ? "  " + panel.subject : ""));
+    if (panel.right.length) title.append(fill(make("span", "right"), panel.right));
+    const inner = make("div", "inner");
+    const keyed = new Set(panel.keyed);
+    panel.rows.forEach((number, index) => inner.append(drawRow(number, keyed.has(index))));
+    if (panel.left) inner.append(make("div", "note", panel.left + " more rows are in the trace: tcw open"));
+    const scroll = make("div", "rows");
+    scroll.append(inner);
+    pane.append(title, scroll);
+    pane.model = { place, panel, keyed, cursor: place.c, inner, scroll };
+    pane.addEventListener("click", (event) => {
+      const row = event.target.closest(".row");
+      focus(pane);
+      if (row) select(pane, owner(pane, [...inner.children].indexOf(row)));
+    });
+    pane.addEventListener("dblclick", () => open(pane));
+    pane.addEventListener("focus", () => activate(pane));
+    return pane;
+  };
+
+  // The row that a row belongs to: itself, or the nearest above it that can be selected.
+  const owner = (pane, index) => {
+    const { keyed, panel } = pane.model;
+    while (index >= 0 && !keyed.has(index)) {
+      if (!rows[panel.rows[index]][1].length) return -1;
+      index -= 1;
+    }
+    return index;
+  };
+
+  const panes = () => [...document.querySelectorAll("#middle .pane")];
+  const activate = (pane) => {
+    for (const one of panes()) one.classList.toggle("active", one === pane);
+  };
+  const focus = (pane) => {
+    if (document.activeElement !== pane) pane.focus({ preventScroll: true });
+    activate(pane);
+  };
+  const active = () => document.querySelector("#middle .pane.active") || panes()[1] || panes()[0];
+
+  const paint = (pane) => {
+    const { panel, inner, cursor } = pane.model;
+    panel.rows.forEach((_, index) => {
+      const element = inner.children[index];
+      tint(element, panel, index);
+      element.classList.toggle("cursor", index === cursor);
+    });
+  };
+  const reveal = (pane, index) => {
+    const element = pane.model.inner.children[index];
+    if (!element) return;
+    const { scroll } = pane.model;
+    const top = element.offsetTop - scroll.offsetTop;
+    if (top < scroll.scrollTop || top + element.offsetHeight > scroll.scrollTop + scroll.clientHeight) {
+      scroll.scrollTop = Math.max(0, top - scroll.clientHeight / 3);
+    }
+  };
+
+  // Light the counterparts of a ref; a slot that shows none of them shows the panel with the most.
+  const light = (ref, from) => {
+    state.ref = ref;
+    state.lit = litOf(ref);
+    for (const pane of panes()) {
+      if (pane !== from && !countLit(pane.model.panel, state.lit)) {
+        let best = null, most = 0;
+        for (const place of (others.get(slot(screens[state.key], pane.model.panel.pane)) || new Map()).values()) {
+          const count = countLit(panels[place.p], state.lit);
+          if (count > most) [best, most] = [place, count];
+        }
+        if (best) {
+          const fresh = drawPane(best, pane.classList.contains("top") ? "top" : "");
+          fresh.style.flex = pane.style.flex;
+          if (pane.id) fresh.id = pane.id;
+          pane.replaceWith(fresh);
+        }
+      }
+    }
+    for (const pane of panes()) {
+      paint(pane);
+      if (pane === from) continue;
+      const refs = pane.model.panel.refs;
+      const own = refs.indexOf(ref);
+      const first = own >= 0 ? own : refs.findIndex((one) => one && state.lit[one] === 1);
+      if (first >= 0) reveal(pane, first);
+    }
+  };
+
+  const select = (pane, index) => {
+    if (index < 0) return;
+    const { place, panel } = pane.model;
+    pane.model.cursor = index;
+    const next = place.m[index];
+    if (next && next !== state.key) {
+      show(next, { keep: panel.pane, index });
+      return;
+    }
+    if (panel.refs[index]) light(panel.refs[index], pane);
+    else paint(pane);
+    reveal(pane, index);
+  };
+  const open = (pane) => {
+    const next = pane.model.place.o[pane.model.cursor];
+    if (next) { state.back.push(state.key); show(next); return; }
+    const ref = pane.model.panel.refs[pane.model.cursor];
+    if (!ref) return;
+    const all = panes();
+    const at = all.indexOf(pane);
+    const other = [...all.slice(at + 1), ...all.slice(0, at)].find((one) => countLit(one.model.panel, state.lit));
+    if (other) {
+      focus(other);
+      const first = other.model.panel.refs.findIndex((one) => one && state.lit[one]);
+      other.model.cursor = first;
+      paint(other);
+      reveal(other, first);
+    }
+  };
+
+  const show = (key, kept) => {
+    const screen = screens[key];
+    const scrolled = new Map(panes().map((pane) => [pane.dataset.pane, [pane.model.panel, pane.model.scroll.scrollTop]]));
+    state.key = key;
+    state.ref = 0;
+    state.lit = {};
+    for (const one of screen.l) state.lit[Math.abs(one)] = one > 0 ? 1 : 2;
+    byId("header").replaceChildren(line(screen.h));
+    byId("bar").replaceChildren(...screen.b.map(line));
+    const spine = drawPane(screen.s, "");
+    spine.id = "spine";
+    const stage = make("div", "");
+    stage.id = "stage";
+    if (screen.t) stage.append(drawPane(screen.t, "top"));
+    const columns = make("div", "");
+    columns.id = "columns";
+    for (const [share, slots] of screen.k) {
+      const column = make("div", "column");
+      column.style.flex = share + " 1 0";
+      for (const [part, place] of slots) {
+        const pane = drawPane(place, "");
+        pane.style.flex = part ? part + " 1 0" : "0 1 auto";
+        column.append(pane);
+      }
+      columns.append(column);
+    }
+    stage.append(columns);
+    byId("middle").replaceChildren(spine, stage);
+    for (const pane of panes()) {
+      paint(pane);
+      const known = scrolled.get(pane.dataset.pane);
+      if (known) pane.model.scroll.scrollTop = known[1];
+      const lit = pane.model.panel.refs.findIndex((ref) => ref && state.lit[ref] === 1);
+      reveal(pane, lit >= 0 ? lit : pane.model.cursor);
+    }
+    const wanted = kept ? kept.keep : screen.f;
+    const pane = panes().find((one) => one.dataset.pane === wanted) || panes()[1];
+    if (kept) { pane.model.cursor = kept.index; paint(pane); reveal(pane, kept.index); }
+    focus(pane);
+    for (const button of byId("tabs").children) {
+      button.setAttribute("aria-selected", String(button.dataset.tab === screen.a));
+    }
+  };
+
+  const theme = (name) => { document.documentElement.dataset.theme = name; };
+  const turn = () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  const tab = (by) => {
+    const names = Object.keys(tabs);
+    const at = names.indexOf(screens[state.key].a);
+    go(names[(at + by + names.length) % names.length]);
+  };
+  const go = (name) => { state.back.push(state.key); show(tabs[name]); };
+  const back = () => { if (state.back.length) show(state.back.pop()); };
+  const move = (by) => {
+    const pane = active();
+    const { panel, cursor } = pane.model;
+    const keyed = panel.keyed;
+    if (!keyed.length) { pane.model.scroll.scrollTop += by * 20; return; }
+    const at = keyed.indexOf(cursor);
+    const next = at < 0 ? 0 : Math.max(0, Math.min(keyed.length - 1, at + by));
+    select(pane, keyed[next]);
+  };
+  const next = (by) => {
+    const all = panes();
+    focus(all[(all.indexOf(active()) + by + all.length) % all.length]);
+  };
+
+  const keys = {
+    j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
+    PageDown: () => move(20), PageUp: () => move(-20), Home: () => move(-1e9), End: () => move(1e9),
+    h: () => { active().model.scroll.scrollLeft -= 60; }, l: () => { active().model.scroll.scrollLeft += 60; },
+    Enter: () => open(active()), Escape: back, Backspace: back,
+    "]": () => tab(1), "[": () => tab(-1), t: turn,
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Tab") { event.preventDefault(); next(event.shiftKey ? -1 : 1); return; }
+    if (event.target.tagName === "BUTTON" && event.key === "Enter") return;
+    const does = keys[event.key];
+    if (does) { event.preventDefault(); does(); }
+  });
+
+  for (const name of Object.keys(tabs)) {
+    const button = make("button", "", name);
+    button.dataset.tab = name;
+    button.addEventListener("click", () => go(name));
+    byId("tabs").append(button);
+  }
+  const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["esc", "back"], ["[ ]", "view"], ["t", "light or dark"]];
+  for (const [key, words] of said) {
+    const hint = make("span", "");
+    hint.append(make("b", "", key + " "), words);
+    byId("foot").append(hint);
+  }
+  if (data.said) byId("foot").append(make("span", "", data.said));
+
+  window.addEventListener("beforeprint", () => {
+    const all = Object.values(tabs).flatMap((key) => placesOf(screens[key]));
+    const once = new Map(all.map((place) => [place.p, place]));
+    state.printed = document.documentElement.dataset.theme;
+    theme("light");
+    byId("printed").replaceChildren(...[...once.values()].map((place) => drawPane(place, "")));
+  });
+  window.addEventListener("afterprint", () => { theme(state.printed); byId("printed").replaceChildren(); });
+
+  if (matchMedia("(prefers-color-scheme: light)").matches) theme("light");
+  show(Object.values(tabs)[0]);
+})();

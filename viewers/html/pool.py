@@ -1,0 +1,77 @@
+"""Rows and refs of a document, each stored once and named by a number."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar, get_args
+
+from compiler.trace.refs import Ref
+from viewers.kit.spans import Line, Role
+from viewers.panes.rows import Row
+from viewers.plain import plain
+
+ROLES: tuple[Role, ...] = get_args(Role)
+_NUMBERS = {role: number for number, role in enumerate(ROLES)}
+TINTS = ("", "added", "removed")
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Numbered(Generic[T]):
+    """Values in the order in which they were first seen."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[T, int] = {}
+
+    def number(self, value: T) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    def known(self, value: T) -> int | None:
+        """Its number; None where it was never seen."""
+        return self._numbers.get(value)
+
+    def values(self) -> Iterable[T]:
+        return self._numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+Spans = tuple[int | str, ...]
+"""Role, text, role, text, …"""
+
+
+def spans(line: Line) -> Spans:
+    """A line; neighbours of one role are one span. Control characters are made visible here too,
+    where a pane forgot."""
+    found: list[int | str] = []
+    for words, role in line:
+        if not words:
+            continue
+        shown = words if words.isprintable() else plain(words)
+        number = _NUMBERS[role]
+        if found and found[-2] == number:
+            found[-1] = f"{found[-1]}{shown}"
+        else:
+            found += (number, shown)
+    return tuple(found)
+
+
+class Pool:
+    """What the panels of a document are made of."""
+
+    def __init__(self) -> None:
+        self.rows: Numbered[tuple[Spans, Spans, Spans, int]] = Numbered()
+        self.refs: Numbered[Ref] = Numbered()
+        self.refs.number("")  # 0: a row that shows nothing of the trace
+        self.bytes = 0
+        """About as many as the rows take in the file."""
+
+    def row(self, row: Row) -> int:
+        """The number of a row's text: gutter, body, right, tint."""
+        before = len(self.rows)
+        value = spans(row.gutter), spans(row.body), spans(row.right), TINTS.index(row.tint)
+        number = self.rows.number(value)
+        if number == before:
+            self.bytes += 14 + sum(4 + len(str(one)) for part in value[:3] for one in part)
+        return number

@@ -1,0 +1,309 @@
+"""Visits the screens of a trace: what each pane shows there, and where its rows lead.
+
+A screen is an arrangement at one compile, and what is looked at in it. The way from one to the
+next is `Navigator`'s, as in the workbench. Screens are visited nearest first, until the document is
+as large as it may be; what was left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from compiler.trace import refs
+from compiler.trace.records import Graph, Partition, Waiting
+from viewers.html.pool import Pool, Spans, spans
+from viewers.navigator import Navigator
+from viewers.panes import bar, chrome, notes, spine
+from viewers.panes.arrangement import ARRANGEMENTS, PANES
+from viewers.panes.rows import Content, Row, empty
+from viewers.panes.targets import Target
+from viewers.panes.view import variant_of
+from viewers.reader import Reader
+
+CELLS = 176
+"""Width for which the panes are drawn."""
+SPINE_CELLS = 32
+MOST_ROWS = 2000
+"""Rows of a pane."""
+_LISTS = {"picture": "graph"}
+"""Pane -> the one with the same in rows."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What a pane shows. `rows` and `refs` are numbers of the pool, one of each a row."""
+
+    pane: str
+    name: str
+    subject: str
+    right: Spans
+    rows: tuple[int, ...]
+    refs: tuple[int, ...]
+    keyed: tuple[int, ...]
+    """Indexes of the rows that can be selected."""
+    left_out: int
+    """Rows that the trace has and the document does not."""
+
+
+@dataclass
+class Place:
+    """A panel on a screen."""
+
+    panel: int
+    start: int
+    """Index of the row on which the cursor starts; -1 for none."""
+    moves: dict[int, str] = field(default_factory=dict)
+    """Row -> the screen that selecting it leads to."""
+    opens: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class Screen:
+    arrangement: str
+    compile_id: str
+    header: Spans
+    bar: tuple[Spans, ...]
+    top: Place | None
+    columns: tuple[tuple[int, tuple[tuple[int, Place], ...]], ...]
+    """(share, ((share, place), …)) of each column."""
+    spine: Place
+    lit: dict[int, bool]
+    """Ref -> whether its link is exact."""
+    focus: str
+
+    def places(self) -> Iterator[Place]:
+        """All of them, the spine first."""
+        yield self.spine
+        if self.top is not None:
+            yield self.top
+        for _, slots in self.columns:
+            for _, place in slots:
+                yield place
+
+
+Make = Callable[[], Navigator | None]
+
+
+class Tour:
+    """The screens of a trace that was read whole."""
+
+    def __init__(self, reader: Reader, most_bytes: int, most_screens: int) -> None:
+        self.reader = reader
+        self.pool = Pool()
+        self.panels: list[Panel] = []
+        self.screens: dict[str, Screen] = {}
+        self.tabs: dict[str, str] = {}
+        """Arrangement -> its first screen."""
+        self.left_out = 0
+        """Screens that were not visited."""
+        self._numbers: dict[Panel, int] = {}
+        self._waiting: deque[tuple[str, Make]] = deque()
+        self._asked: set[str] = set()
+        self._most_bytes = most_bytes
+        self._most_screens = most_screens
+
+    def go(self) -> None:
+        """Visit what there is room for."""
+        for key, make in self._seeds():
+            self._ask(key, make)
+        while self._waiting:
+            key, make = self._waiting.popleft()
+            if self.pool.bytes > self._most_bytes or len(self.screens) >= self._most_screens:
+                self.left_out = 1 + len(self._waiting)
+                break
+            navigator = make()
+            if navigator is not None:
+                self.screens[key] = self._screen(navigator)
+                self.tabs.setdefault(navigator.arrangement, key)
+        for screen in self.screens.values():
+            for place in screen.places():
+                for edges in (place.moves, place.opens):
+                    for index in [row for row, key in edges.items() if key not in self.screens]:
+                        del edges[index]
+
+    def lights(self) -> dict[int, dict[int, bool]]:
+        """Ref -> its counterparts that stand in some row, and whether exactly."""
+        links = self.reader.view.facts.provenance
+        found: dict[int, dict[int, bool]] = {}
+        for ref in list(self.pool.refs.values()):
+            number = self.pool.refs.number(ref)
+            lit = self._lit(links.counterparts(ref)) if ref else {}
+            if lit:
+                found[number] = lit
+        return found
+
+    def _lit(self, counterparts: dict[str, str]) -> dict[int, bool]:
+        known = ((self.pool.refs.known(ref), how) for ref, how in counterparts.items())
+        return {number: how == "exact" for number, how in known if number is not None}
+
+    def _ask(self, key: str, make: Make) -> None:
+        if key not in self._asked:
+            self._asked.add(key)
+            self._waiting.append((key, make))
+
+    # Where a tour starts
+
+    def _seeds(self) -> Iterator[tuple[str, Make]]:
+        view = self.reader.view
+        recording, summary = view.recording, view.summary
+        yield self._seed("overview", view.compile_id)
+        for compile_id in view.facts.pieces or {"": None}:
+            yield self._seed("source", compile_id)
+        if summary.breaks:
+            yield self._seed("break", summary.breaks[0].compile_ids[0])
+        if summary.recompiles:
+            yield self._seed("recompiles", view.compile_id)
+        if view.facts.profile is not None:
+            yield self._seed("profile", view.compile_id)
+            yield self._seed("account", view.compile_id)
+        if view.facts.comparison is not None:
+            yield self._seed("engines", view.compile_id)
+        for compile_id in view.facts.pieces:
+            for arrangement in ("kernels", "fusion", "memory", "guards"):
+                yield self._seed(arrangement, compile_id)
+            if any(one.graph.startswith(compile_id) for one in recording.all(Partition)):
+                yield self._seed("autograd", compile_id)
+        yield self._seed("output", view.compile_id)
+        for compile_id in view.facts.pieces:
+            for kernel in view.facts.kernels_of.get(compile_id, []):
+                if kernel.text:
+                    yield self._kernel(compile_id, kernel.id)
+            for graph in view.facts.graphs_of.get(compile_id, []):
+                yield self._variant(compile_id, graph)
+        for waiting in recording.all(Waiting):
+            del waiting  # the replay is drawn by `steps.py`
+            break
+
+    def _seed(self, arrangement: str, compile_id: str) -> tuple[str, Make]:
+        def make() -> Navigator:
+            navigator = self._copy(self.reader.navigator)
+            if compile_id:
+                navigator.compile(compile_id)
+            navigator.go(arrangement)
+            return navigator
+
+        return f"{arrangement}|{compile_id}", make
+
+    def _kernel(self, compile_id: str, kernel: str) -> tuple[str, Make]:
+        _, base = self._seed("source", compile_id)
+
+        def make() -> Navigator | None:
+            navigator = base()
+            if navigator is not None:
+                navigator.view.kernel = kernel
+                navigator.view.select(refs.kernel(kernel))
+            return navigator
+
+        return f"source|{compile_id}|kernel:{kernel}", make
+
+    def _variant(self, compile_id: str, graph: Graph) -> tuple[str, Make]:
+        _, base = self._seed("source", compile_id)
+
+        def make() -> Navigator | None:
+            navigator = base()
+            if navigator is not None:
+                navigator.view.variant = variant_of(graph)
+            return navigator
+
+        return f"source|{compile_id}|graph:{graph.id}", make
+
+    @staticmethod
+    def _copy(navigator: Navigator) -> Navigator:
+        view = navigator.view
+        copy = Navigator(replace(view, unfolded=set(view.unfolded), lit=dict(view.lit)))
+        copy.arrangement = navigator.arrangement
+        copy.language_chosen = navigator.language_chosen
+        return copy
+
+    # What stands on a screen
+
+    def _screen(self, navigator: Navigator) -> Screen:
+        view = navigator.view
+        arrangement = ARRANGEMENTS[navigator.arrangement]
+        cells = CELLS - SPINE_CELLS
+        shares = sum(column.share for column in arrangement.columns)
+        view.beside = frozenset(
+            slot.pane for column in arrangement.columns for slot in column.slots
+        )
+        top = arrangement.top
+        end = view.recording.end
+        state: chrome.State = "replay" if end is not None else "incomplete"
+        columns = tuple(
+            (
+                column.share,
+                tuple(
+                    (slot.share, self._place(navigator, slot.pane, cells * column.share // shares))
+                    for slot in column.slots
+                ),
+            )
+            for column in arrangement.columns
+        )
+        return Screen(
+            navigator.arrangement,
+            view.compile_id,
+            spans(chrome.header(view, state, CELLS)),
+            tuple(spans((*row.body, *row.right)) for row in bar.rows(view, navigator.arrangement, CELLS)),
+            self._place(navigator, top.pane, cells) if top is not None else None,
+            columns,
+            self._place(navigator, "spine", SPINE_CELLS),
+            {self.pool.refs.number(ref): how == "exact" for ref, how in view.lit.items()},
+            arrangement.focus,
+        )
+
+    def _place(self, navigator: Navigator, pane: str, cells: int) -> Place:
+        content = self._content(navigator, pane, cells)
+        rows = content.rows[:MOST_ROWS]
+        panel = Panel(
+            pane,
+            content.name,
+            content.subject,
+            spans(content.right),
+            tuple(self.pool.row(row) for row in rows),
+            tuple(self.pool.refs.number(row.ref or row.selects) for row in rows),
+            tuple(index for index, row in enumerate(rows) if row.key),
+            len(content.rows) - len(rows),
+        )
+        number = self._numbers.setdefault(panel, len(self.panels))
+        if number == len(self.panels):
+            self.panels.append(panel)
+        names = (row.key or row.ref for row in rows)
+        start = next((i for i, name in enumerate(names) if name and name == content.start), -1)
+        place = Place(number, start)
+        for index, row in enumerate(rows):
+            if row.at is not None:
+                place.moves[index] = self._led(navigator, pane, row, opened=False)
+            if row.opens is not None:
+                place.opens[index] = self._led(navigator, pane, row, opened=True)
+        return place
+
+    @staticmethod
+    def _content(navigator: Navigator, pane: str, cells: int) -> Content:
+        view = navigator.view
+        if pane == "spine":
+            return spine.content(view, cells)
+        pane = _LISTS.get(pane, pane)
+        try:
+            return notes.marked(view, PANES[pane](view, cells), cells)
+        except Exception as error:  # the other panes are still worth reading
+            return Content(pane, rows=empty(cells, f"{type(error).__name__}: {error}"))
+
+    def _led(self, navigator: Navigator, pane: str, row: Row, opened: bool) -> str:
+        """The screen to which a row leads."""
+        target: Target | None = row.opens if opened else row.at
+        base = navigator
+
+        def make() -> Navigator | None:
+            led = self._copy(base)
+            led.moved(row)
+            if opened and not led.opened(row, pane):
+                return None
+            return led
+
+        view = navigator.view
+        way = "open" if opened else "at"
+        folded = ",".join(sorted(view.unfolded))
+        key = f"{navigator.arrangement}|{view.compile_id}|{way}|{target}|{folded}"
+        self._ask(key, make)
+        return key
