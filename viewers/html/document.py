@@ -19,7 +19,10 @@ from viewers.html.style import style_sheet
 from viewers.html.tour import Place, Screen, Tour
 from viewers.plain import plain
 
-_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_ESCAPED = {one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
+
+
+BEGIN = "<!doctype html><!-- tcw export -->"
 
 
 def document(tour: Tour, title: str, report: str) -> str:
@@ -31,7 +34,7 @@ def document(tour: Tour, title: str, report: str) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     return f"""\
-<!doctype html>
+{BEGIN}
 <html lang="en" data-theme="dark">
 <head>
 <meta charset="utf-8">
@@ -64,6 +67,7 @@ def _json(data: Any) -> str:
 
 
 def _data(tour: Tour) -> dict[str, Any]:
+    numbers = {key: number for number, key in enumerate(tour.screens)}
     said = ""
     if tour.left_out:
         said = f"{tour.left_out} more screens are in the trace: tcw open, or tcw export --most MB"
@@ -82,32 +86,35 @@ def _data(tour: Tour) -> dict[str, Any]:
             for one in tour.panels
         ],
         "rows": list(tour.pool.rows.values()),
-        "screens": {key: _screen(one) for key, one in tour.screens.items()},
-        "tabs": tour.tabs,
+        "screens": [_screen(one, numbers) for one in tour.screens.values()],
+        "tabs": {name: numbers[key] for name, key in tour.tabs.items()},
         "lights": {ref: _signed(lit) for ref, lit in tour.lights().items()},
         "said": said,
     }
 
 
-def _screen(screen: Screen) -> dict[str, Any]:
+def _screen(screen: Screen, numbers: Mapping[str, int]) -> dict[str, Any]:
     return {
         "a": screen.arrangement,
         "c": screen.compile_id,
         "h": screen.header,
         "b": screen.bar,
-        "t": _place(screen.top) if screen.top is not None else None,
+        "t": _place(screen.top, numbers) if screen.top is not None else None,
         "k": [
-            (share, [(part, _place(place)) for part, place in slots])
+            (share, [(part, _place(place, numbers)) for part, place in slots])
             for share, slots in screen.columns
         ],
-        "s": _place(screen.spine),
+        "s": _place(screen.spine, numbers),
         "l": _signed(screen.lit),
         "f": screen.focus,
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
-    return {"p": place.panel, "c": place.start, "m": place.moves, "o": place.opens}
+def _place(place: Place, numbers: Mapping[str, int]) -> dict[str, Any]:
+    moves, opens = (
+        {row: numbers[key] for row, key in edges.items()} for edges in (place.moves, place.opens)
+    )
+    return {"p": place.panel, "c": place.start, "m": moves, "o": opens}
 
 
 def _signed(lit: Mapping[int, bool]) -> list[int]:

@@ -4,7 +4,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const { rows, panels, screens, tabs, lights } = data;
   const byId = (id) => document.getElementById(id);
-  const state = { key: "", ref: 0, lit: {}, back: [], panels: new Map() };
+  const state = { key: -1, ref: 0, lit: {}, back: [], panels: new Map() };
 
   const make = (tag, name, text) => {
     const element = document.createElement(tag);
@@ -24,9 +24,9 @@
   const placesOf = (screen) => [
     screen.s, ...(screen.t ? [screen.t] : []), ...screen.k.flatMap(([, slots]) => slots.map(([, place]) => place)),
   ];
-  for (const key of Object.keys(screens)) {
-    for (const place of placesOf(screens[key])) {
-      const name = slot(screens[key], panels[place.p].pane);
+  for (const screen of screens) {
+    for (const place of placesOf(screen)) {
+      const name = slot(screen, panels[place.p].pane);
       if (!others.has(name)) others.set(name, new Map());
       if (!others.get(name).has(place.p)) others.get(name).set(place.p, place);
     }
@@ -153,7 +153,7 @@
     const { place, panel } = pane.model;
     pane.model.cursor = index;
     const next = place.m[index];
-    if (next && next !== state.key) {
+    if (next !== undefined && next !== state.key) {
       show(next, { keep: panel.pane, index });
       return;
     }
@@ -163,7 +163,7 @@
   };
   const open = (pane) => {
     const next = pane.model.place.o[pane.model.cursor];
-    if (next) { state.back.push(state.key); show(next); return; }
+    if (next !== undefined) { state.back.push(state.key); show(next); return; }
     const ref = pane.model.panel.refs[pane.model.cursor];
     if (!ref) return;
     const all = panes();

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from compiler.trace import refs
+from compiler.trace.provenance import Provenance, Quality
 from compiler.trace.records import Graph, Partition, Waiting
 from viewers.html.pool import Pool, Spans, spans
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import Target
-from viewers.panes.view import variant_of
+from viewers.panes.targets import Fold, Target
+from viewers.panes.view import Facts, View, variant_of
 from viewers.reader import Reader
+from viewers.recording import Recording
 
 CELLS = 176
 """Width for which the panes are drawn."""
@@ -83,6 +85,19 @@ class Screen:
                 yield place
 
 
+def reader_of(recording: Recording) -> Reader:
+    """A reader of a trace that was read whole."""
+    reader = Reader(
+        Navigator(View(Facts(Recording(), Provenance()))), Recording(file=recording.file)
+    )
+    reader.recording.losses = recording.losses
+    reader.feed(recording.records)
+    reader.look_at_last_run(recording.records)
+    reader.show_facts()
+    reader.look_at_base()
+    return reader
+
+
 Make = Callable[[], Navigator | None]
 
 
@@ -134,7 +149,7 @@ class Tour:
                 found[number] = lit
         return found
 
-    def _lit(self, counterparts: dict[str, str]) -> dict[int, bool]:
+    def _lit(self, counterparts: dict[str, Quality]) -> dict[int, bool]:
         known = ((self.pool.refs.known(ref), how) for ref, how in counterparts.items())
         return {number: how == "exact" for number, how in known if number is not None}
 
@@ -244,7 +259,10 @@ class Tour:
             navigator.arrangement,
             view.compile_id,
             spans(chrome.header(view, state, CELLS)),
-            tuple(spans((*row.body, *row.right)) for row in bar.rows(view, navigator.arrangement, CELLS)),
+            tuple(
+                spans((*row.body, *row.right))
+                for row in bar.rows(view, navigator.arrangement, CELLS)
+            ),
             self._place(navigator, top.pane, cells) if top is not None else None,
             columns,
             self._place(navigator, "spine", SPINE_CELLS),
@@ -303,7 +321,8 @@ class Tour:
 
         view = navigator.view
         way = "open" if opened else "at"
-        folded = ",".join(sorted(view.unfolded))
-        key = f"{navigator.arrangement}|{view.compile_id}|{way}|{target}|{folded}"
+        key = f"{navigator.arrangement}|{view.compile_id}|{way}|{target}"
+        if isinstance(target, Fold):
+            key += f"|{target.key in view.unfolded}"
         self._ask(key, make)
         return key

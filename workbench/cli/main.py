@@ -11,7 +11,10 @@ import click
 from workbench.cli import codes
 from workbench.cli.output import say, write_json
 
-VERBS = ("explain", "profile", "diff", "check", "repro", "step", "open", "serve", "doctor")
+VERBS = (
+    *("explain", "profile", "diff", "check", "repro"),
+    *("step", "open", "export", "serve", "doctor"),
+)
 """In the order of `tcw --help`. Each is a module in this folder that defines `command`."""
 
 EXAMPLES = """\b
