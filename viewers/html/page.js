@@ -6,6 +6,8 @@
   const byId = (id) => document.getElementById(id);
   const state = { key: -1, ref: 0, lit: {}, back: [], panels: new Map() };
 
+  const SELECTED = new Set(["source", "source-break", "graph", "picture"]);
+
   const make = (tag, name, text) => {
     const element = document.createElement(tag);
     if (name) element.className = name;
@@ -138,8 +140,11 @@
         }
       }
     }
+    byId("bar").replaceChildren(); // it tells of another selection, and so do some titles
     for (const pane of panes()) {
       paint(pane);
+      const right = pane.querySelector(".title .right");
+      if (right && SELECTED.has(pane.dataset.pane)) right.textContent = countLit(pane.model.panel, state.lit) + " lit";
       if (pane === from) continue;
       const refs = pane.model.panel.refs;
       const own = refs.indexOf(ref);
@@ -186,7 +191,7 @@
     state.lit = {};
     for (const one of screen.l) state.lit[Math.abs(one)] = one > 0 ? 1 : 2;
     byId("header").replaceChildren(line(screen.h));
-    byId("bar").replaceChildren(...screen.b.map(line));
+    byId("bar").replaceChildren(...screen.b.map((number) => drawRow(number, false)));
     const spine = drawPane(screen.s, "");
     spine.id = "spine";
     const stage = make("div", "");

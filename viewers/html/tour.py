@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import Graph, Partition, Waiting
+from compiler.trace.records import Graph, Partition
 from viewers.html.pool import Pool, Spans, spans
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
@@ -66,7 +66,8 @@ class Screen:
     arrangement: str
     compile_id: str
     header: Spans
-    bar: tuple[Spans, ...]
+    bar: tuple[int, ...]
+    """Its rows, by their numbers."""
     top: Place | None
     columns: tuple[tuple[int, tuple[tuple[int, Place], ...]], ...]
     """(share, ((share, place), …)) of each column."""
@@ -164,7 +165,7 @@ class Tour:
         view = self.reader.view
         recording, summary = view.recording, view.summary
         yield self._seed("overview", view.compile_id)
-        for compile_id in view.facts.pieces or {"": None}:
+        for compile_id in view.facts.pieces or [""]:
             yield self._seed("source", compile_id)
         if summary.breaks:
             yield self._seed("break", summary.breaks[0].compile_ids[0])
@@ -178,7 +179,7 @@ class Tour:
         for compile_id in view.facts.pieces:
             for arrangement in ("kernels", "fusion", "memory", "guards"):
                 yield self._seed(arrangement, compile_id)
-            if any(one.graph.startswith(compile_id) for one in recording.all(Partition)):
+            if any(one.compile_id == compile_id for one in recording.all(Partition)):
                 yield self._seed("autograd", compile_id)
         yield self._seed("output", view.compile_id)
         for compile_id in view.facts.pieces:
@@ -187,9 +188,6 @@ class Tour:
                     yield self._kernel(compile_id, kernel.id)
             for graph in view.facts.graphs_of.get(compile_id, []):
                 yield self._variant(compile_id, graph)
-        for waiting in recording.all(Waiting):
-            del waiting  # the replay is drawn by `steps.py`
-            break
 
     def _seed(self, arrangement: str, compile_id: str) -> tuple[str, Make]:
         def make() -> Navigator:
@@ -259,10 +257,7 @@ class Tour:
             navigator.arrangement,
             view.compile_id,
             spans(chrome.header(view, state, CELLS)),
-            tuple(
-                spans((*row.body, *row.right))
-                for row in bar.rows(view, navigator.arrangement, CELLS)
-            ),
+            tuple(self.pool.row(row) for row in bar.rows(view, navigator.arrangement, CELLS)),
             self._place(navigator, top.pane, cells) if top is not None else None,
             columns,
             self._place(navigator, "spine", SPINE_CELLS),

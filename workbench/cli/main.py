@@ -25,6 +25,7 @@ Examples:
   tcw diff --base main model.py           what a change does to compilation
   tcw step model.py                       drive the compile: stop, look, override
   tcw open run.tcw                        browse a recording in the terminal
+  tcw export run.tcw -o run.html          one file of it, to be mailed
   tcw serve run.tcw                       browse it in a browser
 
 \b

@@ -1,0 +1,153 @@
+"""The exported page: the panes' rows, links that lead somewhere, and nothing else that runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from compiler.trace import refs
+from compiler.trace.records import AnyRecord
+from tests.block_trace import block_trace, large_trace
+from tests.no_torch.hostile import How, hostile
+from viewers.html.document import document
+from viewers.html.tour import MOST_ROWS, Tour, reader_of
+from viewers.recording import Recording
+
+
+def page(
+    records: Sequence[AnyRecord], most_bytes: int = 2_000_000, most_screens: int = 5000
+) -> tuple[Tour, str]:
+    tour = Tour(reader_of(Recording(records)), most_bytes, most_screens)
+    tour.go()
+    return tour, document(tour, "tcw: a.tcw", "the report")
+
+
+class Parsed(HTMLParser):
+    """The elements of a page, and the texts of its scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] in self.raw and self.cdata_elem:
+            self.raw[self.tags[-1][0]].append(data)
+
+
+def data_of(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads("".join(Parsed(text).raw["script"][:1]))
+    return found
+
+
+def places(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for screen in data["screens"]:
+        yield screen["s"]
+        if screen["t"]:
+            yield screen["t"]
+        for _, slots in screen["k"]:
+            for _, place in slots:
+                yield place
+
+
+def words(data: dict[str, Any], number: int) -> str:
+    return "".join(str(one) for part in data["rows"][number][:3] for one in part[1::2])
+
+
+def check(data: dict[str, Any]) -> None:
+    """Every number names something."""
+    for place in places(data):
+        panel = data["panels"][place["p"]]
+        assert max(panel["rows"], default=0) < len(data["rows"])
+        assert place["c"] < len(panel["rows"])
+        for edges in (place["m"], place["o"]):
+            assert all(int(row) < len(panel["rows"]) for row in edges)
+            assert all(0 <= screen < len(data["screens"]) for screen in edges.values())
+    assert all(0 <= screen < len(data["screens"]) for screen in data["tabs"].values())
+
+
+def test_it_has_the_rows_of_the_panes_and_their_links() -> None:
+    tour, text = page(block_trace())
+    data = data_of(text)
+    check(data)
+    assert tour.left_out == 0
+    assert {"overview", "source", "fusion", "memory", "guards"} <= set(data["tabs"])
+    recording = tour.reader.recording
+    file = recording.files[0]
+    panel = next(one for one in data["panels"] if one["pane"] == "source")
+    shown = [words(data, number) for number in panel["rows"]]
+    for number, line in enumerate(recording.source(file), 1):
+        assert line.strip() in shown[number - 1]
+    by_number = list(tour.pool.refs.values())
+    for ref, lit in tour.lights().items():
+        expected = tour.reader.view.facts.provenance.counterparts(by_number[ref])
+        assert {by_number[one]: exact for one, exact in lit.items()} == {
+            one: how == "exact" for one, how in expected.items() if one in by_number
+        }
+    lines = [one for one in by_number if one and refs.kind(one) == "src"]
+    lit = [one for one in lines if tour.lights().get(by_number.index(one))]
+    assert lit, "no source line lights anything"
+
+
+def test_every_fusion_pair_has_a_screen_of_its_own() -> None:
+    tour, _ = page(block_trace())
+    pairs = {id for id in tour.screens if "|at|pair:" in id}
+    known = {pair.id for found in tour.reader.view.facts.pairs.values() for pair in found}
+    assert known
+    assert {id.partition("|at|pair:")[2] for id in pairs} >= known
+
+
+def test_only_its_own_script_and_style_are_allowed() -> None:
+    _, text = page(block_trace())
+    parsed = Parsed(text)
+    policy = next(
+        one["content"] or "" for tag, one in parsed.tags if tag == "meta" and "http-equiv" in one
+    )
+    script, style = parsed.raw["script"][-1], "".join(parsed.raw["style"])
+    for kind, source in (("script-src", script), ("style-src", style)):
+        digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "http:" not in text
+    assert "https:" not in text
+
+
+@pytest.mark.parametrize("how", ["added", "replaced", "long"])
+def test_hostile_text_is_data(how: How) -> None:
+    _, text = page(hostile(block_trace(), how), 300_000, 100)
+    parsed = Parsed(text)
+    assert [tag for tag, _ in parsed.tags if tag == "script"] == ["script", "script"]
+    assert not [one for _, given in parsed.tags for one in given if one.startswith("on")]
+    data = data_of(text)
+    check(data)
+    said = [words(data, number) for number in range(len(data["rows"]))]
+    assert all(one.isprintable() for one in said)
+    assert re.search(r"alert\(1\)", "".join(said)) or how == "long"
+
+
+def test_a_large_trace_is_cut_and_says_so() -> None:
+    tour, text = page(large_trace(20_000), 100_000)
+    data = data_of(text)
+    check(data)
+    assert tour.left_out
+    assert f"{tour.left_out} more screens" in data["said"]
+    assert all(len(one["rows"]) <= MOST_ROWS for one in data["panels"])
+
+
+def test_a_part_of_a_trace_is_shown() -> None:
+    records = block_trace()
+    for count in (1, len(records) // 3, len(records) - 1):
+        _, text = page(records[:count], most_screens=60)
+        check(data_of(text))
