@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewers.html.pool import Numbered, Spans, encoded
 from viewers.html.style import style_sheet
 from viewers.html.tour import Place, Screen, Tour
+from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.plain import plain
 
 _ESCAPED = {one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
@@ -60,14 +61,15 @@ def _hash(text: str) -> str:
 
 
 def _json(data: Any) -> str:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = encoded(data)
     for character, escaped in _ESCAPED.items():
         text = text.replace(character, escaped)
     return text.encode("utf-8", "replace").decode()
 
 
 def _data(tour: Tour) -> dict[str, Any]:
-    numbers = {key: number for number, key in enumerate(tour.screens)}
+    tables = _Tables({key: number for number, key in enumerate(tour.screens)})
+    screens = [tables.screen(one) for one in tour.screens.values()]
     said = ""
     if tour.left_out:
         said = f"{tour.left_out} more screens are in the trace: tcw open, or tcw export --most MB"
@@ -86,37 +88,64 @@ def _data(tour: Tour) -> dict[str, Any]:
             for one in tour.panels
         ],
         "rows": list(tour.pool.rows.values()),
-        "screens": [_screen(one, numbers) for one in tour.screens.values()],
-        "tabs": {name: numbers[key] for name, key in tour.tabs.items()},
+        "arrangements": [_arrangement(one) for one in tables.arrangements.values()],
+        "headers": list(tables.headers.values()),
+        "lit": list(tables.lit.values()),
+        "edges": [dict(one) for one in tables.edges.values()],
+        "places": list(tables.places.values()),
+        "screens": screens,
+        "tabs": {name: tables.numbers[key] for name, key in tour.tabs.items()},
         "lights": {ref: _signed(lit) for ref, lit in tour.lights().items()},
         "said": said,
     }
 
 
-def _screen(screen: Screen, numbers: Mapping[str, int]) -> dict[str, Any]:
+def _arrangement(name: str) -> dict[str, Any]:
+    """Its shares of the page."""
+    arrangement = ARRANGEMENTS[name]
     return {
-        "a": screen.arrangement,
-        "c": screen.compile_id,
-        "h": screen.header,
-        "b": screen.bar,
-        "t": _place(screen.top, numbers) if screen.top is not None else None,
-        "k": [
-            (share, [(part, _place(place, numbers)) for part, place in slots])
-            for share, slots in screen.columns
+        "name": name,
+        "top": arrangement.top is not None,
+        "columns": [
+            (column.share, [slot.share for slot in column.slots]) for column in arrangement.columns
         ],
-        "s": _place(screen.spine, numbers),
-        "l": _signed(screen.lit),
-        "f": screen.focus,
+        "focus": arrangement.focus,
     }
 
 
-def _place(place: Place, numbers: Mapping[str, int]) -> dict[str, Any]:
-    moves, opens = (
-        {row: numbers[key] for row, key in edges.items()} for edges in (place.moves, place.opens)
-    )
-    return {"p": place.panel, "c": place.start, "m": moves, "o": opens}
+class _Tables:
+    """What many screens have in common, once each; a screen has their numbers."""
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = numbers
+        """Key of a screen -> its number."""
+        self.arrangements: Numbered[str] = Numbered()
+        self.headers: Numbered[Spans] = Numbered()
+        self.lit: Numbered[tuple[int, ...]] = Numbered()
+        self.edges: Numbered[tuple[tuple[int, int], ...]] = Numbered()
+        """(row, screen) of all rows of a place that lead to a screen."""
+        self.places: Numbered[tuple[int, int, int, int]] = Numbered()
+        """(panel, row of the cursor, edges of moving, edges of opening)."""
+
+    def screen(self, screen: Screen) -> tuple[Any, ...]:
+        """Arrangement, compile, header, rows of the bar, what is lit, places."""
+        return (
+            self.arrangements.number(screen.arrangement),
+            screen.compile_id,
+            self.headers.number(screen.header),
+            screen.bar,
+            self.lit.number(_signed(screen.lit)),
+            [self._place(one) for one in screen.places],
+        )
+
+    def _place(self, place: Place) -> int:
+        moves, opens = (
+            self.edges.number(tuple((row, self.numbers[key]) for row, key in found.items()))
+            for found in (place.moves, place.opens)
+        )
+        return self.places.number((place.panel, place.start, moves, opens))
 
 
-def _signed(lit: Mapping[int, bool]) -> list[int]:
+def _signed(lit: Mapping[int, bool]) -> tuple[int, ...]:
     """Numbers of refs; negative where the link is inferred."""
-    return [number if exact else -number for number, exact in lit.items()]
+    return tuple(number if exact else -number for number, exact in lit.items())

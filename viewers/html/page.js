@@ -2,7 +2,17 @@
 // Draws the screens of the document. Text of a trace becomes text nodes, nothing else.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { rows, panels, screens, tabs, lights } = data;
+  const { rows, panels, tabs, lights } = data;
+  const places = data.places.map(([p, c, m, o]) => ({ p, c, m: data.edges[m], o: data.edges[o] }));
+  const screens = data.screens.map(([arrangement, c, header, b, lit, own]) => {
+    const { name, top, columns, focus } = data.arrangements[arrangement];
+    const next = own.map((place) => places[place]).values();
+    const take = () => next.next().value;
+    return {
+      a: name, c, b, h: data.headers[header], l: data.lit[lit], f: focus, s: take(), t: top ? take() : null,
+      k: columns.map(([share, slots]) => [share, slots.map((part) => [part, take()])]),
+    };
+  });
   const byId = (id) => document.getElementById(id);
   const state = { key: -1, ref: 0, lit: {}, back: [], panels: new Map() };
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from compiler.trace.refs import Ref
 from viewers.kit.spans import Line, Role
@@ -15,6 +16,16 @@ _NUMBERS = {role: number for number, role in enumerate(ROLES)}
 TINTS = ("", "added", "removed")
 
 T = TypeVar("T", bound=Hashable)
+
+
+def encoded(value: Any) -> str:
+    """A value as the file has it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def size(value: Any) -> int:
+    """Bytes of a value and a comma in the file, before characters of HTML are escaped."""
+    return len(encoded(value).encode("utf-8", "replace")) + 1
 
 
 class Numbered(Generic[T]):
@@ -65,7 +76,7 @@ class Pool:
         self.refs: Numbered[Ref] = Numbered()
         self.refs.number("")  # 0: a row that shows nothing of the trace
         self.bytes = 0
-        """About as many as the rows take in the file."""
+        """Bytes that the rows take in the file."""
 
     def row(self, row: Row) -> int:
         """The number of a row's text: gutter, body, right, tint."""
@@ -73,5 +84,5 @@ class Pool:
         value = spans(row.gutter), spans(row.body), spans(row.right), TINTS.index(row.tint)
         number = self.rows.number(value)
         if number == before:
-            self.bytes += 14 + sum(4 + len(str(one)) for part in value[:3] for one in part)
+            self.bytes += size(value)
         return number

@@ -8,13 +8,14 @@ as large as it may be; what was left out is counted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from compiler.trace import refs
 from compiler.trace.provenance import Provenance, Quality
 from compiler.trace.records import Graph, Partition
-from viewers.html.pool import Pool, Spans, spans
+from viewers.html.pool import Pool, Spans, size, spans
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
@@ -29,6 +30,8 @@ CELLS = 176
 SPINE_CELLS = 32
 MOST_ROWS = 2000
 """Rows of a pane."""
+_DIGITS = 4
+"""Of a screen's number."""
 _LISTS = {"picture": "graph"}
 """Pane -> the one with the same in rows."""
 
@@ -68,22 +71,10 @@ class Screen:
     header: Spans
     bar: tuple[int, ...]
     """Its rows, by their numbers."""
-    top: Place | None
-    columns: tuple[tuple[int, tuple[tuple[int, Place], ...]], ...]
-    """(share, ((share, place), …)) of each column."""
-    spine: Place
+    places: tuple[Place, ...]
+    """The spine, the top one if the arrangement has one, and the slots of each column."""
     lit: dict[int, bool]
     """Ref -> whether its link is exact."""
-    focus: str
-
-    def places(self) -> Iterator[Place]:
-        """All of them, the spine first."""
-        yield self.spine
-        if self.top is not None:
-            yield self.top
-        for _, slots in self.columns:
-            for _, place in slots:
-                yield place
 
 
 def reader_of(recording: Recording) -> Reader:
@@ -97,6 +88,13 @@ def reader_of(recording: Recording) -> Reader:
     reader.show_facts()
     reader.look_at_base()
     return reader
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+def _size_of_edges(edges: tuple[tuple[int, str], ...]) -> int:
+    return 3 + sum(5 + _DIGITS + len(str(row)) for row, _ in edges)
 
 
 Make = Callable[[], Navigator | None]
@@ -117,6 +115,11 @@ class Tour:
         self._numbers: dict[Panel, int] = {}
         self._waiting: deque[tuple[str, Make]] = deque()
         self._asked: set[str] = set()
+        self.bytes = 0
+        """Bytes that panels, screens and lights take in the file, or somewhat more."""
+        self._counted: set[Hashable] = set()
+        self._weighed = 0
+        """Refs whose lights are counted."""
         self._most_bytes = most_bytes
         self._most_screens = most_screens
 
@@ -126,18 +129,43 @@ class Tour:
             self._ask(key, make)
         while self._waiting:
             key, make = self._waiting.popleft()
-            if self.pool.bytes > self._most_bytes or len(self.screens) >= self._most_screens:
+            full = self.bytes + self.pool.bytes > self._most_bytes
+            if full or len(self.screens) >= self._most_screens:
                 self.left_out = 1 + len(self._waiting)
                 break
             navigator = make()
             if navigator is not None:
                 self.screens[key] = self._screen(navigator)
+                self._weigh(self.screens[key])
                 self.tabs.setdefault(navigator.arrangement, key)
         for screen in self.screens.values():
-            for place in screen.places():
+            for place in screen.places:
                 for edges in (place.moves, place.opens):
                     for index in [row for row, key in edges.items() if key not in self.screens]:
                         del edges[index]
+
+    def _weigh(self, screen: Screen) -> None:
+        """Count what a screen adds to the file, besides its rows and panels."""
+        self.bytes += 30 + size(screen.bar) + (_DIGITS + 1) * len(screen.places)
+        for shared in (screen.header, tuple(screen.lit)):
+            self.bytes += self._once(shared, size)
+        for place in screen.places:
+            edges = tuple(place.moves.items()), tuple(place.opens.items())
+            for one in edges:
+                self.bytes += self._once(one, _size_of_edges)
+            self.bytes += self._once((place.panel, place.start, *edges), lambda _: 20)
+        links = self.reader.view.facts.provenance
+        found = list(self.pool.refs.values())[self._weighed :]
+        self._weighed += len(found)
+        for ref in filter(None, found):  # a link is written at both of its ends
+            self.bytes += 12 + 12 * len(self._lit(links.counterparts(ref)))
+
+    def _once(self, value: T, size: Callable[[T], int]) -> int:
+        """Bytes of a value that the file has once."""
+        if value in self._counted:
+            return 0
+        self._counted.add(value)
+        return size(value)
 
     def lights(self) -> dict[int, dict[int, bool]]:
         """Ref -> its counterparts that stand in some row, and whether exactly."""
@@ -240,29 +268,21 @@ class Tour:
         view.beside = frozenset(
             slot.pane for column in arrangement.columns for slot in column.slots
         )
-        top = arrangement.top
         end = view.recording.end
         state: chrome.State = "replay" if end is not None else "incomplete"
-        columns = tuple(
-            (
-                column.share,
-                tuple(
-                    (slot.share, self._place(navigator, slot.pane, cells * column.share // shares))
-                    for slot in column.slots
-                ),
-            )
-            for column in arrangement.columns
-        )
+        places = [self._place(navigator, "spine", SPINE_CELLS)]
+        if arrangement.top is not None:
+            places.append(self._place(navigator, arrangement.top.pane, cells))
+        for column in arrangement.columns:
+            width = cells * column.share // shares
+            places += [self._place(navigator, slot.pane, width) for slot in column.slots]
         return Screen(
             navigator.arrangement,
             view.compile_id,
             spans(chrome.header(view, state, CELLS)),
             tuple(self.pool.row(row) for row in bar.rows(view, navigator.arrangement, CELLS)),
-            self._place(navigator, top.pane, cells) if top is not None else None,
-            columns,
-            self._place(navigator, "spine", SPINE_CELLS),
+            tuple(places),
             {self.pool.refs.number(ref): how == "exact" for ref, how in view.lit.items()},
-            arrangement.focus,
         )
 
     def _place(self, navigator: Navigator, pane: str, cells: int) -> Place:
@@ -281,6 +301,7 @@ class Tour:
         number = self._numbers.setdefault(panel, len(self.panels))
         if number == len(self.panels):
             self.panels.append(panel)
+            self.bytes += 60 + sum(map(size, vars(panel).values()))
         names = (row.key or row.ref for row in rows)
         start = next((i for i, name in enumerate(names) if name and name == content.start), -1)
         place = Place(number, start)

@@ -34,6 +34,8 @@ from workbench.cli.output import say
 PAGE = Kind("page that tcw exported", lambda head: head.startswith(BEGIN.encode()))
 _COLUMNS = 100
 _SCREENS = 5000
+_FIXED = 60_000
+"""Bytes of the script and the style, and of the last screen that was begun."""
 
 
 @click.command(name="export", help=__doc__)
@@ -60,10 +62,10 @@ def command(file: Path, output: Path, most: float) -> int:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from error
-    tour = Tour(reader_of(recording), int(most * 600_000), _SCREENS)
-    tour.go()
     report = io.StringIO()
     write_lines(explain(recording, _COLUMNS, 0, (), ""), report, _COLUMNS)
+    tour = Tour(reader_of(recording), int(most * 1e6) - _FIXED - len(report.getvalue()), _SCREENS)
+    tour.go()
     page = document(tour, f"tcw: {file.name}", report.getvalue()).encode()
     try:
         write(output, page, PAGE)

@@ -52,14 +52,11 @@ def data_of(text: str) -> dict[str, Any]:
     return found
 
 
-def places(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for screen in data["screens"]:
-        yield screen["s"]
-        if screen["t"]:
-            yield screen["t"]
-        for _, slots in screen["k"]:
-            for _, place in slots:
-                yield place
+def places(data: dict[str, Any]) -> Iterator[tuple[int, int, dict[str, int], dict[str, int]]]:
+    """Panel, row of the cursor, and the screens to which rows lead."""
+    for *_, own in data["screens"]:
+        for panel, start, moves, opens in (data["places"][place] for place in own):
+            yield panel, start, data["edges"][moves], data["edges"][opens]
 
 
 def words(data: dict[str, Any], number: int) -> str:
@@ -68,11 +65,11 @@ def words(data: dict[str, Any], number: int) -> str:
 
 def check(data: dict[str, Any]) -> None:
     """Every number names something."""
-    for place in places(data):
-        panel = data["panels"][place["p"]]
+    for number, start, moves, opens in places(data):
+        panel = data["panels"][number]
         assert max(panel["rows"], default=0) < len(data["rows"])
-        assert place["c"] < len(panel["rows"])
-        for edges in (place["m"], place["o"]):
+        assert start < len(panel["rows"])
+        for edges in (moves, opens):
             assert all(int(row) < len(panel["rows"]) for row in edges)
             assert all(0 <= screen < len(data["screens"]) for screen in edges.values())
     assert all(0 <= screen < len(data["screens"]) for screen in data["tabs"].values())
@@ -144,6 +141,16 @@ def test_a_large_trace_is_cut_and_says_so() -> None:
     assert tour.left_out
     assert f"{tour.left_out} more screens" in data["said"]
     assert all(len(one["rows"]) <= MOST_ROWS for one in data["panels"])
+
+
+@pytest.mark.parametrize("most", [60_000, 200_000, 400_000])
+def test_the_file_is_at_most_as_large_as_asked(most: int) -> None:
+    records = [*block_trace(), *large_trace(300)[1:]]
+    tour, text = page(records, most)
+    assert tour.left_out
+    written = len(text.encode()) - len(document(Tour(tour.reader, 0, 0), "", "").encode())
+    largest = 30_000  # a screen is begun while there is room
+    assert 0.5 * most < written < most + largest
 
 
 def test_a_part_of_a_trace_is_shown() -> None:
