@@ -25,6 +25,10 @@ class Page:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.received = b""
         """What came over the page's own web sockets."""
+        self.requests: list[str] = []
+        """Addresses that the page asked for, its own first."""
+        self.errors: list[str] = []
+        """Warnings and errors of the console, what a policy refused, and uncaught exceptions."""
         self._socket = socket
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -36,6 +40,16 @@ class Page:
                 frame = told["params"]["response"]
                 data = frame["payloadData"]
                 self.received += base64.b64decode(data) if frame["opcode"] == 2 else data.encode()
+            elif told.get("method") == "Network.requestWillBeSent":
+                self.requests.append(told["params"]["request"]["url"])
+            elif told.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled"):
+                said = told["params"].get("entry", told["params"])
+                if said.get("level", said.get("type")) in ("error", "warning"):
+                    self.errors.append(json.dumps(said))
+            elif told.get("method") == "Audits.issueAdded":
+                self.errors.append(json.dumps(told["params"]["issue"]))
+            elif told.get("method") == "Runtime.exceptionThrown":
+                self.errors.append(json.dumps(told["params"]["exceptionDetails"]))
             elif told.get("id") in self._answers:
                 self._answers.pop(told["id"]).set_result(told.get("result", {}))
 
@@ -47,11 +61,18 @@ class Page:
 
     async def go(self, address: str) -> None:
         await self.call("Network.enable")
-        await self.call("Page.enable")
+        for domain in ("Page", "Runtime", "Log", "Audits"):
+            await self.call(f"{domain}.enable")
         await self.call("Page.navigate", url=address)
 
+    async def settle(self) -> None:
+        """Waits until the browser has had time to tell what went wrong in the page so far."""
+        await self.evaluate("new Promise((done) => setTimeout(done, 500))")
+
     async def evaluate(self, expression: str) -> Any:
-        found = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        found = await self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         return found["result"].get("value")
 
     async def type(self, text: str) -> None:

@@ -15,6 +15,8 @@ pytest.importorskip("aiohttp")
 
 from tests.browser.devtools import Page, chromium
 
+SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
+SAMPLES = sorted(one.stem for one in SAMPLE_MODELS.glob("*.py") if one.stem != "__init__")
 LIT = """[...document.querySelectorAll('[data-pane=%s] .row')]
     .filter(row => /t-/.test(row.className)).length"""
 TAB = "[...document.querySelectorAll('#tabs button')].find(b => b.textContent === '%s').click()"
@@ -37,8 +39,10 @@ async def opened(page: Page, file: Path) -> None:
 
 
 async def quiet(page: Page) -> None:
-    """The page asked for nothing and was refused nothing."""
-    assert await page.evaluate("performance.getEntriesByType('resource').length") == 0
+    """The page asked for nothing, was refused nothing, and no error is in its console."""
+    await page.settle()
+    assert len(page.requests) == 1, page.requests
+    assert not page.errors
     assert await page.evaluate("document.scripts.length") == 2
     assert await page.evaluate("window.pwned === undefined") is True
 
@@ -69,6 +73,46 @@ async def test_a_click_and_a_key_light_the_counterparts(program: str, tmp_path: 
         dark = await page.evaluate(ground)
         await page.press("t")
         assert await page.evaluate(ground) != dark
+        await quiet(page)
+
+
+async def test_what_goes_wrong_in_a_page_is_noticed(program: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.html"
+    page_text = exported(block_trace())[1]
+    file.write_text(page_text.replace("</body>", "<script>1</script><img src=a.png></body>"))
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        await page.settle()
+        assert any("script-src" in one for one in page.errors), page.errors
+        assert any("img-src" in one for one in page.errors)
+        await page.evaluate("setTimeout(() => { throw Error('planted') }); 1")
+        await page.settle()
+        assert any("planted" in one for one in page.errors)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_the_page_of_a_sample(program: str, tmp_path: Path, name: str) -> None:
+    """Under 3 MB, and every arrangement and a hundred of its screens without an error."""
+    pytest.importorskip("torch")
+    from tests.cpu.command_line import tcw_process
+
+    trace, file = tmp_path / "run.tcw", tmp_path / "run.html"
+    sample = SAMPLE_MODELS / f"{name}.py"
+    tcw_process(tmp_path, "explain", str(sample), "--trace", str(trace))
+    done = tcw_process(tmp_path, "export", str(trace), "-o", str(file))
+    assert done.code == 0, done.err
+    assert file.stat().st_size < 3_000_000
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        tabs = await page.evaluate("document.querySelectorAll('#tabs button').length")
+        for number in range(tabs):
+            await page.evaluate(f"document.querySelectorAll('#tabs button')[{number}].click()")
+            for key in "jjj\tjjj\tjjj":
+                await page.press("Tab" if key == "\t" else key)
+            await page.press("Enter")
+            await page.press("Escape")
+        await page.evaluate("dispatchEvent(new Event('beforeprint'))")
         await quiet(page)
 
 
