@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from compiler.trace import refs
-from viewers.panes import autograd, breaks, fusion, profiled, recompiles
+from viewers.panes import autograd, breaks, effects, fusion, profiled, recompiles, what_if
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
 from viewers.panes.targets import (
@@ -17,6 +17,7 @@ from viewers.panes.targets import (
     ToBuffer,
     ToCause,
     ToCompile,
+    ToEffect,
     ToFinding,
     ToFrame,
     ToKernel,
@@ -76,6 +77,8 @@ class Navigator:
             self.select(autograd.first(self.view))
         elif arrangement in ("profile", "region"):
             self.light_region()
+        elif arrangement == "differences":
+            self.light_effect()
 
     def stop(self, focus: str) -> None:
         self.stops.append(Stop(self.arrangement, replace(self.view), focus))
@@ -145,6 +148,10 @@ class Navigator:
                 self.finding(index)
             case ToCause(index):
                 view.cause = index
+            case ToEffect(index):
+                view.effect = index
+                self.light_effect()
+                return
             case ToKernel(id):
                 self._kernel(id)
                 return
@@ -211,6 +218,11 @@ class Navigator:
         kernels = [ref for ref in row.refs if refs.kind(ref) == "k"]
         view.light(kernels or row.refs)
         view.lit.update(dict.fromkeys(row.refs, "exact"))
+
+    def light_effect(self) -> None:
+        """Select the line of the difference that is looked at."""
+        effect = effects.looked_at(self.view)
+        self.select(effects.ref_of(effect) if effect is not None else "")
 
     def finding(self, index: int) -> str:
         """Look at a finding; answers the arrangement that explains it."""
@@ -280,7 +292,10 @@ class Navigator:
     def _linked(self, focus: str) -> bool:
         """Whether the counterparts of this pane's rows stand beside it already."""
         here = (self.arrangement, focus)
-        return self.arrangement in ("source", "profile") or here in (BREAK_SOURCE, *REGION_PANES)
+        return self.arrangement in ("source", "profile", "differences") or here in (
+            BREAK_SOURCE,
+            *REGION_PANES,
+        )
 
     def show_finding(self, arrangement: str, focus: str) -> None:
         """Go to the arrangement of the present finding, at its place."""
@@ -321,6 +336,8 @@ class Navigator:
             before, view.cause = view.cause, (view.cause + by) % count
             self.show_finding("recompiles", focus)
             return _which("cause of recompiling", view.cause, before, by, count)
+        if self.arrangement == "differences":
+            return self._step_effect(by)
         if self.arrangement == "profile":
             return self._step_phase(by)
         if self.arrangement == "region":
@@ -343,6 +360,16 @@ class Navigator:
                 self.compile(_next(ids, view.compile_id, by))
                 return _which("compile", ids.index(view.compile_id), place, by, len(ids))
         return "there is no other here"
+
+    def _step_effect(self, by: int) -> str:
+        view = self.view
+        difference = what_if.difference_of(view)
+        if difference is None or not difference.effects:
+            return "nothing differs"
+        count = len(difference.effects)
+        before, view.effect = view.effect, (view.effect + by) % count
+        self.light_effect()
+        return _which("difference", view.effect, before, by, count)
 
     def _step_phase(self, by: int) -> str:
         """To the regions of the next phase of a training call, and of all."""

@@ -31,6 +31,8 @@ class Reader:
         """By run and engine; True: up to the place to which the reader went back."""
         self._stood = 0
         """How many records the facts of a place in the past were worked out from."""
+        self.against: Facts | None = None
+        """Another recording, with which runs are compared that have no base in this trace."""
         self.view.track = Track()
 
     @property
@@ -52,14 +54,6 @@ class Reader:
         """Look at a run that began in these records."""
         if any(isinstance(record, Run) for record in records):
             self.view.run = self.view.track.run
-
-    def look_at_base(self, otherwise: Facts | None = None) -> None:
-        """Have the view know the run that its run is compared with; `otherwise` where the trace
-        does not hold it."""
-        runs = {run.number: run for run in self.recording.all(Run)}
-        run = runs.get(self.view.run)
-        base = self.facts_of_run(run.compared_with) if run is not None else None
-        self.view.base = base or (otherwise if run is not None else None)
 
     def go_to(self, position: int) -> None:
         """Show the trace as it was after its first `position` records; all of it at its end. The
@@ -109,7 +103,15 @@ class Reader:
         known.recording, known.whole = recording, self._run_of(self.recording, run)
         known.trace = self.recording
         view.facts = known
+        self._look_at_base()
         self.navigator.grown()
+
+    def _look_at_base(self) -> None:
+        """Have the view know what its run is compared with."""
+        runs = {run.number: run for run in self.recording.all(Run)}
+        run = runs.get(self.view.run)
+        base = self.facts_of_run(run.compared_with) if run is not None else None
+        self.view.base = base or self.against
 
     def _facts_of(
         self, whole: Recording, recording: Recording, run: int, engine: str, past: bool
@@ -151,3 +153,16 @@ class Reader:
 
 def _compile_of(graph: str) -> str:
     return "/".join(graph.split("/")[:2]) if graph else ""
+
+
+def whole(recording: Recording, base: Facts | None = None) -> Reader:
+    """A reader of a trace that was read whole. `base`: another recording to compare it with."""
+    reader = Reader(
+        Navigator(View(Facts(Recording(), Provenance()))), Recording(file=recording.file)
+    )
+    reader.against = base
+    reader.recording.losses = recording.losses
+    reader.feed(recording.records)
+    reader.look_at_last_run(recording.records)
+    reader.show_facts()
+    return reader

@@ -4,3 +4,6 @@
 stores each row once, `document.py` writes the file. The browser side is `page.js`; it draws text
 nodes only, so text from a trace is never markup.
 """
+
+BEGIN = "<!doctype html><!-- tcw export -->"
+"""How every page begins that tcw wrote."""

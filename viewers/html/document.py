@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewers.html import BEGIN
 from viewers.html.pool import Numbered, Spans, encoded
 from viewers.html.style import style_sheet
 from viewers.html.tour import Place, Screen, Tour
@@ -21,9 +22,6 @@ from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.plain import plain
 
 _ESCAPED = {one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
-
-
-BEGIN = "<!doctype html><!-- tcw export -->"
 
 
 def document(tour: Tour, title: str, report: str) -> str:
@@ -83,6 +81,7 @@ def _data(tour: Tour) -> dict[str, Any]:
                 "rows": one.rows,
                 "refs": one.refs,
                 "keyed": one.keyed,
+                "still": one.still,
                 "left": one.left_out,
             }
             for one in tour.panels

@@ -225,6 +225,7 @@
       paint(pane);
       const known = scrolled.get(pane.dataset.pane);
       if (known) pane.model.scroll.scrollTop = known[1];
+      if (pane.model.panel.still) continue;
       const lit = pane.model.panel.refs.findIndex((ref) => ref && state.lit[ref] === 1);
       reveal(pane, lit >= 0 ? lit : pane.model.cursor);
     }
@@ -246,8 +247,7 @@
   };
   const go = (name) => { state.back.push(state.key); show(tabs[name]); };
   const back = () => { if (state.back.length) show(state.back.pop()); };
-  const move = (by) => {
-    const pane = active();
+  const move = (by, pane = active()) => {
     const { panel, cursor } = pane.model;
     const keyed = panel.keyed;
     if (!keyed.length) { pane.model.scroll.scrollTop += by * 20; return; }
@@ -260,7 +260,14 @@
     focus(all[(all.indexOf(active()) + by + all.length) % all.length]);
   };
 
+  // In what the view is a list of: the next difference, pair, cause or break.
+  const ahead = (by) => {
+    const pane = panes().find((one) => one.dataset.pane === screens[state.key].f);
+    if (pane) { focus(pane); move(by, pane); }
+  };
+
   const keys = {
+    n: () => ahead(1), N: () => ahead(-1),
     j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
     PageDown: () => move(20), PageUp: () => move(-20), Home: () => move(-1e9), End: () => move(1e9),
     h: () => { active().model.scroll.scrollLeft -= 60; }, l: () => { active().model.scroll.scrollLeft += 60; },
@@ -281,7 +288,7 @@
     button.addEventListener("click", () => go(name));
     byId("tabs").append(button);
   }
-  const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["esc", "back"], ["[ ]", "view"], ["t", "light or dark"]];
+  const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["n N", "next, previous"], ["esc", "back"], ["[ ]", "view"], ["t", "light or dark"]];
   for (const [key, words] of said) {
     const hint = make("span", "");
     hint.append(make("b", "", key + " "), words);

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from compiler.trace import refs
-from compiler.trace.provenance import Provenance, Quality
+from compiler.trace.provenance import Quality
 from compiler.trace.records import Graph, Partition
 from viewers.html.pool import Pool, Spans, size, spans
 from viewers.navigator import Navigator
@@ -21,9 +21,8 @@ from viewers.panes import bar, chrome, notes, spine
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import Fold, Target
-from viewers.panes.view import Facts, View, variant_of
+from viewers.panes.view import variant_of
 from viewers.reader import Reader
-from viewers.recording import Recording
 
 CELLS = 176
 """Width for which the panes are drawn."""
@@ -48,6 +47,8 @@ class Panel:
     refs: tuple[int, ...]
     keyed: tuple[int, ...]
     """Indexes of the rows that can be selected."""
+    still: bool
+    """Its beginning stays in sight: it never scrolls by itself."""
     left_out: int
     """Rows that the trace has and the document does not."""
 
@@ -75,19 +76,6 @@ class Screen:
     """The spine, the top one if the arrangement has one, and the slots of each column."""
     lit: dict[int, bool]
     """Ref -> whether its link is exact."""
-
-
-def reader_of(recording: Recording) -> Reader:
-    """A reader of a trace that was read whole."""
-    reader = Reader(
-        Navigator(View(Facts(Recording(), Provenance()))), Recording(file=recording.file)
-    )
-    reader.recording.losses = recording.losses
-    reader.feed(recording.records)
-    reader.look_at_last_run(recording.records)
-    reader.show_facts()
-    reader.look_at_base()
-    return reader
 
 
 T = TypeVar("T", bound=Hashable)
@@ -192,6 +180,11 @@ class Tour:
     def _seeds(self) -> Iterator[tuple[str, Make]]:
         view = self.reader.view
         recording, summary = view.recording, view.summary
+        if self.reader.against is not None:
+            yield self._seed("differences", view.compile_id)
+            yield self._seed("what-if", view.compile_id)
+        if view.facts.profile is not None:
+            yield self._seed("profile", view.compile_id)
         yield self._seed("overview", view.compile_id)
         for compile_id in view.facts.pieces or [""]:
             yield self._seed("source", compile_id)
@@ -200,7 +193,6 @@ class Tour:
         if summary.recompiles:
             yield self._seed("recompiles", view.compile_id)
         if view.facts.profile is not None:
-            yield self._seed("profile", view.compile_id)
             yield self._seed("account", view.compile_id)
         if view.facts.comparison is not None:
             yield self._seed("engines", view.compile_id)
@@ -296,6 +288,7 @@ class Tour:
             tuple(self.pool.row(row) for row in rows),
             tuple(self.pool.refs.number(row.ref or row.selects) for row in rows),
             tuple(index for index, row in enumerate(rows) if row.key),
+            content.still,
             len(content.rows) - len(rows),
         )
         number = self._numbers.setdefault(panel, len(self.panels))

@@ -146,6 +146,14 @@ class ToBlock(_Target):
 
 
 @dataclass(frozen=True, slots=True)
+class ToEffect(_Target):
+    """One thing that two recordings do differently, by its place in the list."""
+
+    word: ClassVar[str] = "effect"
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToNote(_Target):
     """The thing that a note is on."""
 
@@ -209,6 +217,7 @@ Target = (
     | ToBuffer
     | ToLineup
     | ToBlock
+    | ToEffect
     | ToNote
     | ToBreakpoint
     | ToOverride

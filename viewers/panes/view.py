@@ -210,6 +210,8 @@ class View:
     finding: int = 0
     site: int = 0
     """Index of the graph break that is looked at."""
+    effect: int = 0
+    """Index of the difference from the base that is looked at."""
     cause: int = 0
     """Index of the cause of recompiling that is looked at."""
     pair: str = ""
@@ -284,6 +286,11 @@ class View:
     @property
     def recording(self) -> Recording:
         return self.facts.recording
+
+    @property
+    def compares_traces(self) -> bool:
+        """Whether the base is of another trace."""
+        return self.base is not None and self.base.trace is not self.facts.trace
 
     @property
     def shown(self) -> int:

@@ -108,7 +108,7 @@ def _pending(view: View, difference: Difference) -> str:
     if view.live and not difference.measured:
         progress = view.facts.whole.last(Progress)
         return progress.activity if progress is not None else "the run goes on"
-    if view.base is not None and view.base.trace is not view.facts.trace:
+    if view.compares_traces:
         return "not measured: the base is a recording; w compiles both here, and times them"
     return "M measures whole calls of both"
 

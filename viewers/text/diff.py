@@ -5,13 +5,13 @@ from __future__ import annotations
 from viewers.kit.colours import TONES
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.effects import OTHER_GRAPHS
+from viewers.summary.differences.words import TONE_GLYPHS, effect_words
 from viewers.text.difference import blocks
 from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural
 
 MOST = 12
 """Effects listed; the rest are counted."""
-_MARKS = {"bad": "✗", "good": "✓", "neutral": "·"}
 
 
 def diff_lines(
@@ -33,7 +33,12 @@ def diff_lines(
     for one in more[:MOST]:
         where = f"{one.place}  " if one.place else ""
         lines.append(
-            line((f"{_MARKS[one.tone]} ", TONES[one.tone]), (where, "dim"), _words(one), hang=2)
+            line(
+                (f"{TONE_GLYPHS[one.tone]} ", TONES[one.tone]),
+                (where, "dim"),
+                effect_words(one),
+                hang=2,
+            )
         )
         if one.cause and one.cause != first.cause:
             lines.append(line(("    because  ", "dim"), (one.cause, "dim"), hang=13))
@@ -43,12 +48,8 @@ def diff_lines(
 
 
 def _sentence(effect: Effect) -> str:
-    words = _words(effect)
+    words = effect_words(effect)
     return f"{effect.place}  {words}" if effect.place else words[:1].upper() + words[1:]
-
-
-def _words(effect: Effect) -> str:
-    return f"{effect.words} ×{effect.count}" if effect.count > 1 else effect.words
 
 
 def _rest(difference: Difference, width: int, code: bool) -> list[Line]:

@@ -10,6 +10,7 @@ is no change. A trace is data: it is read and never run.
   tcw diff --base main model.py                      the file at a git revision, and as it is now
   tcw diff main..HEAD model.py                       at two revisions
   tcw diff model.py --b '--mode max-autotune'        the same file with other options
+  tcw diff before.tcw after.tcw -o diff.html         also as a page for the browser
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from workbench.cli.options import (
     timeout_option,
 )
 from workbench.cli.output import room, write_json
+from workbench.cli.outputs import Outputs
+from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,16 @@ class Operand:
 @model_options
 @machine_options
 @timeout_option
+@page_option
+@most_option
 @json_option
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
     one, other = operands_of(ctx, operands)
     wanted = [_settings(ctx, operand) for operand in (one, other)]  # refuses before anything runs
+    outputs = Outputs(*filter(None, wanted))
+    outputs.expect("--output", ctx.params["output"], PAGE)
     with contextlib.ExitStack() as stack:
         base, code = _recording(ctx, one, wanted[0], stack)
         if code:
@@ -84,24 +91,39 @@ def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
         run, code = _recording(ctx, other, wanted[1], stack)
         if code:
             return code
-        from viewers.summary.differences import difference
+        _show(ctx, base, run, (one.name, other.name))
+        if ctx.params["output"] is not None:
+            _write(ctx, outputs, base, run, (one.name, other.name))
+    return outputs.code(codes.OK)
 
-        found = difference(base, run)
-        if ctx.params["as_json"]:
-            from viewers.json_diff import diff_report
 
-            write_json(diff_report(found, one.name, other.name))
-        else:
-            from viewers.text.diff import diff_lines
-            from viewers.text.lines import write
+def _show(ctx: click.Context, base: Recording, run: Recording, names: tuple[str, str]) -> None:
+    from viewers.summary.differences import difference
 
-            width = room()[0]
-            write(
-                diff_lines(found, one.name, other.name, width, bool(ctx.params["code"])),
-                sys.stdout,
-                width,
-            )
-    return codes.OK
+    found = difference(base, run)
+    if ctx.params["as_json"]:
+        from viewers.json_diff import diff_report
+
+        write_json(diff_report(found, *names))
+        return
+    from viewers.text.diff import diff_lines
+    from viewers.text.lines import write
+
+    width = room()[0]
+    write(diff_lines(found, *names, width, bool(ctx.params["code"])), sys.stdout, width)
+
+
+def _write(
+    ctx: click.Context, outputs: Outputs, base: Recording, run: Recording, names: tuple[str, str]
+) -> None:
+    from viewers.reader import whole
+    from viewers.summary.differences import difference
+    from viewers.text.diff import diff_lines
+
+    reader = whole(run, whole(base).view.facts)
+    report = diff_lines(difference(base, run), *names, COLUMNS)
+    title = "tcw: " + " → ".join(names)
+    write_page(outputs, ctx.params["output"], reader, title, report, ctx.params["most"])
 
 
 def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand, Operand]:

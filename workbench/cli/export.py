@@ -15,27 +15,18 @@ overwritten if tcw exported it.
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import click
 
-from compiler.output_file import Kind, check, words, write
 from compiler.trace.reader import TraceError
-from viewers.html.document import BEGIN, document
-from viewers.html.tour import Tour, reader_of
+from viewers.reader import whole
 from viewers.recording import Recording
 from viewers.text.explain import explain
-from viewers.text.lines import write as write_lines
 from workbench.cli import codes
 from workbench.cli.files import existing_file
-from workbench.cli.output import say
-
-PAGE = Kind("page that tcw exported", lambda head: head.startswith(BEGIN.encode()))
-_COLUMNS = 100
-_SCREENS = 5000
-_FIXED = 60_000
-"""Bytes of the script and the style, and of the last screen that was begun."""
+from workbench.cli.outputs import Outputs
+from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
 
 
 @click.command(name="export", help=__doc__)
@@ -43,34 +34,17 @@ _FIXED = 60_000
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="The new file."
 )
-@click.option(
-    "--most",
-    type=click.FloatRange(min=0.1),
-    default=3.0,
-    metavar="MB",
-    help="Leave screens out beyond this size [3].",
-)
+@most_option
 def command(file: Path, output: Path, most: float) -> int:
     existing_file(file)
-    try:
-        check(output, PAGE)
-    except OSError as error:
-        raise click.UsageError(f"--output {output}: {words(error)}") from error
+    outputs = Outputs()
+    outputs.expect("--output", output, PAGE)
     try:
         recording = Recording.open(file)
     except TraceError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from error
-    report = io.StringIO()
-    write_lines(explain(recording, _COLUMNS, 0, (), ""), report, _COLUMNS)
-    tour = Tour(reader_of(recording), int(most * 1e6) - _FIXED - len(report.getvalue()), _SCREENS)
-    tour.go()
-    page = document(tour, f"tcw: {file.name}", report.getvalue()).encode()
-    try:
-        write(output, page, PAGE)
-    except OSError as error:
-        say(f"--output {output} was not written: {words(error)}")
-        return codes.UNWRITTEN
-    say(f"{output}: {len(tour.screens)} screens, {len(page) / 1e6:.1f} MB")
-    return codes.OK
+    report = explain(recording, COLUMNS, 0)
+    write_page(outputs, output, whole(recording), f"tcw: {file.name}", report, most)
+    return outputs.code(codes.OK)

@@ -1,7 +1,8 @@
 """Browse a recorded trace in the terminal.
 
 FILE is a trace written by `tcw explain --trace FILE`; it may still be growing. Everything is read
-from that file, so a trace from another machine opens as well.
+from that file, so a trace from another machine opens as well. With a second trace, OTHER, the
+workbench shows what OTHER does differently, with both sources next to each other.
 
 Opening a trace runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows
 what would run, and asks: the trace may come from a stranger. If the recorded file is outside of the
@@ -9,6 +10,7 @@ current folder or has changed since, --file is required; an expression for the m
 
 \b
   tcw open run.tcw
+  tcw open before.tcw after.tcw
   tcw open run.tcw --file model.py --model 'Net(64)'
   tcw open mailed.tcw --view-only
 """
@@ -31,6 +33,7 @@ HEAD_BYTES = 1 << 16
 
 @click.command(name="open", help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
+@click.argument("other", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--predict", is_flag=True, help="Guess each fusion before it is shown, and get a score."
 )
@@ -50,6 +53,7 @@ HEAD_BYTES = 1 << 16
 @click.option("--view-only", is_flag=True, help="Never recompile.")
 def command(
     file: Path,
+    other: Path | None,
     predict: bool,
     questions: int,
     ascii_only: bool,
@@ -59,6 +63,8 @@ def command(
     view_only: bool,
 ) -> int:
     check(file)
+    if other is not None:
+        check(other)
     if view_only and (source is not None or model or yes):
         raise click.UsageError(
             "--view-only never compiles: do not combine it with --file, --model or --yes"
@@ -74,7 +80,14 @@ def command(
     gc.freeze()
     gc.enable()
     word = Word(source, model, yes, view_only)
-    return run(file, predict=predict, questions=questions, ascii_only=ascii_only, word=word)
+    return run(
+        other or file,
+        predict=predict,
+        questions=questions,
+        ascii_only=ascii_only,
+        word=word,
+        base=file if other is not None else None,
+    )
 
 
 def check(file: Path) -> None:

@@ -10,6 +10,7 @@ called, then one call is timed in rounds that alternate with eager, and again wi
   tcw profile model.py --call 2 --rounds 60
   tcw profile model.py --chrome call.json           for Perfetto or chrome://tracing
   tcw profile model.py --trace run.tcw              then: tcw open run.tcw
+  tcw profile model.py -o run.html                  a page for the browser, to be mailed
   tcw profile model.py --modes                      compares ways to run it: when each pays off
   tcw profile model.py --try                        tries what it suggests, keeps what helps
   tcw profile model.py --try --patch faster.patch   also writes its source edits as a patch
@@ -46,6 +47,7 @@ from workbench.cli.options import (
 )
 from workbench.cli.output import room, write_json
 from workbench.cli.outputs import Outputs
+from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
 SORTS = ("difference", "time", "line")
 
@@ -103,6 +105,8 @@ SORTS = ("difference", "time", "line")
     metavar="FILE",
     help="Write one round of each side for Perfetto, kernels by source line.",
 )
+@page_option
+@most_option
 @json_option
 @quiet_option
 @click.pass_context
@@ -126,6 +130,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     outputs.expect("--trace", trace, TRACE)
     outputs.expect("--chrome", given["chrome"], CHROME)
     outputs.expect("--patch", given["patch"])
+    outputs.expect("--output", given["output"], PAGE)
     recording = Recording(file=trace)
 
     def then(end: End, see: Callable[[AnyRecord], None]) -> Iterator[Record]:
@@ -147,6 +152,14 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         write_patch(outputs, given["patch"], settings, recording.all(Trial))
     if given["chrome"] is not None:
         outputs.write("--chrome", given["chrome"], json_text(chrome_trace(recording), 0), CHROME)
+    if given["output"] is not None:
+        from viewers.reader import whole
+        from viewers.text.profile import profile
+
+        reader, title = whole(recording), f"tcw profile {file.name}"
+        write_page(
+            outputs, given["output"], reader, title, profile(recording, COLUMNS, 0), given["most"]
+        )
     if given["as_json"]:
         from viewers.json_report import report
 

@@ -19,7 +19,10 @@ from compiler.control.commands import Breakpoint
 from compiler.trace.reader import TraceError, open_trace
 from compiler.trace.records import Settings
 from viewers.kit.theme import THEMES, Theme, ThemeName
+from viewers.panes.view import Facts
 from viewers.plain import plain
+from viewers.reader import whole
+from viewers.recording import Recording
 from viewers.teaching.predict import QUESTIONS
 from workbench.cli import codes
 from workbench.tui.again import Word
@@ -47,8 +50,10 @@ class Workbench(App[None]):
         questions: int = QUESTIONS,
         ascii_only: bool = False,
         word: Word | None = None,
+        against: Facts | None = None,
     ) -> None:
-        """`word`: what the reader said about compiling a recorded file again."""
+        """`word`: what the reader said about compiling a recorded file again. `against`: another
+        recording to compare with."""
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
@@ -60,6 +65,7 @@ class Workbench(App[None]):
         """How many guesses about one graph; 0 for every pair."""
         self.drive = drive
         self.word = word or Word()
+        self.against = against
         self.last_words = ""
         encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
         self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
@@ -78,7 +84,7 @@ class Workbench(App[None]):
                     loop.add_signal_handler(number, self.exit, None, codes.INTERRUPTED)
         if not self.is_headless:
             self.set_interval(LOOK_SECONDS, self._look_at_terminal)
-        bench = Bench(self.feed, self.look, self.theme_chosen)
+        bench = Bench(self.feed, self.look, self.theme_chosen, self.against)
         bench.predicting.predict_first = self.predict
         bench.predicting.questions = self.questions
         self.push_screen(bench)
@@ -125,18 +131,22 @@ def run(
     questions: int = QUESTIONS,
     ascii_only: bool = False,
     word: Word | None = None,
+    base: Path | None = None,
 ) -> int:
-    """Show the trace at `path` until the reader quits; answers the exit code.
+    """Show the trace at `path`, or how it differs from that at `base`, until the reader quits.
 
-    0; 2 where the file cannot be read or is no trace; 4 for a fault of ours. One line on stderr
-    says why.
+    Returns the exit code: 0; 2 where a file cannot be read or is no trace; 4 for a fault of ours.
+    One line on stderr says why.
     """
-    try:
-        open_trace(path).close()
-    except (OSError, TraceError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        print(f"cannot open {plain(str(path))}: {plain(str(why))}", file=sys.stderr)
-        return 2
+    against = None
+    for file in filter(None, (base, path)):
+        try:
+            open_trace(file).close()
+            against = whole(Recording.open(file)).view.facts if file is base else against
+        except (OSError, TraceError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            print(f"cannot open {plain(str(file))}: {plain(str(why))}", file=sys.stderr)
+            return 2
     return _run(
         Workbench(
             path,
@@ -145,6 +155,7 @@ def run(
             questions=questions,
             ascii_only=ascii_only or _ascii_terminal(),
             word=word,
+            against=against,
         )
     )
 

@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, Run
+from compiler.trace.records import AnyRecord
 from viewers.kit.theme import THEMES, Theme, ThemeName
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, spine
@@ -65,9 +65,9 @@ class Bench(Screen[None]):
         feed: Feed,
         theme: Theme,
         theme_chosen: bool = False,
-        recorded: Facts | None = None,
+        against: Facts | None = None,
     ) -> None:
-        """`recorded`: a recording that `feed` compiles again."""
+        """`against`: another recording, with which runs are compared that have no other base."""
         super().__init__()
         self.feed = feed
         self.look = theme
@@ -82,6 +82,7 @@ class Bench(Screen[None]):
         self._first_key = ""
         """Of a sequence."""
         self.reading = Reading(feed, self.navigator)
+        self.reading.against = against
         self.moving = Moving(self)
         self.searching = Searching(self, Entry(theme))
         self.layouts = Layouts(self)
@@ -91,9 +92,7 @@ class Bench(Screen[None]):
         self.overrides = Overrides(self, self.breaking)
         again = RunningAgain(self)
         self.deciding = Deciding(self, self.driving, self.overrides, again)
-        self.comparing = Comparing(
-            self, self.reading, self.driving, self.overrides, again, recorded
-        )
+        self.comparing = Comparing(self, self.driving, self.overrides, again)
         self.setting = Setting(self, self.comparing)
         self.turning = Turning(self, self.reading, self.comparing)
         self.predicting = Predicting(self, self.scrubbing, self.driving)
@@ -195,8 +194,6 @@ class Bench(Screen[None]):
     async def _arrived(self, records: list[AnyRecord]) -> None:
         """Tell the controllers: overrides first, for what the others show depends on them."""
         self.overrides.see(records)
-        if any(isinstance(record, Run) for record in records):
-            self.comparing.look_at_base()
         self.driving.arrived(records)
         self.deciding.arrived(records)
         await self.predicting.arrived(records)
@@ -445,7 +442,7 @@ class Bench(Screen[None]):
         """Drive a compile of what is recorded, on a screen in place of this one."""
         self.view.playhead = 0
         self.reading.show_facts()
-        live = Bench(feed, self.look, theme_chosen=True, recorded=self.view.facts)
+        live = Bench(feed, self.look, theme_chosen=True, against=self.view.facts)
         live.view.breakpoints = self.view.breakpoints
         live.overrides.overruled.settled = dict(self.overrides.overruled.kept)
         self.remembering.remember()

@@ -8,14 +8,13 @@ from compiler.control.commands import Measure, Rerun
 from compiler.control.decisions import APART
 from compiler.trace.records import Run, Settings
 from viewers.panes import decision_bar
-from viewers.panes.view import Facts, View
+from viewers.panes.view import View
 from viewers.plain import plain
 from workbench.tui.commands import command
 from workbench.tui.desk import Desk
 from workbench.tui.driving import Driving
 from workbench.tui.overrides import Overrides
 from workbench.tui.overruled import because
-from workbench.tui.reading import Reading
 from workbench.tui.running_again import RunningAgain
 
 
@@ -25,28 +24,18 @@ class Comparing:
     def __init__(
         self,
         desk: Desk,
-        reading: Reading,
         driving: Driving,
         overrides: Overrides,
         again: RunningAgain,
-        recorded: Facts | None,
     ) -> None:
-        """`recorded`: a recording that is run again here; runs without another base are compared
-        with it."""
         self.desk = desk
-        self.reading = reading
         self.driving = driving
         self.overrides = overrides
         self.again = again
-        self.recorded = recorded
 
     @property
     def view(self) -> View:
         return self.desk.view
-
-    def look_at_base(self) -> None:
-        """Have the view know the run that its run is compared with."""
-        self.reading.look_at_base(self.recorded)
 
     def _settings(self, overrides: dict[str, str]) -> Settings | None:
         last = self.overrides.overruled.settings

@@ -116,6 +116,13 @@ HINTS: dict[str, tuple[Hint, ...]] = {
         _PANES,
     ),
     "steps": (("down up", "move"), ("raw", "raw"), _PANES, _COMPILE, _SEARCH),
+    "differences": (
+        ("next_hit previous_hit", "next, previous difference"),
+        ("open", "in full"),
+        _PANES,
+        ("raw", "raw"),
+        _SEARCH,
+    ),
     "what-if": (("down up", "move"), _PANES, ("raw", "raw"), _SEARCH),
     "engines": (("down up", "lines"), ("engine", "other engine"), _PANES, ("raw", "raw"), _SEARCH),
 }
@@ -194,6 +201,7 @@ GOES: tuple[tuple[str, str], ...] = (
     ("region", "Go to the region: kernels and operations side by side"),
     ("account", "Go to the account, the modes and the precision"),
     ("engines", "Go to both engines, lined up"),
+    ("differences", "Go to what differs from the base"),
     ("what-if", "Go to the difference of two runs"),
     ("output", "Go to the program's output"),
     ("decision", "Go to the decisions"),

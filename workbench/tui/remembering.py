@@ -62,6 +62,8 @@ class Remembering:
         if profiled and not view.driven:
             navigator.arrangement = "profile"
             navigator.grown()
+        elif view.compares_traces and not view.driven:
+            navigator.go("differences")
         if found.theme in THEMES and not self.theme_chosen:
             await self.desk.use_theme(found.theme)
 

@@ -86,6 +86,10 @@ class Searching:
             if index >= 0:
                 self._hit(pane, index)
             return
+        if self.desk.navigator.arrangement == "differences":
+            self.desk.say(self.desk.navigator.step(by, pane.pane))
+            self.desk.refresh_all()
+            return
         panes = self.desk.stage.panes
         spots = [(p, i) for p in panes if p is not pane for i in sorted(p.lit)]
         if not spots:

@@ -145,7 +145,6 @@ class Turning:
         view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
         self.reading.show_facts()
-        self.comparing.look_at_base()
         run = next((r for r in self.desk.recording.all(Run) if r.number == number), None)
         await self.desk.rebuild()
         self.desk.say(f"run {number}  {plain(run.because) if run else ''}".rstrip())

@@ -17,14 +17,15 @@ from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace, large_trace
 from tests.no_torch.hostile import How, hostile
 from viewers.html.document import document
-from viewers.html.tour import MOST_ROWS, Tour, reader_of
+from viewers.html.tour import MOST_ROWS, Tour
+from viewers.reader import whole
 from viewers.recording import Recording
 
 
 def page(
     records: Sequence[AnyRecord], most_bytes: int = 2_000_000, most_screens: int = 5000
 ) -> tuple[Tour, str]:
-    tour = Tour(reader_of(Recording(records)), most_bytes, most_screens)
+    tour = Tour(whole(Recording(records)), most_bytes, most_screens)
     tour.go()
     return tour, document(tour, "tcw: a.tcw", "the report")
 

@@ -117,6 +117,7 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
 
 
 __all__ = [
+    "Alignment",
     "CountChange",
     "DecisionChange",
     "DecisionChanges",

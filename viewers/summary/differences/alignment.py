@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Graph, Location, Node
+from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.differences.lines import gaps, matches
 
@@ -71,18 +72,36 @@ class Alignment:
             return moved if self.run.source(moved) else name
         return name
 
+    def base_file(self, name: str) -> str:
+        """The base's name of a run's file; "" if the base has no such file."""
+        return next((one for one in self.base.files if self.file(one) == name), "")
+
+    def lines(self, file: str) -> Mapping[int, int]:
+        """Lines of a base's file -> lines of the run's, for those that both have."""
+        if file not in self._lines:
+            self._lines[file] = _lines(self.base.source(file), self.run.source(self.file(file)))
+        return self._lines[file]
+
     def line(self, file: str, line: int) -> MatchedLine:
         """The base's line as the run has it."""
         if not self.base.source(file):
             return MatchedLine(self.file(file), line)
-        if file not in self._lines:
-            self._lines[file] = _lines(self.base.source(file), self.run.source(self.file(file)))
-        found = self._lines[file].get(line)
+        found = self.lines(file).get(line)
         return (
             MatchedLine(self.file(file), line, gone=True)
             if found is None
             else MatchedLine(self.file(file), found)
         )
+
+    def words(self, line: MatchedLine) -> str:
+        """`block.py:24`, as the side that has the line calls it."""
+        side, file = (
+            (self.base, self.base_file(line.file) or line.file)
+            if line.gone
+            else (self.run, line.file)
+        )
+        settings = side.start.settings if side.start else None
+        return FileNames.for_settings(settings).place(file, line.line)
 
     def place(self, location: Location | None) -> MatchedLine | None:
         return None if location is None else self.line(location.file, location.line)

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewers.places import FileNames
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.lines import gaps, matches
@@ -79,7 +78,6 @@ class Causes:
         settings: Sequence[SettingChange],
         versions: Sequence[SettingChange],
         lines: Sequence[MatchedLine],
-        names: FileNames,
     ) -> None:
         edits = [one for one in edits_of(alignment) if one.is_code]
         self._edits = [one for one in edits if any(one.covers(line) for line in lines)]
@@ -87,7 +85,7 @@ class Causes:
         self._captured = _captured_functions(alignment)
         self._lines = lines
         self._given = [*settings, *versions]
-        self._names = names
+        self._alignment = alignment
 
     def of(self, *lines: MatchedLine) -> str:
         """The edit at one of these lines; else the settings or versions that differ; else the only
@@ -116,7 +114,7 @@ class Causes:
         lines, text = (edit.before, edit.removed) if at.gone else (edit.after, edit.added)
         quoted = text[at.line - lines.start].strip()
         quoted = quoted[:_MOST_TEXT] + ("…" if len(quoted) > _MOST_TEXT else "")
-        return f"{self._names.place(at.file, at.line)} is {what}: {quoted}"
+        return f"{self._alignment.words(at)} is {what}: {quoted}"
 
 
 def _captured_functions(alignment: Alignment) -> set[MatchedLine]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 
 from compiler.trace.records import CacheLookup, EagerFallback, Guards, Kernel
 from viewers.labels import kernel_label
-from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.budget import ERROR
@@ -22,7 +21,6 @@ from viewers.summary.differences.alignment import Alignment, MatchedLine, matche
 from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
-from viewers.summary.differences.overrides import settings_of
 from viewers.words import bytes_text, error_text, listed, plural
 
 if TYPE_CHECKING:
@@ -60,7 +58,6 @@ class Effect:
 
 def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:
     """All effects, the most important first. Empty if only times differ."""
-    names = FileNames.for_settings(settings_of(alignment.run))
     before, after = summarise(alignment.base), summarise(alignment.run)
     operations = operation_changes(alignment)
     found = [
@@ -87,13 +84,12 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         [one for one in difference.settings if one.name not in _NOT_CAUSES],
         versions_of(alignment.base, alignment.run),
         lines,
-        names,
     )
     return tuple(
         replace(
             one,
             count=count,
-            place=names.place(one.line.file, one.line.line) if one.line else "",
+            place=alignment.words(one.line) if one.line else "",
             cause=causes.of(*([one.line] if one.line else [])),
         )
         for one, count in _grouped(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from viewers.summary.differences import (
     DecisionChange,
     DecisionChanges,
+    Effect,
     Figure,
     KernelChange,
     Veto,
@@ -22,6 +23,14 @@ CHANGES: dict[str, tuple[str, str]] = {
     "gone": ("-", "gone"),
 }
 """Change of a decision -> its glyph and its words."""
+
+
+TONE_GLYPHS = {"bad": "✗", "good": "✓", "neutral": "·"}
+
+
+def effect_words(effect: Effect) -> str:
+    """What differs, and how often, without its place."""
+    return f"{effect.words} ×{effect.count}" if effect.count > 1 else effect.words
 
 
 def figure_text(figure: Figure, value: float | None) -> str:

@@ -1,0 +1,61 @@
+"""`-o run.html`: what the workbench would show of a recording, as one file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from compiler.output_file import Kind
+from viewers.html import BEGIN
+from viewers.reader import Reader
+from viewers.text.lines import Line
+from viewers.text.lines import write as write_lines
+from workbench.cli.output import say
+from workbench.cli.outputs import Outputs
+
+PAGE = Kind("page that tcw exported", lambda head: head.startswith(BEGIN.encode()))
+COLUMNS = 100
+"""Width of the report for a browser without scripts."""
+_SCREENS = 5000
+_FIXED = 60_000
+"""Bytes of the script and the style, and of the last screen that was begun."""
+
+most_option = click.option(
+    "--most",
+    type=click.FloatRange(min=0.1),
+    default=3.0,
+    metavar="MB",
+    help="Leave screens of the page out beyond this size [3].",
+)
+page_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page for the browser as well, as 'tcw export' does.",
+)
+
+
+def write_page(
+    outputs: Outputs,
+    output: Path,
+    reader: Reader,
+    title: str,
+    report: Sequence[Line],
+    most: float,
+) -> None:
+    """Write what `reader` can show, at most about `most` megabytes; `report` is for a browser that
+    runs no script. `output` is a file that `outputs` expects."""
+    from viewers.html.document import document
+    from viewers.html.tour import Tour
+
+    text = io.StringIO()
+    write_lines(report, text, COLUMNS)
+    tour = Tour(reader, int(most * 1e6) - _FIXED - len(text.getvalue()), _SCREENS)
+    tour.go()
+    page = document(tour, title, text.getvalue())
+    if outputs.write("--output", output, page, PAGE):
+        say(f"{output}: {len(tour.screens)} screens, {len(page.encode()) / 1e6:.1f} MB")
