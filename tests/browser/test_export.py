@@ -10,6 +10,9 @@ import pytest
 from tests.block_trace import block_trace
 from tests.no_torch.hostile import hostile
 from tests.no_torch.html.test_document import page as exported
+from tests.no_torch.tui.conftest import encoded
+from tests.no_torch.two_traces import after, before
+from workbench.cli.main import main
 
 pytest.importorskip("aiohttp")
 
@@ -17,6 +20,7 @@ from tests.browser.devtools import Page, chromium
 
 SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
 SAMPLES = sorted(one.stem for one in SAMPLE_MODELS.glob("*.py") if one.stem != "__init__")
+ACTIVE = "document.querySelector('#middle .pane.active').dataset.pane"
 LIT = """[...document.querySelectorAll('[data-pane=%s] .row')]
     .filter(row => /t-/.test(row.className)).length"""
 TAB = "[...document.querySelectorAll('#tabs button')].find(b => b.textContent === '%s').click()"
@@ -73,6 +77,29 @@ async def test_a_click_and_a_key_light_the_counterparts(program: str, tmp_path: 
         dark = await page.evaluate(ground)
         await page.press("t")
         assert await page.evaluate(ground) != dark
+        await quiet(page)
+
+
+async def test_both_sources_light_up_together(program: str, tmp_path: Path) -> None:
+    base, run = tmp_path / "before.tcw", tmp_path / "after.tcw"
+    base.write_bytes(encoded(before()))
+    run.write_bytes(encoded(after()))
+    file = tmp_path / "diff.html"
+    assert main(["diff", str(base), str(run), "-o", str(file)]) == 0
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        assert await page.evaluate(ACTIVE) == "effects"
+        cursor = "document.querySelector('[data-pane=effects] .cursor').textContent"
+        first = await page.evaluate(cursor)
+        await page.press("n")
+        assert await page.evaluate(cursor) != first
+        await page.evaluate(
+            """[...document.querySelectorAll('[data-pane=source-base] .row')]
+            .find(row => row.textContent.includes('softmax')).click()"""
+        )
+        lit = """[...document.querySelectorAll('[data-pane=source-run] .row')]
+            .filter(row => /t-/.test(row.className)).map(row => row.textContent).join()"""
+        assert "softmax" in await page.evaluate(lit)
         await quiet(page)
 
 

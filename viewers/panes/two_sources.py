@@ -106,6 +106,8 @@ def _selected(view: View, name: str, known: Mapping[int, int]) -> int:
 
 
 def _tinted(row: Row, tint: str) -> Row:
-    number, badge, *rest = row.gutter
-    badge = _SIGNS[tint] if badge[0] == " " else badge
-    return replace(row, gutter=(number, badge, *rest), tint=tint)  # type: ignore[arg-type]
+    """With a sign beside its number, for a reader without colours."""
+    number, *rest = row.gutter
+    free = next((at for at, (words, _) in reversed([*enumerate(rest)]) if words == " "), 0)
+    rest[free] = _SIGNS[tint]
+    return replace(row, gutter=(number, *rest), tint=tint)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
-from tests.conftest import Golden
+from tests.conftest import GOLDENS, Golden
 from tests.no_torch.hostile import hostile
 from tests.no_torch.two_runs import vetoed_run
 from viewers import json_diff
@@ -48,6 +48,18 @@ def test_two_traces(
 ) -> None:
     assert main(["diff", *traces]) == codes.OK
     golden("diff/veto.txt", capsys.readouterr().out)
+
+
+def test_a_page(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *traces, "-o", "diff.html"]) == codes.OK
+    told = capsys.readouterr()
+    assert told.out == (GOLDENS / "diff" / "veto.txt").read_text()
+    assert "diff.html: " in told.err
+    page = Path("diff.html").read_text()
+    assert '"differences"' in page
+    assert "<title>tcw: before.tcw → after.tcw</title>" in page
+    assert main(["diff", *traces, "-o", traces[0]]) == codes.USAGE
+    assert Path(traces[0]).read_bytes().startswith(b'{"record"')
 
 
 def test_json(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

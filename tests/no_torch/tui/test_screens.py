@@ -33,6 +33,7 @@ from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
 from tests.no_torch.tui.driven import FUSE, forbidden
 from tests.no_torch.tui.reader import select_buffer, select_line, softmax_block
 from tests.no_torch.two_runs import two_runs
+from tests.no_torch.two_traces import after, facts_before
 from viewers.panes.arrangement import ARRANGEMENTS
 from workbench.tui.again import Word, things
 from workbench.tui.consent import Consent
@@ -104,6 +105,12 @@ async def _steps(reader: Reader) -> AsyncIterator[str]:
 async def _runs(reader: Reader) -> AsyncIterator[str]:
     await reader.go("what-if")
     yield "what-if"
+
+
+async def _beside(reader: Reader) -> AsyncIterator[str]:
+    yield "differences"
+    await reader.press("n")
+    yield "differences-next"
 
 
 async def _engines(reader: Reader) -> AsyncIterator[str]:
@@ -261,6 +268,7 @@ RECORDED: dict[str, tuple[Callable[[], list[AnyRecord]], Walk]] = {
     "cut-off": (_cut, _cut_off),
     "steps": (attention, _steps),
     "runs": (two_runs, _runs),
+    "beside": (after, _beside),
     "engines": (both_engines_trace, _engines),
     "asked": (stopped, _asked),
     "predicted": (block_trace, _predicted),
@@ -271,7 +279,17 @@ RECORDED: dict[str, tuple[Callable[[], list[AnyRecord]], Walk]] = {
     "profiled-training": (profiles.training, _profiled_training),
     "profiled-gpu": (profiles.bert_on_a_gpu, _profiled_gpu),
 }
-ELSEWHERE = {"steps", "what-if", "engines", "predict", "score", "start", "region", "account"}
+ELSEWHERE = {
+    "steps",
+    "differences",
+    "what-if",
+    "engines",
+    "predict",
+    "score",
+    "start",
+    "region",
+    "account",
+}
 """Arrangements that other stories show."""
 
 NO_SIDES = {"first": (), "second": ()}
@@ -359,7 +377,8 @@ def _open(
 ) -> AbstractAsyncContextManager[Reader]:
     path = folder / f"{name}.tcw"
     path.write_bytes(encoded(RECORDED[name][0]()))
-    return open_trace(path, size, theme)
+    against = facts_before() if name == "beside" else None
+    return open_trace(path, size, theme, against=against)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,49 @@
+"""Two recordings of the block: as it is, and with its `print` gone, no graph break, and a veto."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import structs
+
+from compiler.trace.records import AnyRecord, GraphBreak, Source, Text
+from compiler.trace.writer import text_hash
+from tests.block_trace import block_trace
+from tests.no_torch.two_runs import vetoed_run
+from tests.no_torch.viewers.test_alignment import changed
+from viewers.panes.view import Facts
+from viewers.reader import whole
+from viewers.recording import Recording
+
+PRINT = "Failed to trace builtin operator"
+
+
+def before() -> list[AnyRecord]:
+    return block_trace()
+
+
+def after() -> list[AnyRecord]:
+    """What the lines below the deleted one had moves up with them."""
+    records = vetoed_run()
+    site = next(one for one in records if isinstance(one, GraphBreak) and one.type == PRINT)
+    file, line = site.location.file, site.location.line
+    source = next(one for one in records if isinstance(one, Source) and one.file == file)
+    body = next(one.body for one in records if isinstance(one, Text) and one.hash == source.text)
+    lines = body.split("\n")
+    text = "\n".join([*lines[: line - 1], *lines[line:]])
+
+    def change(kind: str, one: Any) -> Any:
+        if kind == "Location" and one.file == file and one.line > line:
+            end = one.end_line - 1 if one.end_line is not None else None
+            return structs.replace(one, line=one.line - 1, end_line=end)
+        if kind == "Source" and one.file == file:
+            return structs.replace(one, text=text_hash(text))
+        return one
+
+    kept = [one for one in records if not isinstance(one, GraphBreak)]
+    found = changed(kept, change)
+    return [*found[:1], Text(hash=text_hash(text), body=text), *found[1:]]
+
+
+def facts_before() -> Facts:
+    return whole(Recording(before())).view.facts
