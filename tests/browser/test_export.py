@@ -151,3 +151,47 @@ async def test_hostile_text_runs_nothing(program: str, tmp_path: Path) -> None:
         for name in ("overview", "source", "fusion"):
             await page.evaluate(TAB % name)
             await quiet(page)
+
+
+async def test_the_slider_goes_through_time(program: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(exported(block_trace(), most_screens=200)[1])
+    header = "document.getElementById('header').textContent"
+    said = "document.getElementById('replay').textContent"
+    slide = """{ const slider = document.querySelector('#replay input');
+        slider.value = '%d'; slider.dispatchEvent(new Event('input')); }"""
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        assert "2 breaks" in await page.evaluate(header)
+        await page.evaluate(slide % 0)
+        assert "breaks" not in await page.evaluate(header)
+        assert "1 of " in await page.evaluate(said)
+        await page.press("}")
+        assert "2 of " in await page.evaluate(said)
+        await page.press("{")
+        await page.press("Escape")
+        assert "2 breaks" in await page.evaluate(header)
+        await quiet(page)
+
+
+async def test_a_class_predicts(program: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(exported(block_trace(), most_screens=200)[1])
+    bar = "document.getElementById('bar').textContent"
+    said = "document.getElementById('replay').textContent"
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        await page.press("p")
+        assert "Will the compiler fuse A and B?" in await page.evaluate(bar)
+        await page.press("?")
+        assert "hint: " in await page.evaluate(bar)
+        await page.press("y")
+        told = await page.evaluate(bar)
+        assert ("Right: " in told) != ("No: " in told)
+        assert f"{int('Right' in told)} of 1 right" in await page.evaluate(said)
+        await page.press(" ")
+        await page.press("-")
+        assert "question 2 of" in await page.evaluate(said)
+        await page.press("Escape")
+        assert "of 1 right" in await page.evaluate(said)
+        await quiet(page)

@@ -46,7 +46,7 @@ def document(tour: Tour, title: str, report: str) -> str:
 <body>
 <noscript><pre>{html.escape(report)}</pre></noscript>
 <div id="header"></div><nav id="tabs"></nav><main id="middle"></main>
-<div id="bar"></div><div id="foot"></div><div id="printed"></div>
+<div id="bar"></div><div id="replay"></div><div id="foot"></div><div id="printed"></div>
 <script type="application/json" id="data">{_json(_data(tour))}</script>
 <script>{script}</script>
 </body>
@@ -93,6 +93,11 @@ def _data(tour: Tour) -> dict[str, Any]:
         "edges": [dict(one) for one in tables.edges.values()],
         "places": list(tables.places.values()),
         "screens": screens,
+        "stops": [(label, tables.numbers[key]) for label, key in tour.stops],
+        "puzzles": [
+            (choice, {name: tables.numbers[key] for name, key in keys.items()})
+            for choice, keys in tour.puzzles
+        ],
         "tabs": {name: tables.numbers[key] for name, key in tour.tabs.items()},
         "lights": {ref: _signed(lit) for ref, lit in tour.lights().items()},
         "said": said,

@@ -2,7 +2,7 @@
 // Draws the screens of the document. Text of a trace becomes text nodes, nothing else.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { rows, panels, tabs, lights } = data;
+  const { rows, panels, tabs, lights, stops, puzzles } = data;
   const places = data.places.map(([p, c, m, o]) => ({ p, c, m: data.edges[m], o: data.edges[o] }));
   const screens = data.screens.map(([arrangement, c, header, b, lit, own]) => {
     const { name, top, columns, focus } = data.arrangements[arrangement];
@@ -14,7 +14,7 @@
     };
   });
   const byId = (id) => document.getElementById(id);
-  const state = { key: -1, ref: 0, lit: {}, back: [], panels: new Map() };
+  const state = { key: -1, ref: 0, lit: {}, back: [], stop: -1, puzzle: -1, guesses: [] };
 
   const SELECTED = new Set(["source", "source-break", "graph", "picture"]);
 
@@ -36,7 +36,9 @@
   const placesOf = (screen) => [
     screen.s, ...(screen.t ? [screen.t] : []), ...screen.k.flatMap(([, slots]) => slots.map(([, place]) => place)),
   ];
-  for (const screen of screens) {
+  const past = new Set([...stops.map(([, key]) => key), ...puzzles.flatMap(([, keys]) => Object.values(keys))]);
+  for (const [key, screen] of screens.entries()) {
+    if (past.has(key)) continue; // and a screen of the past shows nothing of the rest
     for (const place of placesOf(screen)) {
       const name = slot(screen, panels[place.p].pane);
       if (!others.has(name)) others.set(name, new Map());
@@ -136,7 +138,7 @@
     state.ref = ref;
     state.lit = litOf(ref);
     for (const pane of panes()) {
-      if (pane !== from && !countLit(pane.model.panel, state.lit)) {
+      if (pane !== from && !past.has(state.key) && !countLit(pane.model.panel, state.lit)) {
         let best = null, most = 0;
         for (const place of (others.get(slot(screens[state.key], pane.model.panel.pane)) || new Map()).values()) {
           const count = countLit(panels[place.p], state.lit);
@@ -150,7 +152,7 @@
         }
       }
     }
-    byId("bar").replaceChildren(); // it tells of another selection, and so do some titles
+    if (!past.has(state.key)) byId("bar").replaceChildren(); // it tells of another selection, and so do some titles
     for (const pane of panes()) {
       paint(pane);
       const right = pane.querySelector(".title .right");
@@ -238,15 +240,64 @@
     }
   };
 
+  // In time: a slider over the stops.
+  const slider = make("input", "");
+  const stopped = make("span", "");
+  const goTo = (stop) => {
+    if (!stops.length) return;
+    state.puzzle = -1;
+    state.stop = Math.max(0, Math.min(stops.length - 1, stop));
+    slider.value = String(state.stop);
+    show(stops[state.stop][1]);
+    stopped.textContent = state.stop + 1 + " of " + stops.length + "  " + stops[state.stop][0];
+  };
+  const live = () => { state.stop = state.puzzle = -1; stopped.textContent = ""; slider.value = String(stops.length - 1); };
+
+  // Predict: a pair is shown, and how it was decided once the reader has chosen.
+  const ask = (number) => {
+    if (number >= puzzles.length) { finish(); return; }
+    state.stop = -1;
+    state.puzzle = number;
+    state.told = false;
+    show(puzzles[number][1].ask);
+    stopped.textContent = "question " + (number + 1) + " of " + puzzles.length + score();
+  };
+  const score = () => {
+    const scored = state.guesses.filter((one) => one !== null);
+    return scored.length ? "   " + scored.filter(Boolean).length + " of " + scored.length + " right" : "";
+  };
+  const guess = (answer) => {
+    const [truth, keys] = puzzles[state.puzzle];
+    state.guesses.push(answer === "skip" ? null : answer === truth);
+    state.told = true;
+    show(keys[answer]);
+    stopped.textContent = "question " + (state.puzzle + 1) + " of " + puzzles.length + score();
+  };
+  const predict = () => { if (puzzles.length) { state.guesses = []; ask(0); } };
+  const finish = () => { const words = score(); live(); show(Object.values(tabs)[0]); stopped.textContent = "predicted:" + (words || "   no guess"); };
+  const ANSWERS = { y: "fuse", n: "apart", "-": "skip" };
+  const asking = (key) => {
+    if (state.puzzle < 0) return false;
+    if (key === "Escape") finish();
+    else if (!state.told && ANSWERS[key]) guess(ANSWERS[key]);
+    else if (!state.told && key === "?") show(puzzles[state.puzzle][1].hint);
+    else if (state.told && (key === " " || key === "Enter")) ask(state.puzzle + 1);
+    else return !["j", "k", "h", "l", "ArrowDown", "ArrowUp", "PageDown", "PageUp", "t"].includes(key);
+    return true;
+  };
+
   const theme = (name) => { document.documentElement.dataset.theme = name; };
   const turn = () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
   const tab = (by) => {
     const names = Object.keys(tabs);
-    const at = names.indexOf(screens[state.key].a);
+    const at = Math.max(0, names.indexOf(screens[state.key].a));
     go(names[(at + by + names.length) % names.length]);
   };
-  const go = (name) => { state.back.push(state.key); show(tabs[name]); };
-  const back = () => { if (state.back.length) show(state.back.pop()); };
+  const go = (name) => { live(); state.back.push(state.key); show(tabs[name]); };
+  const back = () => {
+    if (state.stop >= 0) { live(); show(Object.values(tabs)[0]); return; }
+    if (state.back.length) show(state.back.pop());
+  };
   const move = (by, pane = active()) => {
     const { panel, cursor } = pane.model;
     const keyed = panel.keyed;
@@ -272,11 +323,14 @@
     PageDown: () => move(20), PageUp: () => move(-20), Home: () => move(-1e9), End: () => move(1e9),
     h: () => { active().model.scroll.scrollLeft -= 60; }, l: () => { active().model.scroll.scrollLeft += 60; },
     Enter: () => open(active()), Escape: back, Backspace: back,
-    "]": () => tab(1), "[": () => tab(-1), t: turn,
+    "]": () => tab(1), "[": () => tab(-1), t: turn, p: predict,
+    "}": () => goTo(state.stop + 1), "{": () => goTo(state.stop < 0 ? stops.length - 1 : state.stop - 1),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Tab") { event.preventDefault(); next(event.shiftKey ? -1 : 1); return; }
+    if (event.target === slider && event.key.startsWith("Arrow")) return;
+    if (asking(event.key)) { event.preventDefault(); return; }
     if (event.target.tagName === "BUTTON" && event.key === "Enter") return;
     const does = keys[event.key];
     if (does) { event.preventDefault(); does(); }
@@ -288,7 +342,22 @@
     button.addEventListener("click", () => go(name));
     byId("tabs").append(button);
   }
-  const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["n N", "next, previous"], ["esc", "back"], ["[ ]", "view"], ["t", "light or dark"]];
+  if (stops.length > 1) {
+    slider.type = "range";
+    slider.min = "0";
+    slider.max = slider.value = String(stops.length - 1);
+    slider.setAttribute("aria-label", "replay");
+    slider.addEventListener("input", () => goTo(Number(slider.value)));
+    byId("replay").append(make("span", "", "replay "), slider);
+  }
+  if (puzzles.length) {
+    const button = make("button", "", "predict " + puzzles.length + " fusions");
+    button.addEventListener("click", predict);
+    byId("replay").append(button);
+  }
+  byId("replay").append(stopped);
+
+  const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["n N", "next, previous"], ["esc", "back"], ["[ ]", "view"], ...(stops.length > 1 ? [["{ }", "in time"]] : []), ...(puzzles.length ? [["p", "predict"]] : []), ["t", "light or dark"]];
   for (const [key, words] of said) {
     const hint = make("span", "");
     hint.append(make("b", "", key + " "), words);

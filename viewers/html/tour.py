@@ -15,6 +15,7 @@ from typing import TypeVar
 from compiler.trace import refs
 from compiler.trace.provenance import Quality
 from compiler.trace.records import Graph, Partition
+from viewers.html import replay
 from viewers.html.pool import Pool, Spans, size, spans
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
@@ -98,6 +99,10 @@ class Tour:
         self.screens: dict[str, Screen] = {}
         self.tabs: dict[str, str] = {}
         """Arrangement -> its first screen."""
+        self.stops: list[tuple[str, str]] = []
+        """Label and screen of each place in time, in order."""
+        self.puzzles: list[tuple[str, dict[str, str]]] = []
+        """The right answer, and the screens by `ask`, `hint`, `fuse`, `apart` and `skip`."""
         self.left_out = 0
         """Screens that were not visited."""
         self._numbers: dict[Panel, int] = {}
@@ -112,25 +117,65 @@ class Tour:
         self._most_screens = most_screens
 
     def go(self) -> None:
-        """Visit what there is room for."""
+        """Visit what there is room for: first where each view starts, then the places in time."""
         for key, make in self._seeds():
             self._ask(key, make)
-        while self._waiting:
-            key, make = self._waiting.popleft()
-            full = self.bytes + self.pool.bytes > self._most_bytes
-            if full or len(self.screens) >= self._most_screens:
-                self.left_out = 1 + len(self._waiting)
-                break
-            navigator = make()
-            if navigator is not None:
-                self.screens[key] = self._screen(navigator)
-                self._weigh(self.screens[key])
-                self.tabs.setdefault(navigator.arrangement, key)
+        self._visit(len(self._waiting))
+        if not self.left_out:
+            self._replay()
+        self._visit()
         for screen in self.screens.values():
             for place in screen.places:
                 for edges in (place.moves, place.opens):
                     for index in [row for row, key in edges.items() if key not in self.screens]:
                         del edges[index]
+
+    @property
+    def _full(self) -> bool:
+        used = self.bytes + self.pool.bytes
+        return used > self._most_bytes or len(self.screens) >= self._most_screens
+
+    def _visit(self, most: int | None = None) -> None:
+        """Visit what waits, at most so many."""
+        visited = 0
+        while self._waiting and (most is None or visited < most):
+            if self._full:
+                self.left_out = len(self._waiting)
+                break
+            key, make = self._waiting.popleft()
+            visited += 1
+            navigator = make()
+            if navigator is not None:
+                self._add(key, self._screen(navigator))
+                self.tabs.setdefault(navigator.arrangement, key)
+
+    def _add(self, key: str, screen: Screen) -> None:
+        self.screens[key] = screen
+        self._weigh(screen)
+
+    def _replay(self) -> None:
+        """Screens of the past. Their rows lead nowhere: what they led to may be of the future."""
+        kept = self._copy(self.reader.navigator)
+        for number, stop in enumerate(replay.stops(self.reader)):
+            if self._full:
+                break
+            key = f"stop|{number}"
+            self._add(key, self._screen(stop.navigator, linked=False))
+            self.stops.append((stop.label, key))
+        for number, puzzle in enumerate(replay.puzzles(self.reader, CELLS)):
+            if self._full:
+                break
+            keys = {name: f"puzzle|{number}|{name}" for name in puzzle.bars}
+            asked, told = (self._screen(one, linked=False) for one in (puzzle.asked, puzzle.told))
+            for name, rows in puzzle.bars.items():
+                shown = asked if name in ("ask", "hint") else told
+                bar_rows = tuple(self.pool.row(row) for row in rows)
+                self._add(keys[name], replace(shown, bar=bar_rows))
+            self.puzzles.append((puzzle.truth.choice, keys))
+        self.reader.navigator = kept
+        kept.view.playhead = 0
+        kept.view.run = kept.view.track.run or kept.view.run
+        self.reader.show_facts()
 
     def _weigh(self, screen: Screen) -> None:
         """Count what a screen adds to the file, besides its rows and panels."""
@@ -252,7 +297,7 @@ class Tour:
 
     # What stands on a screen
 
-    def _screen(self, navigator: Navigator) -> Screen:
+    def _screen(self, navigator: Navigator, linked: bool = True) -> Screen:
         view = navigator.view
         arrangement = ARRANGEMENTS[navigator.arrangement]
         cells = CELLS - SPINE_CELLS
@@ -260,14 +305,14 @@ class Tour:
         view.beside = frozenset(
             slot.pane for column in arrangement.columns for slot in column.slots
         )
-        end = view.recording.end
-        state: chrome.State = "replay" if end is not None else "incomplete"
-        places = [self._place(navigator, "spine", SPINE_CELLS)]
+        ended = self.reader.recording.end is not None
+        state: chrome.State = "replay" if ended else "incomplete"
+        places = [self._place(navigator, "spine", SPINE_CELLS, linked)]
         if arrangement.top is not None:
-            places.append(self._place(navigator, arrangement.top.pane, cells))
+            places.append(self._place(navigator, arrangement.top.pane, cells, linked))
         for column in arrangement.columns:
             width = cells * column.share // shares
-            places += [self._place(navigator, slot.pane, width) for slot in column.slots]
+            places += [self._place(navigator, slot.pane, width, linked) for slot in column.slots]
         return Screen(
             navigator.arrangement,
             view.compile_id,
@@ -277,7 +322,7 @@ class Tour:
             {self.pool.refs.number(ref): how == "exact" for ref, how in view.lit.items()},
         )
 
-    def _place(self, navigator: Navigator, pane: str, cells: int) -> Place:
+    def _place(self, navigator: Navigator, pane: str, cells: int, linked: bool) -> Place:
         content = self._content(navigator, pane, cells)
         rows = content.rows[:MOST_ROWS]
         panel = Panel(
@@ -298,7 +343,7 @@ class Tour:
         names = (row.key or row.ref for row in rows)
         start = next((i for i, name in enumerate(names) if name and name == content.start), -1)
         place = Place(number, start)
-        for index, row in enumerate(rows):
+        for index, row in enumerate(rows if linked else ()):
             if row.at is not None:
                 place.moves[index] = self._led(navigator, pane, row, opened=False)
             if row.opens is not None:

@@ -1,0 +1,118 @@
+"""A recording in time: the stops of a slider, and the questions of a reader who predicts.
+
+A stop shows what was known then. A driven compile has one wherever it waited, any other recording
+one at the end of each stage. The questions, their order and their words are the workbench's
+(`viewers.teaching.predict`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from viewers.kit.cells import cut
+from viewers.navigator import Navigator
+from viewers.panes import score
+from viewers.panes.arrangement import STAGES
+from viewers.panes.rows import Row
+from viewers.panes.view import View
+from viewers.plain import plain
+from viewers.reader import Reader
+from viewers.teaching.predict import Question, Quiz, Truth, Truths
+
+MOST_STOPS = 60
+_LABEL = 60
+"""Cells of a stop's label."""
+_SHOWN = STAGES | {"passes": "source", "lowering": "fusion"}
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A place in time, with the navigator that stands there."""
+
+    label: str
+    navigator: Navigator
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A question, with the navigator before and after it is answered, and the bars below."""
+
+    question: Question
+    truth: Truth
+    asked: Navigator
+    told: Navigator
+    bars: dict[str, Sequence[Row]]
+    """`ask`, `hint`; and what the reader is told by the answer: `fuse`, `apart`, `skip`."""
+
+
+def stops(reader: Reader) -> Iterator[Stop]:
+    """What is yielded is to be drawn before the next one is asked for: a reader has one past."""
+    track = reader.view.track
+    if track.waits:
+        places = [(index + 1, "") for index in track.waits]
+    else:
+        ends = [*track.stages[1:], track.count]
+        staged = zip(ends, track.stage_names, strict=False)
+        places = [(end, name) for end, name in staged if name in _SHOWN]
+    for position, stage in _some(places):
+        reader.go_to(position)
+        navigator = reader.navigator
+        wanted = _SHOWN[stage] if stage else navigator.arrangement
+        navigator.arrangement = ""
+        navigator.go(wanted)
+        yield Stop(_label(navigator.view, stage), navigator)
+
+
+def _some(places: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """At most `MOST_STOPS` of them, evenly chosen, with the last."""
+    if len(places) <= MOST_STOPS:
+        return places
+    return [places[(at + 1) * len(places) // MOST_STOPS - 1] for at in range(MOST_STOPS)]
+
+
+def _label(view: View, stage: str) -> str:
+    """`0/0 forward, fusion`; where a driven compile waits, what it waits at."""
+    segment, waiting = view.track.segment_at(view.shown), view.waiting
+    where = f"{segment.compile_id} {segment.name}".strip() if segment is not None else ""
+    what = stage
+    if waiting is not None:
+        decision = waiting.decision.rpartition("/")[2]
+        what = f"{waiting.stage}: {decision}" if decision else waiting.stage
+    words = ", ".join(part for part in (where, what) if part)
+    return cut(plain(words), _LABEL)
+
+
+def puzzles(reader: Reader, cells: int) -> Iterator[Puzzle]:
+    """Each is to be drawn before the next one is asked for. `cells`: width of the bar."""
+    quiz, truths = Quiz(), Truths(reader.recording)
+    while (question := quiz.next(truths)) is not None:
+        truth = truths.truth(question.id)
+        assert truth is not None, "a question that is asked has an answer"
+        reader.go_to(question.position)
+        navigator = reader.navigator
+        view = navigator.view
+        view.question, view.pair, view.hidden = question, question.id, True
+        navigator.compile("/".join(question.graph.split("/")[:2]))
+        navigator.arrangement = "predict"
+        navigator.light_pair()
+        asked = Navigator(replace(view, lit=dict(view.lit)))
+        asked.arrangement = "predict"
+        told = Navigator(replace(view, lit=dict(view.lit), hidden=False))
+        told.arrangement = "predict"
+        yield Puzzle(question, truth, asked, told, _bars(view, question, truth, cells))
+        view.question, view.hidden = None, False
+        quiz.ask(question)
+        quiz.answer(truth.choice, truth)
+
+
+def _bars(view: View, question: Question, truth: Truth, cells: int) -> dict[str, Sequence[Row]]:
+    """The count and the marks, which depend on the reader, are the page's."""
+    found = {}
+    for name, hint in (("ask", False), ("hint", True)):
+        found[name] = score.bar(view, Quiz(question=question, hint=hint), cells)
+    for name, answer in (("fuse", "fuse"), ("apart", "apart"), ("skip", "")):
+        quiz = Quiz(question=question)
+        quiz.answer(answer, truth)  # type: ignore[arg-type]
+        found[name] = score.bar(view, quiz, cells)
+    return {name: [replace(row, right=()) for row in rows] for name, rows in found.items()}
