@@ -105,7 +105,7 @@ async def test_both_sources_light_up_together(program: str, tmp_path: Path) -> N
 
 async def test_what_goes_wrong_in_a_page_is_noticed(program: str, tmp_path: Path) -> None:
     file = tmp_path / "run.html"
-    page_text = exported(block_trace())[1]
+    page_text = exported(block_trace(), most_screens=50)[1]
     file.write_text(page_text.replace("</body>", "<script>1</script><img src=a.png></body>"))
     async with chromium(program, tmp_path / "profile") as page:
         await opened(page, file)

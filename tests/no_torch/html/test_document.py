@@ -108,7 +108,7 @@ def test_every_fusion_pair_has_a_screen_of_its_own() -> None:
 
 
 def test_only_its_own_script_and_style_are_allowed() -> None:
-    _, text = page(block_trace())
+    _, text = page(block_trace(), most_screens=50)
     parsed = Parsed(text)
     policy = next(
         one["content"] or "" for tag, one in parsed.tags if tag == "meta" and "http-equiv" in one
