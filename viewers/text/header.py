@@ -38,7 +38,9 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
     """What was recorded and how, one phrase each; `engine` if there was more than one."""
     settings, machine = summary.settings, summary.environment
     words = []
-    if settings:
+    if settings and settings.program:
+        words.append("recorded in its own process")
+    elif settings:
         words += [_GRAD[settings.grad], engine or settings.engine]
         words += [settings.mode] if settings.mode else []
         words += ["torch's caches"] if settings.cached else []
@@ -106,7 +108,8 @@ def kernel_count(summary: Summary) -> str:
 def _numerics(summary: Summary) -> str:
     numerics = summary.numerics
     if numerics is None:
-        ran = summary.settings is not None and summary.settings.until == "run"
+        settings = summary.settings
+        ran = settings is not None and settings.until == "run" and not settings.program
         return f"error {NOT_MEASURED}" if ran and summary.failure is None else ""
     return numerics_words(numerics)
 

@@ -1,7 +1,8 @@
 """Browse a recorded trace in the terminal.
 
-FILE is a trace written by `tcw explain --trace FILE`; it may still be growing. Everything is read
-from that file, so a trace from another machine opens as well.
+FILE is a trace written by `tcw explain --trace FILE`, or the folder of `tcw run` if that has only
+one; it may still be growing. Everything is read from that file, so a trace from another machine
+opens as well.
 
 Opening a trace runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows
 what would run, and asks: the trace may come from a stranger. If the recorded file is outside of the
@@ -58,6 +59,10 @@ def command(
     yes: bool,
     view_only: bool,
 ) -> int:
+    if file.is_dir():
+        from workbench.cli.folders import only_trace
+
+        file = only_trace(file)
     check(file)
     if view_only and (source is not None or model or yes):
         raise click.UsageError(
