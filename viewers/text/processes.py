@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from compiler.trace.records import FrameEnd
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.facts import facts
@@ -80,13 +79,12 @@ def _headline(processes: Sequence[Process], groups: Sequence[Sequence[Process]])
 def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
     """Name, program, counts, and how it ended unless that was well."""
     recompiles = sum(len(cause.frames) for cause in summary.recompiles)
-    ends = one.recording.all(FrameEnd)
     parts = [
         plural(summary.graphs, "graph"),
         plural(len(summary.breaks), "break"),
         plural(recompiles, "recompile"),
         plural(summary.kernels.count, "kernel"),
-        f"{seconds_text(sum(end.seconds for end in ends))} of compiling",
+        f"{seconds_text(sum(stage.seconds for stage in summary.stages))} of compiling",
     ]
     ended = ""
     if one.running:
