@@ -10,10 +10,11 @@ it gets a trace of its own if it compiles anything new.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -87,52 +88,48 @@ class _Start:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.wrapper: Any = None
-        """torch's class whose call compiles a frame; it is not called for compiled code."""
         self.lock = threading.RLock()
-        self.waits = False
-        self.restore: Callable[[], None] = lambda: None
+        self.begun = False
+        self.beginning = False
 
     def wait_in(self, module: ModuleType) -> None:
         """Begin when this module, `convert_frame`, is asked for its first frame."""
-        self.wrapper = getattr(module, "CatchErrorsWrapper", None)
-        if self.wrapper is None:
+        wrapper: Any = getattr(module, "CatchErrorsWrapper", None)
+        if wrapper is None:
             _say(f"nothing is recorded: this torch has no {_AWAITED}.CatchErrorsWrapper")
             return
-        self.wait()
+        original = wrapper.__call__  # to compile a frame; compiled code does not call it
+
+        @functools.wraps(original)
+        def first(*arguments: Any, **options: Any) -> Any:
+            if self.begun or not self._begins():
+                return original(*arguments, **options)
+            return wrapper.__call__(*arguments, **options)  # now with the hooks around this
+
+        wrapper.__call__ = first
         os.register_at_fork(after_in_child=self._forked)
 
-    def wait(self) -> None:
-        original = self.wrapper.__call__
-
-        def first(*arguments: Any, **options: Any) -> Any:
-            self.begin()
-            return self.wrapper.__call__(*arguments, **options)
-
-        def restore() -> None:
-            self.wrapper.__call__ = original
-
-        self.wrapper.__call__ = first
-        self.restore = restore
-        self.waits = True
-
-    def begin(self) -> None:
-        """Whoever compiles first begins; other threads wait until all hooks are in place."""
+    def _begins(self) -> bool:
+        """Whoever compiles first begins; other threads wait until all hooks are in place. False if
+        this is a compile by what begins."""
         with self.lock:
-            if not self.waits:
-                return
-            self.waits = False
-            self.restore()
+            if self.beginning:
+                return False
+            if self.begun:
+                return True
+            self.beginning = True
             try:
                 _tcw().record_process(self.folder)
             except Exception as error:  # the program goes on
                 version = ".".join(map(str, sys.version_info[:3]))
                 self._not_recorded(f"{type(error).__name__}: {error} (Python {version})")
+            finally:
+                self.beginning, self.begun = False, True
+            return True
 
     def _forked(self) -> None:
         self.lock = threading.RLock()
-        if not self.waits:
-            self.wait()
+        self.begun = self.beginning = False
 
     def _not_recorded(self, why: str) -> None:
         """Leave a note for `tcw run`; a program that records by the variable alone says so."""

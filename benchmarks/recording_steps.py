@@ -93,7 +93,9 @@ def main() -> None:
     for number in range(arguments.pairs):
         for recorded in (False, True) if number % 2 == 0 else (True, False):
             found[recorded].append(run_child(recorded, arguments.steps))
-    print("| what | plain | recorded | difference, median of pairs | spread |\n|---|---|---|---|---|")
+    print(
+        "| what | plain | recorded | difference, median of pairs | spread |\n|---|---|---|---|---|"
+    )
     for key, words in (("compile", "compiling, CPU s"), ("step", "a step, ms")):
         plain, recorded_ = ([one[key] for one in found[which]] for which in (False, True))
         differences = [with_ / without - 1 for without, with_ in zip(plain, recorded_, strict=True)]

@@ -55,7 +55,8 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
         words.append(f"{'' if summary.kernels.predicted else 'no '}code for {arch} predicted")
     calls = sum(1 for call in summary.calls if call.number)
     calls = max(calls, summary.end.calls if summary.end else 0)
-    if calls:
+    known = summary.end is not None or not (settings and settings.program)
+    if calls and known:
         words.append(plural(calls, "call"))
     if settings and settings.until != "run":
         words.append(f"until {settings.until}")
