@@ -13,8 +13,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -46,10 +46,18 @@ _kept: dict[str, ModuleType] = {}
 
 @functools.cache
 def _engine() -> Callable[..., Any]:
-    """Our compiler, imported so that neither side sees the other's packages.
+    """Our compiler, imported so that neither side sees the other's packages."""
+    with _apart():
+        from compiler.engine.backend import backend as engine
+    return engine
 
-    The user's modules with our names are set aside during the import and restored after it. Ours
-    are then removed from `sys.modules`, unless they were there before.
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Import ours in the block, although the program may have packages of the same names.
+
+    The user's modules with our names are set aside, and restored after the block. Ours are then
+    removed from `sys.modules`, unless they were there before.
     """
     present = {name: sys.modules[name] for name in list(sys.modules) if _is_named_like_ours(name)}
     root = getattr(present.get("compiler"), "__file__", None) or ""
@@ -57,9 +65,10 @@ def _engine() -> Callable[..., Any]:
     if not ours_before:
         for name in present:
             del sys.modules[name]
+        sys.modules.update(_kept)
     sys.meta_path.insert(0, Ours)
     try:
-        from compiler.engine.backend import backend as engine
+        yield
     finally:
         sys.meta_path.remove(Ours)
         if not ours_before:
@@ -67,7 +76,35 @@ def _engine() -> Callable[..., Any]:
                 if _is_named_like_ours(name):
                     _kept[name] = sys.modules.pop(name)
             sys.modules.update(present)
-    return engine
+
+
+def record_process(folder: str) -> None:
+    """Record this process from now on into a new trace in `folder`: what `tcw_start` calls at the
+    first compile. Raises ImportError where something of ours is missing, OSError where the trace
+    cannot be written."""
+    with _apart(), _dependencies():
+        from workbench.worker.own_process import begin
+
+        begin(folder)
+
+
+@contextmanager
+def _dependencies() -> Iterator[None]:
+    """Find msgspec where `tcw run` has it, if this Python has none."""
+    folder = os.environ.get("TCW_PACKAGES", "")
+
+    class Found:
+        @staticmethod
+        def find_spec(
+            name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        ) -> ModuleSpec | None:
+            return PathFinder.find_spec(name, [folder]) if name == "msgspec" else None
+
+    sys.meta_path.append(Found)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(Found)
 
 
 def record(trace: str | os.PathLike[str] | None = None) -> AbstractContextManager[Any]:
@@ -80,9 +117,29 @@ def record(trace: str | os.PathLike[str] | None = None) -> AbstractContextManage
     return recorder()(trace, file=sys._getframe(1).f_code.co_filename)
 
 
+def explain(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Compile `model`, call it once with these arguments, and return the recording.
+
+    In this process, on the model itself; what was compiled before is dropped, as by
+    `torch._dynamo.reset`. For other options of torch.compile pass `torch.compile(model, …)`. The
+    recording is that of `record`: printed, or as the last line of a notebook's cell, it is the
+    report. Nothing is timed. Raises what the call raises.
+    """
+    return library().explain(model, args, kwargs, file=sys._getframe(1).f_code.co_filename)
+
+
 def recorder() -> Callable[..., AbstractContextManager[Any]]:
-    """`workbench.library.record`. Raises RuntimeError if the program has packages with the names of
-    ours: a process of its own (`tcw explain`) can record it all the same."""
+    """`workbench.library.record`."""
+    record: Callable[..., AbstractContextManager[Any]] = library().record
+    return record
+
+
+def library() -> Any:
+    """The module `workbench.library`.
+
+    Raises RuntimeError if the program has packages with the names of ours: `tcw run` and
+    `tcw explain` can record it all the same.
+    """
     for name in PACKAGES:
         file = getattr(sys.modules.get(name), "__file__", None) or ""
         if name in sys.modules and os.path.dirname(os.path.dirname(os.path.abspath(file))) != HERE:
@@ -91,10 +148,10 @@ def recorder() -> Callable[..., AbstractContextManager[Any]]:
             )
     sys.meta_path.insert(0, Ours)
     try:
-        from workbench.library import record
+        import workbench.library
     finally:
         sys.meta_path.remove(Ours)
-    return record
+    return workbench.library
 
 
 def _is_named_like_ours(name: str) -> bool:

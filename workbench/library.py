@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from compiler.trace.records import AnyRecord, End, Kernel, Settings, Status
+from compiler.trace.records import AnyRecord, Kernel, Settings, Status
 from compiler.trace.writer import TraceWriter
 from viewers.recording import Recording
 from viewers.summary import BreakSite, Finding, RecompileCause, Summary, summarise
@@ -94,6 +95,13 @@ class Recorded:
     def __repr__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        """The report as a notebook shows it: colours, no script."""
+        from viewers.html.report import report
+        from viewers.text.explain import explain
+
+        return report(explain(self.recording, 100, 40))
+
 
 @contextmanager
 def record(trace: str | os.PathLike[str] | None = None, *, file: str = "") -> Iterator[Recorded]:
@@ -107,12 +115,7 @@ def record(trace: str | os.PathLike[str] | None = None, *, file: str = "") -> It
     import torch._functorch.config
     import torch._inductor.config
 
-    from compiler import pipeline
-    from compiler.capture.settings import record_changes
-    from workbench.worker.environment import environment
-    from workbench.worker.notes import WorkerRecorder
-    from workbench.worker.patched import counting_calls
-    from workbench.worker.start import start_of
+    from workbench.worker.own_process import finish, hooked
     from workbench.worker.trace_file import TraceFile
 
     global _active
@@ -122,21 +125,22 @@ def record(trace: str | os.PathLike[str] | None = None, *, file: str = "") -> It
     recording = Recording(file=Path(trace) if trace is not None else None)
     decode = msgspec.json.Decoder(AnyRecord).decode
     target = TraceFile(recording.file, lambda one: None)
+
     with ExitStack() as stack:
         stack.callback(target.close)
-        settings = Settings(file=file)
+
+        def start_anew() -> None:
+            torch._dynamo.reset()
+            stack.enter_context(torch._inductor.config.patch(fx_graph_cache=False))
+            stack.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
+
+        settings = Settings(file=file, program=True)
         writer = TraceWriter(
             target.file, lambda line: recording.feed([decode(line)]), started=target.started
         )
-        recorder = WorkerRecorder(writer, settings, user_root=os.path.dirname(file))
-        recorder.emit(start_of(settings, target.started))
-        recorder.source(file)
-        torch._dynamo.reset()
-        stack.enter_context(torch._inductor.config.patch(fx_graph_cache=False))
-        stack.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
-        hooks = stack.enter_context(pipeline.recording(recorder))
-        recorder.emit(environment(hooks))
-        stack.enter_context(counting_calls(recorder))
+        recorder = stack.enter_context(
+            hooked(settings, writer, os.path.dirname(file), prepare=start_anew)
+        )
         _active = True
         status: Status = "failed"
         try:
@@ -144,9 +148,27 @@ def record(trace: str | os.PathLike[str] | None = None, *, file: str = "") -> It
             status = "ok"
         finally:
             _active = False
-            record_changes(recorder)
-            recorder.emit(End(status=status, seconds=writer.now(), calls=recorder.calls))
+            finish(recorder, status)
 
 
 _active = False
 """Whether a block is being recorded: hooks are installed once."""
+
+
+def explain(
+    model: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    file: str,
+) -> Recorded:
+    """Compile `model`, call it once, and return what was recorded.
+
+    A model that `torch.compile` made is called as it is. Raises what the call raises.
+    """
+    import torch
+
+    with record(file=file) as recorded:
+        compiled = model if hasattr(model, "_torchdynamo_orig_callable") else torch.compile(model)
+        compiled(*args, **kwargs)
+    return recorded

@@ -89,6 +89,8 @@ class Recorder:
     @property
     def beyond_caches(self) -> str:
         """Where to find what a cache hit leaves out of the trace, for a warning."""
+        if self.settings.program and self.settings.cached:
+            return "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 compiles everything anew"
         if self.settings.cached:
             return "without --cached everything is compiled anew and recorded"
         return "this recording compiled the same graph before, and has all of it there"

@@ -73,3 +73,26 @@ def test_a_program_with_packages_of_our_names(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "compiler", theirs)
     with pytest.raises(RuntimeError, match="'compiler' of its own"):
         tcw.record()
+
+
+def test_explain_calls_the_model_once_and_is_shown_in_a_notebook() -> None:
+    """A compiled model keeps its options; text of the user's is escaped."""
+    calls = []
+
+    def model(x: torch.Tensor, unit: str = "") -> torch.Tensor:
+        torch._dynamo.graph_break(unit)
+        calls.append(unit)
+        return x + 1
+
+    compiled = torch.compile(model, backend="eager")
+    recording = tcw.explain(compiled, torch.ones(3), unit="<script>")
+    assert calls == ["<script>"]
+    assert (len(recording.breaks), recording.kernels) == (1, ())
+    shown = recording._repr_html_()
+    assert shown.startswith("<pre")
+    assert "<script" not in shown
+    assert "1 break" in shown
+    module = torch.compile(torch.nn.Linear(2, 2), backend="eager")
+    assert tcw.explain(module, torch.ones(1, 2)).graphs == 1
+    with pytest.raises(TypeError):
+        tcw.explain(compiled)

@@ -68,6 +68,8 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     until = start.settings.until if start else "run"
     if until != "run":
         return Verdict(f"Recorded until {until}", _words(f"speed {NOT_MEASURED}"), "neutral")
+    if start is not None and start.settings.program:
+        return Verdict("Ran as it is", _words(f"speed {NOT_MEASURED}"), "neutral")
     if not recording.all(CallStart):
         why = "the file calls torch.compile itself; define `model` and `example_inputs` to time it"
         return Verdict(f"Speed {NOT_MEASURED}", _words(why), "neutral")

@@ -205,7 +205,9 @@ def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[s
     }
     shown = {name.partition("=")[0] for name in show}
     more = ",".join(name for name, there in has.items() if there and name not in shown)
-    keep = f"browse it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
+    program = summary.settings is not None and summary.settings.program
+    unkept = 'keep it: tcw.record("run.tcw")' if program else "keep it: --trace run.tcw"
+    keep = f"browse it: tcw open {trace}" if trace else unkept
     gap = "    "
-    text = f"more: --show {more}" if more else ""
+    text = f"more: --show {more}" if more and not program else ""
     return line((gap.join(filter(None, [text, keep])), "dim"), hang=2)

@@ -38,7 +38,9 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
     """What was recorded and how, one phrase each; `engine` if there was more than one."""
     settings, machine = summary.settings, summary.environment
     words = []
-    if settings:
+    if settings and settings.program:
+        words.append("recorded in its own process")
+    elif settings:
         words += [_GRAD[settings.grad], engine or settings.engine]
         words += [settings.mode] if settings.mode else []
         words += ["torch's caches"] if settings.cached else []
@@ -53,7 +55,8 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
         words.append(f"{'' if summary.kernels.predicted else 'no '}code for {arch} predicted")
     calls = sum(1 for call in summary.calls if call.number)
     calls = max(calls, summary.end.calls if summary.end else 0)
-    if calls:
+    known = summary.end is not None or not (settings and settings.program)
+    if calls and known:
         words.append(plural(calls, "call"))
     if settings and settings.until != "run":
         words.append(f"until {settings.until}")
@@ -106,7 +109,8 @@ def kernel_count(summary: Summary) -> str:
 def _numerics(summary: Summary) -> str:
     numerics = summary.numerics
     if numerics is None:
-        ran = summary.settings is not None and summary.settings.until == "run"
+        settings = summary.settings
+        ran = settings is not None and settings.until == "run" and not settings.program
         return f"error {NOT_MEASURED}" if ran and summary.failure is None else ""
     return numerics_words(numerics)
 

@@ -2,7 +2,8 @@
 
 FILE defines `model` and `example_inputs`, or is a script that calls torch.compile itself.
 `example_inputs` is one input set (a tuple, a dict, or a pair of both), a list of input sets (one
-call each), or a function that returns either. Arguments for a script come after `--`.
+call each), or a function that returns either. Arguments for a script come after `--`. A program of
+another form is recorded by `tcw run`; FILE may also be its folder of traces, which runs nothing.
 
 \b
   tcw explain model.py
@@ -91,6 +92,12 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
+    if file.is_dir():
+        from workbench.cli.folders import only_trace, tell
+
+        if not tell(file, "stdout"):
+            only_trace(file)
+        return codes.OK
     python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)

@@ -12,7 +12,7 @@ from workbench.cli import codes
 from workbench.cli.output import say, write_json
 
 VERBS = (
-    *("explain", "profile", "diff", "check", "repro"),
+    *("explain", "run", "profile", "diff", "check", "repro"),
     *("step", "open", "export", "serve", "doctor"),
 )
 """In the order of `tcw --help`. Each is a module in this folder that defines `command`."""
@@ -21,6 +21,7 @@ EXAMPLES = """\b
 Examples:
   tcw explain model.py                    what torch.compile did to the model
   tcw explain model.py --trace run.tcw    the same, and keep the recording
+  tcw run train.py --epochs 1             what a program's processes compiled
   tcw profile model.py                    which kernel won, which lost, and why
   tcw diff --base main model.py           what a change does to compilation
   tcw step model.py                       drive the compile: stop, look, override
@@ -165,7 +166,7 @@ def _json_of_failure(
 ) -> None:
     """With --json, stdout gets JSON even if there is only an error to report."""
     before_script = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if "--json" not in before_script:
+    if "--json" not in before_script or arguments[0] == "run":
         return
     from viewers.json_report import failed_report
 

@@ -1,8 +1,9 @@
 """Browse a recorded trace in the terminal.
 
-FILE is a trace written by `tcw explain --trace FILE`; it may still be growing. Everything is read
-from that file, so a trace from another machine opens as well. With a second trace, OTHER, the
-workbench shows what OTHER does differently, with both sources next to each other.
+FILE is a trace written by `tcw explain --trace FILE`, or the folder of `tcw run` if that has only
+one; it may still be growing. Everything is read from that file, so a trace from another machine
+opens as well. With a second trace, OTHER, the workbench shows what OTHER does differently, with
+both sources next to each other.
 
 Opening a trace runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows
 what would run, and asks: the trace may come from a stranger. If the recorded file is outside of the
@@ -62,9 +63,8 @@ def command(
     yes: bool,
     view_only: bool,
 ) -> int:
-    check(file)
-    if other is not None:
-        check(other)
+    file = _trace(file)
+    other = _trace(other) if other is not None else None
     if view_only and (source is not None or model or yes):
         raise click.UsageError(
             "--view-only never compiles: do not combine it with --file, --model or --yes"
@@ -88,6 +88,16 @@ def command(
         word=word,
         base=file if other is not None else None,
     )
+
+
+def _trace(file: Path) -> Path:
+    """A trace that can be opened; of a folder the only one."""
+    if file.is_dir():
+        from workbench.cli.folders import only_trace
+
+        file = only_trace(file)
+    check(file)
+    return file
 
 
 def check(file: Path) -> None:

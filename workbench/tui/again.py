@@ -98,6 +98,8 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> Plan:
     """What would run for settings that come from the recording. Raises `Refused`."""
     if word.view_only:
         raise Refused("Compiling again is off: this was opened with --view-only")
+    if wanted.program:
+        raise Refused("This is a recording of a program in its own process: run that again")
     if not word.model and not plain_name(wanted.model):
         raise Refused(
             f"The trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "

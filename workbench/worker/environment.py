@@ -11,8 +11,12 @@ from compiler.trace.records import Environment, HookStatus
 from workbench.worker.toolchain import compiler_version
 
 
-def environment(hooks: tuple[HookStatus, ...]) -> Environment:
-    """Describe this machine; imports nothing beyond torch."""
+def environment(hooks: tuple[HookStatus, ...], only_begun: bool = False) -> Environment:
+    """Describe this machine; imports nothing beyond torch.
+
+    `only_begun`: leave CUDA alone unless the process uses it already. To ask for a GPU's name
+    begins a context, after which a program cannot fork.
+    """
     return Environment(
         torch=str(torch.__version__),
         triton=_version("triton"),
@@ -20,7 +24,7 @@ def environment(hooks: tuple[HookStatus, ...]) -> Environment:
         cpu=cpu_name(),
         vector=str(torch.backends.cpu.get_cpu_capability()),
         threads=torch.get_num_threads(),
-        gpu=_gpu(),
+        gpu=_gpu(only_begun),
         hooks=hooks,
     )
 
@@ -32,5 +36,6 @@ def _version(package: str) -> str:
         return ""
 
 
-def _gpu() -> str:
-    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else ""
+def _gpu(begun: bool) -> str:
+    there = torch.cuda.is_initialized() if begun else torch.cuda.is_available()
+    return str(torch.cuda.get_device_name()) if there else ""

@@ -172,7 +172,8 @@ def _no_model(code: UserCode, module: ModuleType) -> UserError:
         f"{Path(code.file).name} has no `model`",
         type="NoModel",
         location=Location(file=code.file, line=1),
-        hint=_what_is_there(vars(module), module.__name__),
+        hint=f"{_what_is_there(vars(module), module.__name__)}. A program that compiles in other "
+        f"ways is recorded by: tcw run {Path(code.file).name}",
     )
 
 

@@ -21,4 +21,11 @@ def start_of(settings: Settings, started: float) -> Start:
         platform=platform.platform(),
         pid=os.getpid(),
         time=time.time() - (time.monotonic() - started),
+        rank=_rank(),
     )
+
+
+def _rank() -> int | None:
+    """`RANK`, as torchrun and other launchers set it."""
+    value = os.environ.get("RANK", "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 9 else None

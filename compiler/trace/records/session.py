@@ -81,6 +81,9 @@ class Settings(Part):
     """`sys.argv[1:]` of a script."""
     script_call: bool = False
     """For a script: only call `profiled_call` of what it compiles, as a model."""
+    program: bool = False
+    """Recorded in the program's own process (`tcw run`, `tcw.record`): nothing was run for the
+    recording, and nothing is timed or compared."""
     defaults_from: str = ""
     """The pyproject.toml that set defaults; "" if none did."""
 
@@ -96,6 +99,8 @@ class Start(Record):
     pid: Annotated[int, Meta(ge=0, le=2**31 - 1)]
     time: UnixTime
     """Unix time, seconds."""
+    rank: Index | None = None
+    """`RANK` of the process, as launchers set it; None without."""
 
 
 class HookStatus(Part):

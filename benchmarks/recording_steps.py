@@ -1,0 +1,122 @@
+"""What recording costs a training program: CPU seconds of compiling, and of a step.
+
+    python benchmarks/recording_steps.py [--only compile|step] [--pairs 5] [--steps 1000]
+
+The program trains a small transformer block, compiled with Inductor, changing the batch size once.
+Each run is a process of its own with one thread, plain or with TCW_RECORD; plain and recorded runs
+alternate. Compiling, with an empty Inductor cache, is the two steps that compile: CPU seconds,
+children included, with the loading of tcw. A step, with a warm cache, is the median CPU time of
+those that compile nothing: a busy machine spoils its wall time. Targets: at most 5% of compiling,
+and nothing measurable a step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPILING = (0, 1)
+"""Steps that compile: the first, and that of the other batch size."""
+
+
+def cpu_seconds() -> float:
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def train(steps: int) -> dict[str, float]:
+    """Train in this process; CPU seconds of compiling, median CPU milliseconds of a step."""
+    import torch
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    model = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
+    compiled = torch.compile(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    compile_seconds, times = 0.0, []
+    for step in range(steps):
+        x = torch.randn(4 if step == 1 else 8, 16, 64)
+        cpu, began = cpu_seconds(), time.process_time()
+        compiled(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step in COMPILING:
+            compile_seconds += cpu_seconds() - cpu
+        elif step > 20:
+            times.append(time.process_time() - began)
+    return {"compile": compile_seconds, "step": statistics.median(times) * 1e3}
+
+
+def run_child(recorded: bool, steps: int, cache: str = "") -> dict[str, float]:
+    """`cache`: Inductor's folder; an empty one without."""
+    with tempfile.TemporaryDirectory() as folder:
+        cache = cache or os.path.join(folder, "cache")
+        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)
+        traces = Path(folder, "traces")
+        if recorded:
+            environment["TCW_RECORD"] = str(traces)
+            environment["PYTHONPATH"] = str(ROOT / "workbench" / "start_up")
+        done = subprocess.run(
+            [sys.executable, __file__, "--child", "--steps", str(steps)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            sys.exit(done.stderr)
+        if recorded and not list(traces.glob("*.tcw")):
+            sys.exit("nothing was recorded")
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--only", choices=["compile", "step"])
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(json.dumps(train(arguments.steps)))
+        return
+    print(
+        "| what | plain | recorded | difference, median of pairs | spread |\n|---|---|---|---|---|"
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        if arguments.only != "step":
+            print(row("compile", "compiling, CPU s", arguments.pairs, 30, ""), flush=True)
+        if arguments.only != "compile":
+            run_child(False, 30, cache)
+            print(row("step", "a step, CPU ms", arguments.pairs, arguments.steps, cache))
+
+
+def row(key: str, words: str, pairs: int, steps: int, cache: str) -> str:
+    """A row of the table, measured."""
+    found: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(pairs):
+        for recorded in (False, True) if number % 2 == 0 else (True, False):
+            found[recorded].append(run_child(recorded, steps, cache)[key])
+    plain, with_it = found[False], found[True]
+    differences = [after / before - 1 for before, after in zip(plain, with_it, strict=True)]
+    return (
+        f"| {words} | {statistics.median(plain):.2f} | {statistics.median(with_it):.2f} "
+        f"| {statistics.median(differences):+.1%} "
+        f"| {min(differences):+.1%} to {max(differences):+.1%} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Start-up of a recorded program: with `TCW_RECORD=FOLDER`, a process records what it compiles.
+
+`install` runs in every Python process that has the variable: from `tcw_record.pth` where tcw is
+installed, and from `workbench/start_up/sitecustomize.py`, which `tcw run` puts on PYTHONPATH, in
+any other Python. It imports nothing but the standard library, and waits for torch's first compile:
+only then are tcw and its hooks loaded, and a trace is opened. A forked child waits again, so that
+it gets a trace of its own if it compiles anything new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+VARIABLE = "TCW_RECORD"
+"""The folder for the traces."""
+PACKAGES_VARIABLE = "TCW_PACKAGES"
+"""A folder with tcw's one dependency, msgspec, for a Python that has none."""
+HERE = os.path.dirname(os.path.abspath(__file__))
+_AWAITED = "torch._dynamo.convert_frame"
+"""torch's module that compiles frames; not imported by a program that compiles nothing."""
+_installed = False
+
+
+def install() -> None:
+    """Record this process from its first compile on, if `TCW_RECORD` names a folder."""
+    global _installed
+    folder = os.environ.get(VARIABLE)
+    if folder and not _installed:
+        _installed = True
+        start = _Start(os.path.abspath(folder))
+        if _AWAITED in sys.modules:
+            start.wait_in(sys.modules[_AWAITED])
+        else:
+            sys.meta_path.insert(0, _Watch(start))
+
+
+class _Watch:
+    """Finds nothing; is told when torch's module is imported, and leaves."""
+
+    def __init__(self, start: _Start) -> None:
+        self.start = start
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != _AWAITED:
+            return None
+        sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
+        for finder in sys.meta_path:
+            found = finder.find_spec(name, path, target)
+            if found is not None:
+                if found.loader is not None:
+                    found.loader = _Loading(found.loader, self.start)
+                return found
+        return None
+
+
+class _Loading(Loader):
+    """Loads a module as its own loader does, which the module then has again."""
+
+    def __init__(self, own: Any, start: _Start) -> None:
+        self.own = own
+        self.start = start
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        created: ModuleType | None = self.own.create_module(spec)
+        return created
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self.own
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.own
+        self.own.exec_module(module)
+        self.start.wait_in(module)
+
+
+class _Start:
+    """Opens the recording at the first compile of this process, and of each forked child."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.lock = threading.RLock()
+        self.begun = False
+        self.beginning = False
+
+    def wait_in(self, module: ModuleType) -> None:
+        """Begin when this module, `convert_frame`, is asked for its first frame."""
+        wrapper: Any = getattr(module, "CatchErrorsWrapper", None)
+        if wrapper is None:
+            _say(f"nothing is recorded: this torch has no {_AWAITED}.CatchErrorsWrapper")
+            return
+        original = wrapper.__call__  # to compile a frame; compiled code does not call it
+
+        @functools.wraps(original)
+        def first(*arguments: Any, **options: Any) -> Any:
+            if self.begun or not self._begins():
+                return original(*arguments, **options)
+            return wrapper.__call__(*arguments, **options)  # now with the hooks around this
+
+        wrapper.__call__ = first
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _begins(self) -> bool:
+        """Whoever compiles first begins; other threads wait until all hooks are in place. False if
+        this is a compile by what begins."""
+        with self.lock:
+            if self.beginning:
+                return False
+            if self.begun:
+                return True
+            self.beginning = True
+            try:
+                _tcw().record_process(self.folder)
+            except Exception as error:  # the program goes on
+                version = ".".join(map(str, sys.version_info[:3]))
+                self._not_recorded(f"{type(error).__name__}: {error} (Python {version})")
+            finally:
+                self.beginning, self.begun = False, True
+            return True
+
+    def _forked(self) -> None:
+        self.lock = threading.RLock()
+        self.begun = self.beginning = False
+
+    def _not_recorded(self, why: str) -> None:
+        """Leave a note for `tcw run`; a program that records by the variable alone says so."""
+        with contextlib.suppress(OSError):
+            os.makedirs(self.folder, exist_ok=True)
+            file = os.path.join(self.folder, f"not-recorded-{os.getpid()}.txt")
+            with open(file, "x", encoding="utf-8", errors="replace") as stream:
+                stream.write(f"{' '.join(why.split())}\n")
+        _say(f"process {os.getpid()} is not recorded: {why}")
+
+
+def _tcw() -> Any:
+    """The module `tcw` next to this file, which need not be on the program's path."""
+    found = sys.modules.get("tcw")
+    if found is not None and os.path.dirname(os.path.abspath(found.__file__ or "")) == HERE:
+        return found
+    spec = PathFinder.find_spec("tcw", [HERE])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no tcw in {HERE}")
+    module = ModuleType("tcw")
+    module.__file__ = spec.origin
+    module.__spec__ = spec
+    spec.loader.exec_module(module)
+    return module
+
+
+def _say(words: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, f"tcw: {words}\n".encode(errors="replace"))

@@ -1,0 +1,125 @@
+"""The verdict of `tcw run`: a line for each process that compiled, then what they compiled.
+
+Processes that compiled the same are told once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from viewers.recording import Recording
+from viewers.summary import Summary, summarise
+from viewers.summary.facts import facts
+from viewers.text.explain import explain
+from viewers.text.lines import BLANK, Line, line
+from viewers.words import listed, plural, seconds_text
+
+REPORTS = 3
+"""Reports at most; the traces have the others."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process that compiled, by its trace."""
+
+    file: Path
+    recording: Recording
+    running: bool = False
+    """Whether it is still recording."""
+
+    @property
+    def rank(self) -> int | None:
+        start = self.recording.start
+        return start.rank if start else None
+
+    @property
+    def name(self) -> str:
+        """`rank 0` or `process 4711`."""
+        start = self.recording.start
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        return f"process {start.pid}" if start else self.file.stem
+
+
+def report(processes: Sequence[Process], width: int, height: int, folder: str) -> list[Line]:
+    """All of it. `folder`: where the traces are, as the user names it."""
+    summaries = [summarise(one.recording) for one in processes]
+    groups = _groups(processes, summaries)
+    lines = [_headline(processes, groups)]
+    shown = [_row(one, summary) for one, summary in zip(processes, summaries, strict=True)]
+    columns = [max(len(row[at]) for row in shown) for at in range(2)]
+    for name, program, counts, ended in shown:
+        row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
+        lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
+    for members in groups[:REPORTS]:
+        first = members[0]
+        trace = os.path.join(folder, first.file.name)
+        lines.append(BLANK)
+        if len(groups) > 1:
+            who = listed([one.name for one in members])
+            lines.append(line((f"{who}:", "accent"), hang=2))
+        lines += explain(first.recording, width, height, (), trace)
+    if len(groups) > REPORTS:
+        left = [one.file.name for members in groups[REPORTS:] for one in members]
+        lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]
+    return lines
+
+
+def _headline(processes: Sequence[Process], groups: Sequence[Sequence[Process]]) -> Line:
+    count = plural(len(processes), "process")
+    if len(processes) == 1:
+        return line((f"{count} compiled", "strong"))
+    alike = "all the same" if len(groups) == 1 else f"{len(groups)} different results"
+    return line((f"{count} compiled, {alike}", "strong"))
+
+
+def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
+    """Name, program, counts, and how it ended unless that was well."""
+    recompiles = sum(len(cause.frames) for cause in summary.recompiles)
+    parts = [
+        plural(summary.graphs, "graph"),
+        plural(len(summary.breaks), "break"),
+        plural(recompiles, "recompile"),
+        plural(summary.kernels.count, "kernel"),
+        f"{seconds_text(sum(stage.seconds for stage in summary.stages))} of compiling",
+    ]
+    ended = ""
+    if one.running:
+        ended = "still running"
+    elif summary.end is None:
+        ended = "killed, or cut off"
+    elif summary.failure is not None:
+        ended = summary.failure.type
+    return one.name, _program(summary), ", ".join(parts), ended
+
+
+def _program(summary: Summary) -> str:
+    """`train.py`; the package's name for `-m package`."""
+    path = PurePath(summary.settings.file if summary.settings else "")
+    return path.parent.name if path.name == "__main__.py" else path.name
+
+
+def _groups(processes: Sequence[Process], summaries: Sequence[Summary]) -> list[list[Process]]:
+    """Processes by what they compiled, the largest group first."""
+    found: dict[object, list[Process]] = {}
+    for one, summary in zip(processes, summaries, strict=True):
+        key = tuple(
+            (fact.group, fact.name, fact.value)
+            for fact in facts(one.recording, summary)
+            if fact.unit in ("count", "bytes")
+        )
+        found.setdefault((_program(summary), key), []).append(one)
+    return sorted(found.values(), key=len, reverse=True)
+
+
+def in_order(processes: Iterable[Process]) -> list[Process]:
+    """By rank, then by start."""
+
+    def key(one: Process) -> tuple[float, float]:
+        start = one.recording.start
+        return (one.rank if one.rank is not None else float("inf"), start.time if start else 0.0)
+
+    return sorted(processes, key=key)

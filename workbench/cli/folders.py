@@ -1,0 +1,80 @@
+"""A folder of traces, as `tcw run` and TCW_RECORD write it: one trace a process."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from compiler.plain_file import SAFELY
+from compiler.trace.reader import TraceError
+from viewers.recording import Recording
+from viewers.text.lines import write
+from viewers.text.processes import Process, in_order, report
+from workbench.cli.files import TRACE
+from workbench.cli.output import room, say
+
+NOTES = "not-recorded-*.txt"
+"""Left by `tcw_start` where a process could not be recorded."""
+_NOTE_BYTES = 2000
+
+
+def traces(folder: Path) -> list[Path]:
+    """The traces in the folder, by name."""
+    return sorted(one for one in folder.iterdir() if one.suffix == TRACE and one.is_file())
+
+
+def only_trace(folder: Path) -> Path:
+    """The trace in a folder that has one. Raises `click.UsageError` with the choice otherwise."""
+    try:
+        found = traces(folder)
+    except OSError as error:
+        raise click.UsageError(f"{folder}: {error.strerror}") from error
+    if not found:
+        raise click.UsageError(f"{folder} is a folder without traces (*{TRACE})")
+    if len(found) > 1:
+        names = "\n".join(f"  tcw open {one}" for one in found)
+        raise click.UsageError(
+            f"{folder} has {len(found)} traces, one a process; open one of them:\n{names}"
+        )
+    return found[0]
+
+
+def tell(folder: Path, stream: str) -> int:
+    """Write the verdict over all processes to `stdout` or `stderr`. Returns how many compiled."""
+    processes = []
+    for file in traces(folder):
+        try:
+            processes.append(Process(file, Recording.open(file), _is_locked(file)))
+        except (TraceError, OSError) as error:
+            say(f"{file}: {error}")
+    for note in sorted(folder.glob(NOTES)):
+        with contextlib.suppress(OSError):
+            words = note.read_text(encoding="utf-8", errors="replace")[:_NOTE_BYTES].strip()
+            say(f"process {note.stem.rpartition('-')[2]} was not recorded: {words}")
+    if processes:
+        target = sys.stdout if stream == "stdout" else sys.stderr
+        width, height = room()
+        write(report(in_order(processes), width, height, str(folder)), target, width)
+    return len(processes)
+
+
+def _is_locked(file: Path) -> bool:
+    """Whether a process is still recording into it."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | SAFELY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
