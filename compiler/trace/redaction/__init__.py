@@ -101,7 +101,7 @@ def _numbered(records: list[Any], words: str) -> Iterator[AnyRecord]:
         lines += 1
         if isinstance(one, Start) and not told:
             told = True
-            yield Warned(at=one.at or 1e-6, message=words, asked=True)
+            yield Warned(at=one.at or 1e-6, message=words, code="redacted", asked=True)
             lines += 1
 
 

@@ -26,6 +26,8 @@ from compiler.trace.redaction.names import Names
 from compiler.trace.writer import text_hash
 from tests.no_torch.every_record import every_record
 from tests.no_torch.traces import FILE, opening
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.panes import findings
 from viewers.recording import Recording
 from workbench.cli.main import main
 
@@ -145,6 +147,8 @@ def test_what_is_the_users_is_gone_and_the_structure_stays() -> None:
     assert kernel.locations[0].file == source.file
     told = next(one for one in records if isinstance(one, Warned))
     assert told.asked
+    first = findings.content(view_of(records), 120).rows[0]
+    assert "redacted: without the text of source files (2)" in "".join(one[0] for one in first.body)
     assert told.message.startswith("redacted: without the text of source files (2)")
 
 
