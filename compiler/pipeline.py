@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
+from compiler.capture import settings as settings_hook
 from compiler.control.decisions import Answer, Gate, engine_of
 from compiler.control.hooks import Hook, Uninstall, install_all, undo_all
 from compiler.control.recorded import decided_record
@@ -49,6 +50,8 @@ def recording(
         for hook in HOOKS
         if reached(hook.stage, settings.until) and (hook is not GPU or settings.device == "cuda")
     ]
+    # the settings to compare with are those after the other hooks have set theirs
+    wanted.sort(key=lambda hook: hook is settings_hook.HOOK)
     uninstall: Uninstall = undo_all([])
     try:
         with listening(recorder, gate):

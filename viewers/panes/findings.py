@@ -21,19 +21,31 @@ NARROW = 100
 
 
 def content(view: View, width: int) -> Content:
-    rows: list[Row] = []
+    rows: list[Row] = _redacted(view, width)
     narrow = width < NARROW
     for index, finding in enumerate(view.summary.findings):
         rows.extend(_finding(view, index, finding, width))
         if not narrow:
             rows.append(BLANK)
-    rows.append(_rest(view, bool(rows)))
+    rows.append(_rest(view, bool(view.summary.findings)))
     if not view.summary.findings and view.recording.end is not None and not view.presenting:
         rows += came_of_it.rows(view, width)
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
     return Content(
         "findings", right=right, rows=rows, start=str(ToFinding(view.finding)), tracks=True
     )
+
+
+def _redacted(view: View, width: int) -> list[Row]:
+    """What was taken out of the trace, if anything was."""
+    told = [one.message for one in view.summary.warnings if one.code == "redacted"]
+    return [
+        Row(body=((" · " if first else "   ", "faint"), text(line, "warn")))
+        for message in told
+        for first, line in zip(
+            (True, *[False] * len(message)), wrap(message, width - 4), strict=False
+        )
+    ]
 
 
 def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:

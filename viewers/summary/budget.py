@@ -163,6 +163,13 @@ def _or_default(value: Value | None) -> str:
     return "default" if value is None else str(value)
 
 
+def budgeted(fact: Fact, tolerances: Mapping[str, Tolerance]) -> bool:
+    """Whether a budget has this fact: not if it is ignored, and a time only if a tolerance names
+    it."""
+    tolerance = tolerances.get(fact.group or fact.name)
+    return fact.unit != "seconds" if tolerance is None else not tolerance.ignored
+
+
 def compare(
     accepted: Mapping[Key, Value],
     found: Iterable[Fact],

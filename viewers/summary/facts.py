@@ -18,7 +18,9 @@ from compiler.trace.records import (
     EagerFallback,
     Guards,
     Kernel,
+    KernelBinary,
     MemoryPlan,
+    Numerics,
     Partition,
     SchedulerNode,
     TorchSettings,
@@ -76,7 +78,7 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
         Numbered("bytes moved", moved_bytes(recording), "bytes"),
         Numbered("saved for backward", _saved(recording), "bytes"),
         Numbered("memory peak", _peak(recording), "bytes"),
-        Numbered("max error", summary.numerics.max_abs if summary.numerics else None, "error"),
+        Numbered("max error", _error(summary.numerics), "error"),
         Numbered(
             "compile CPU",
             summary.speed.compile_cpu_seconds if summary.speed else None,
@@ -94,6 +96,7 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
             for one in numbers(recording, summary)
             if one.value is not None
         ),
+        *_predicted(recording),
         *_merged(
             [
                 *_failures(summary),
@@ -196,6 +199,18 @@ def _recompiles(summary: Summary) -> Iterator[Fact]:
         )
 
 
+def _predicted(recording: Recording) -> Iterator[Fact]:
+    """Of the code for a GPU that is not here."""
+    kernels = [one for one in recording.kernels.values() if one.predicted]
+    if not kernels:
+        return
+    calls = sum(max(1, len(one.steps)) for one in kernels)
+    yield Fact("", "predicted kernels", calls)
+    spilled = [one.spill_bytes for one in recording.all(KernelBinary) if one.predicted]
+    if spilled and None not in spilled:
+        yield Fact("", "predicted spills", sum(one or 0 for one in spilled), "bytes")
+
+
 def _dynamic_sizes(recording: Recording) -> Iterator[Fact]:
     names = {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
     for name in sorted(names):
@@ -285,6 +300,11 @@ def _real(graph: str) -> bool:
 
 def _operations(recording: Recording) -> int | None:
     return sum(_real(node.graph) for node in recording.all(SchedulerNode)) or None
+
+
+def _error(numerics: Numerics | None) -> float | None:
+    """None if the sides draw different random numbers: how far they are apart then says nothing."""
+    return numerics.max_abs if numerics is not None and numerics.within is not None else None
 
 
 def _saved(recording: Recording) -> int | None:

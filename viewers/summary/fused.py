@@ -16,11 +16,14 @@ def named_together(recording: Recording, group: str) -> bool:
 
 def fused(recording: Recording, *what: str) -> bool:
     """Whether one generated kernel computes each of these: names of operations (`softmax`),
-    scheduler nodes (`op3`) or source lines (`gpt.py:12`, `:12`)."""
+    scheduler nodes (`op3`) or source lines (`gpt.py:12`, `:12`). If a GPU's code is predicted, it
+    is the code that is meant."""
+    kernels = recording.kernels.values()
+    predicted = any(kernel.predicted for kernel in kernels)
     return any(
         all(_computes(kernel, one) for one in what)
-        for kernel in recording.kernels.values()
-        if kernel.language != "aten" and not kernel.predicted
+        for kernel in kernels
+        if kernel.language != "aten" and kernel.predicted == predicted
     )
 
 

@@ -11,14 +11,16 @@ is no change. A trace is data: it is read and never run.
   tcw diff main..HEAD model.py                       at two revisions
   tcw diff model.py --b '--mode max-autotune'        the same file with other options
   tcw diff before.tcw after.tcw -o diff.html         also as a page for the browser
+  tcw diff --python-a ../old/bin/python model.py     with another environment's torch
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,8 @@ class Operand:
     revision: str = ""
     options: str = ""
     """Further options of `tcw explain`, of a file."""
+    python: str = ""
+    """The interpreter that records it; "" for this one."""
 
 
 @click.command(name="diff", cls=FileCommand, help=__doc__)
@@ -70,6 +74,18 @@ class Operand:
 @click.option(
     "--b", "options_b", default="", metavar="OPTIONS", help="Options of 'tcw explain' for B only."
 )
+@click.option(
+    "--python-a",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Record A with this interpreter and its torch.",
+)
+@click.option(
+    "--python-b",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Record B with this interpreter and its torch.",
+)
 @click.option("--code", is_flag=True, help="Show the changed kernels as a line diff.")
 @model_options
 @machine_options
@@ -80,7 +96,10 @@ class Operand:
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
-    one, other = operands_of(ctx, operands)
+    one, other = (
+        _with_python(operand, ctx.params[f"python_{side}"])
+        for side, operand in zip("ab", operands_of(ctx, operands), strict=True)
+    )
     wanted = [_settings(ctx, operand) for operand in (one, other)]  # refuses before anything runs
     outputs = Outputs(*filter(None, wanted))
     outputs.expect("--output", ctx.params["output"], PAGE)
@@ -126,6 +145,18 @@ def _write(
     write_page(outputs, ctx.params["output"], reader, title, report, ctx.params["most"])
 
 
+def _with_python(operand: Operand, python: Path | None) -> Operand:
+    """Recorded by this interpreter. Raises `click.UsageError` if it cannot."""
+    if python is None:
+        return operand
+    from workbench.cli.pythons import torch_of
+
+    if is_trace(operand.file):
+        raise click.UsageError(f"{operand.file} is a trace: it is not recorded again")
+    name = f"{operand.name} with torch {torch_of(python)}"
+    return replace(operand, name=name, python=os.path.abspath(python))
+
+
 def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand, Operand]:
     """Both sides. Raises `click.UsageError` if they are not two."""
     given = ctx.params
@@ -150,8 +181,11 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
         name = files[0].name
         return Operand(f"{name} at {base}", files[0], base, a), Operand(name, files[0], "", b)
     if not second:
-        if a == b:
-            raise click.UsageError("nothing to compare with: give B, --base REV, --a or --b", ctx)
+        if a == b and given["python_a"] == given["python_b"]:
+            raise click.UsageError(
+                "nothing to compare with: give B, --base REV, --a, --b, --python-a or --python-b",
+                ctx,
+            )
         name = files[0].name
         return (
             Operand(f"{name} {a}".rstrip(), files[0], "", a),
@@ -209,7 +243,7 @@ def _recording(
             raise click.UsageError(str(error), ctx) from error
         settings = msgspec.structs.replace(settings, file=str(file))
     recording = Recording()
-    end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]))
+    end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]), python=operand.python)
     if recording.end is None:
         recording.feed([end])
     if end.status == "interrupted" or (recording.failure is not None and not recording.graphs):

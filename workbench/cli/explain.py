@@ -124,12 +124,13 @@ def record(
     recording: Recording,
     quiet: bool,
     then: Callable[[End, Callable[[AnyRecord], None]], Iterable[Record]] | None = None,
+    python: str = "",
 ) -> End:
     """Make the recording, showing progress on stderr; `recording` grows meanwhile.
 
     `then` returns further records once the worker is gone. It receives how the worker ended, and
-    a function that shows the progress of further recordings. Raises `click.UsageError` if the
-    trace cannot be written.
+    a function that shows the progress of further recordings. `python` is another interpreter for
+    the worker. Raises `click.UsageError` if the trace cannot be written.
     """
     from workbench.worker.client import record as record_in_worker
 
@@ -141,7 +142,7 @@ def record(
 
         more = None if then is None else lambda end: then(end, progress.see)
         try:
-            return record_in_worker(settings, trace=trace, on_record=take, then=more)
+            return record_in_worker(settings, trace=trace, on_record=take, then=more, python=python)
         except OutputRefused as error:
             raise click.UsageError(f"--trace {trace}: {error}") from error
 

@@ -5,12 +5,16 @@ findings, source, graphs, kernels, guards, fusion decisions, memory and profile,
 line, for the mouse and the keyboard, dark and light. It needs no network and no server, and
 nothing in it runs but its own script: text from the trace is shown as text.
 
+With --redact it is a trace again, for people who cannot send code: source text, names, paths,
+strings, constants and printed output are taken out, and what was taken out is listed in it.
+
 A large trace is cut at --most megabytes; the page says what was left out. An existing file is only
 overwritten if tcw exported it.
 
 \b
   tcw explain model.py --trace run.tcw
   tcw export run.tcw -o run.html
+  tcw export run.tcw --redact -o redacted.tcw
 """
 
 from __future__ import annotations
@@ -35,9 +39,18 @@ from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="The new file."
 )
 @most_option
-def command(file: Path, output: Path, most: float) -> int:
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Write a trace without source, names, paths, strings and output instead.",
+)
+def command(file: Path, output: Path, most: float, redact: bool) -> int:
     existing_file(file)
     outputs = Outputs()
+    if redact:
+        from workbench.cli.redact import redact as write_redacted
+
+        return write_redacted(outputs, file, output)
     outputs.expect("--output", output, PAGE)
     try:
         recording = Recording.open(file)

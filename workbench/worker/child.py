@@ -17,6 +17,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -53,8 +54,15 @@ def start_process(
 
     It inherits the descriptors `inherited` under their numbers; its output comes through pipes.
     """
+    return start_python(sys.executable, arguments, environment, inherited)
+
+
+def start_python(
+    python: str, arguments: list[str], environment: dict[str, str], inherited: list[int]
+) -> subprocess.Popen[bytes]:
+    """The same with the interpreter `python`."""
     return subprocess.Popen(
-        [sys.executable, "-P", *arguments],
+        [python, "-P", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -67,13 +75,21 @@ def start_process(
 class Child:
     """One worker: started at once, pumped by `wait`, gone after `close`."""
 
-    def __init__(self, job: Job, trace: TraceFile, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        trace: TraceFile,
+        stop: threading.Event | None = None,
+        python: str = "",
+    ) -> None:
+        """`python`: the interpreter of the worker, with its own torch; "" for this one."""
         self.trace = trace
         self.stop = stop
         """Set by another thread, it ends `wait`."""
         self.end: End | None = None
         """The worker's own end record, once it has come. It is not in the trace."""
         self.stopped: Stopped | None = None
+        self._python = python
         self._settings = job.exact_settings()
         self._decoder = TraceDecoder()
         self._autopsy = Autopsy(self._settings)
@@ -177,7 +193,8 @@ class Child:
         )
         door = Path(__file__).parents[2] / "tcw.py"
         try:
-            process = start_process(
+            start = partial(start_python, self._python) if self._python else start_process
+            process = start(
                 [str(door), "--worker", "record", self._caches, *pipes.arguments()],
                 {**os.environ, RECORDING: self._mark, **_fresh_caches(self._caches)},
                 pipes.inherited(),

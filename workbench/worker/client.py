@@ -45,6 +45,7 @@ def record(
     on_record: OnRecord,
     stop: threading.Event | None = None,
     then: Callable[[End], Iterable[Record]] | None = None,
+    python: str = "",
 ) -> End:
     """Record `settings.file` in a worker process; answer how that ended.
 
@@ -53,12 +54,13 @@ def record(
     recording as interrupted. Whatever `on_record` raises comes out, and the worker is gone.
     `then` makes what else belongs to the recording, when its worker is gone: it gets the worker's
     end, and what it gives stands before that.
+    `python` is the interpreter of the worker, with its own torch; "" for this one.
     Raises OSError where the trace file cannot be created.
     """
     file = TraceFile(trace, on_record)
     try:
         try:
-            child = Child(Job.of(settings, file.started), file, stop)
+            child = Child(Job.of(settings, file.started), file, stop, python)
         except OSError as error:
             file.emit(not_started(error))
             return _ended(file, End(status="failed", seconds=file.writer.now()))

@@ -226,7 +226,7 @@ class Failure(Record):
     """The full line that shows that the machine is the cause; "" if unknown."""
 
 
-WarnedCode = Literal["", "own options", "not timed", "override unknown"]
+WarnedCode = Literal["", "own options", "not timed", "override unknown", "redacted"]
 
 
 class Warned(Record):
@@ -235,7 +235,7 @@ class Warned(Record):
     message: str
     code: WarnedCode = ""
     """What it is about, where a program acts on it: the file's own options of torch.compile were
-    used, the calls were not timed, an override met no decision."""
+    used, the calls were not timed, an override met no decision, texts were taken out."""
     asked: bool = False
     """Whether the user explicitly asked for what is missing: shown first."""
 

@@ -36,6 +36,15 @@ def test_no_change_is_no_record() -> None:
     assert not recorded.all(TorchSettings)
 
 
+def test_what_a_recording_sets_to_end_before_the_build_is_not_the_files(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import torch\nmodel = torch.nn.ReLU()\nexample_inputs = (torch.randn(4),)\n"
+    )
+    done = tcw(tmp_path, "explain", "model.py", "--until", "codegen", "--trace", "a.tcw")
+    assert done.code == 0, done.err
+    assert not Recording.open(tmp_path / "a.tcw").all(TorchSettings)
+
+
 def test_of_a_model_file(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text(

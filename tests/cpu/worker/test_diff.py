@@ -4,9 +4,12 @@ line."""
 from __future__ import annotations
 
 import subprocess
+import sys
+import venv
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.cpu.command_line import tcw
 from workbench.worker.guardian import CACHES_PREFIX
@@ -119,3 +122,32 @@ def test_options_of_one_side(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "because  dynamic default → on" in done.out
     assert "model.py → model.py --dynamic" in done.out
+
+
+def test_a_side_of_another_interpreter(tmp_path: Path) -> None:
+    """Of another name for this one: the worker is started by its file, and nothing differs."""
+    (tmp_path / "model.py").write_text(MODEL)
+    python = tmp_path / "other" / "bin" / "python"
+    venv.create(tmp_path / "other", with_pip=False)
+    done = tcw(tmp_path, "diff", "model.py", "--python-a", str(python))
+    assert done.code == 2
+    assert "it has no torch" in done.err
+    where = Path(torch.__file__).parents[1]
+    (site,) = (tmp_path / "other").glob("lib/python*/site-packages")
+    (site / "torch.pth").write_text(f"{where}\n")
+    done = tcw(tmp_path, "diff", "model.py", "--python-a", str(python), *OPTIONS, COLUMNS="160")
+    assert done.code == 0, done.err
+    assert done.out.startswith(
+        f"Nothing changed: model.py with torch {torch.__version__.partition('+')[0]}"
+    )
+
+
+def test_an_interpreter_that_cannot_record_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("raise SystemExit(9)")
+    done = tcw(tmp_path, "diff", "model.py", "--python-a", "nowhere/python")
+    assert done.code == 2
+    assert "does not start: No such file" in done.err
+    (tmp_path / "a.tcw").write_text("")
+    done = tcw(tmp_path, "diff", "a.tcw", "model.py", "--python-a", sys.executable)
+    assert done.code == 2
+    assert "is a trace" in done.err

@@ -9,6 +9,7 @@ from viewers.summary.budget import (
     Change,
     Key,
     Tolerance,
+    budgeted,
     compare,
     read_tolerance,
 )
@@ -123,6 +124,15 @@ def test_a_tolerance_of_a_group_and_an_ignored_one() -> None:
     advised = only(accepted, more, tolerances={"library": Tolerance(advice=True)})
     assert advised is not None
     assert not advised.fails
+
+
+def test_a_budget_has_no_ignored_fact_and_no_time_unasked() -> None:
+    error, time = Fact("", "max error", 1e-7, "error"), Fact("", "compile CPU", 9.0, "seconds")
+    call = Fact("library", "mm", 4)
+    assert [budgeted(one, {}) for one in (error, time, call)] == [True, False, True]
+    ignored = {name: Tolerance(ignored=True) for name in ("max error", "compile CPU", "library")}
+    assert [budgeted(one, ignored) for one in (error, time, call)] == [False, False, False]
+    assert budgeted(time, {"compile CPU": Tolerance(relative=0.5)})
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_hostile_text_is_shown_and_steers_nothing(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["model.py"], "nothing to compare with: give B, --base REV, --a or --b"),
+        (["model.py"], "nothing to compare with: give B, --base REV, --a, --b, --python-a"),
         (["a.tcw", "b.tcw", "model.py"], "at most two to compare, got 3"),
         (["missing.py", "model.py"], "missing.py does not exist"),
         (["--base", "main", "model.py", "a.tcw"], "--base compares one file with itself"),

@@ -1,0 +1,144 @@
+"""A copy of a trace without what its owner may not show: source, names, paths, strings, output.
+
+Structure stays: graphs, shapes, lines, kernels, times, decisions, and which names are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from compiler.trace.records import AnyRecord, DynamicSize, End, Source, Start, Text, Warned
+from compiler.trace.redaction.fields import FIELDS, Kind
+from compiler.trace.redaction.names import Names
+from compiler.trace.writer import text_hash
+
+_COMMENTS = {
+    Kind.CODE: re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL),
+    Kind.CODE_PYTHON: re.compile(
+        r"(?m)(?:^|(?<=\s))#(?!\s*(?:include|pragma|define|undef|if|ifdef|ifndef|else|endif)\b)[^\n]*"
+    ),
+}
+_HASHES = (Kind.SOURCE, Kind.CODE, Kind.CODE_PYTHON)
+
+
+def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
+    """The records of a finished trace, redacted, with a `Warned` after the start that says what was
+    taken out."""
+    known = list(records)
+    names = Names()
+    roles: dict[str, Kind] = {}
+    bodies = {one.hash: one.body for one in known if isinstance(one, Text)}
+    dropped = [0]
+
+    def collect(kind: Kind, text: str) -> str:
+        if kind is Kind.NAME or (kind is Kind.OPERATION and "." in text):
+            names.collect(text)
+        elif kind is Kind.FILE:
+            names.file(text)
+        elif kind in _HASHES and text and roles.get(text) is not Kind.SOURCE:
+            roles[text] = kind
+        elif kind is Kind.DROPPED and text:
+            roles.setdefault(text, Kind.DROPPED)
+            dropped[0] += 1
+        return text
+
+    for one in known:
+        _mapped(one, collect)
+        if isinstance(one, Source):
+            names.of_source(bodies.get(one.text, ""))
+    texts = {key: _body(roles.get(key, Kind.DROPPED), body, names) for key, body in bodies.items()}
+
+    def change(kind: Kind, text: str) -> str:
+        if kind in _HASHES:
+            body = texts.get(text, "")
+            return text_hash(body) if body else ""
+        if kind is Kind.KEPT:
+            return text
+        if kind is Kind.DROPPED:
+            return ""
+        return names.file(text) if kind is Kind.FILE else names.scrubbed(text, kind is Kind.VALUE)
+
+    changed = [
+        Text(at=one.at, hash=text_hash(texts[one.hash]), body=texts[one.hash])
+        if isinstance(one, Text)
+        else _mapped(one, change)
+        for one in known
+        if not isinstance(one, Text) or texts[one.hash]
+    ]
+    sources = sum(isinstance(one, Source) for one in known)
+    yield from _numbered(changed, _words(names, sources, dropped[0]))
+
+
+def _words(names: Names, sources: int, dropped: int) -> str:
+    return (
+        f"redacted: without the text of source files ({sources}), names ({names.count}), "
+        f"paths ({len(names.files)}), strings ({names.strings}), constants, and printed output, "
+        f"source lines, tracebacks and the like ({dropped}); name1, file1, … stand for the user's"
+    )
+
+
+def _numbered(records: list[Any], words: str) -> Iterator[AnyRecord]:
+    """With the notice, each text and each line once, and the number of lines in the end."""
+    seen: set[bytes] = set()
+    encode = msgspec.json.Encoder().encode
+    told = False
+    lines = 0
+    for one in records:
+        if isinstance(one, End):
+            one = msgspec.structs.replace(one, lines=lines if one.lines else 0)
+        line = encode(one)
+        while line in seen and not isinstance(one, Text):
+            one = msgspec.structs.replace(one, at=one.at + 1e-6)
+            line = encode(one)
+        if line in seen or (isinstance(one, Text) and one.hash.encode() in seen):
+            continue
+        seen.add(one.hash.encode() if isinstance(one, Text) else line)
+        yield one
+        lines += 1
+        if isinstance(one, Start) and not told:
+            told = True
+            yield Warned(at=one.at or 1e-6, message=words, code="redacted", asked=True)
+            lines += 1
+
+
+def _body(kind: Kind, body: str, names: Names) -> str:
+    if kind is Kind.SOURCE:
+        return "\n" * (body.count("\n") + (not body.endswith("\n")))
+    if kind not in _COMMENTS:
+        return ""
+    bare = _COMMENTS[kind].sub(lambda found: "\n" * found[0].count("\n"), body)
+    return "\n".join(one.rstrip() for one in names.scrubbed(bare).split("\n"))
+
+
+def _mapped(value: Any, change: Callable[[Kind, str], str]) -> Any:
+    """The struct with `change` of each text that `FIELDS` classifies."""
+    fields = FIELDS.get(type(value).__name__, {})
+    found = {}
+    for name in value.__struct_fields__:
+        old = getattr(value, name)
+        if isinstance(value, DynamicSize) and isinstance(old, float):
+            new = None  # a number of the user's, and no size
+        else:
+            new = _inside(old, fields.get(name, Kind.KEPT), change)
+        if new is not old:
+            found[name] = new
+    return msgspec.structs.replace(value, **found) if found else value
+
+
+def _inside(value: Any, kind: Kind, change: Callable[[Kind, str], str]) -> Any:
+    match value:
+        case str():
+            return change(kind, value) if kind is not Kind.BODY else value
+        case tuple():
+            return tuple(_inside(one, kind, change) for one in value)
+        case dict():
+            return {
+                _inside(key, kind, change): _inside(one, kind, change) for key, one in value.items()
+            }
+        case msgspec.Struct():
+            return _mapped(value, change)
+    return value

@@ -1,0 +1,154 @@
+"""What a redacted trace keeps of each text field of each record."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Kind(Enum):
+    """What is done with a text."""
+
+    KEPT = "kept"
+    """Written by torch or by us, without a part of the user's: ids, versions, classes."""
+    NAME = "name"
+    """The user's own name: what is not of Python or torch is renamed, here and everywhere."""
+    OPERATION = "operation"
+    """An operation: the same, if it is written with a namespace (`mylib.scale.default`)."""
+    WORDS = "words"
+    """A sentence, an expression or a derived name, in which the user's names are renamed."""
+    VALUE = "value"
+    """A value of the user's program: numbers with a fraction and strings go."""
+    FILE = "file"
+    """A path."""
+    DROPPED = "dropped"
+    """Made empty."""
+    SOURCE = "source"
+    """Hash of source text, of which the number of lines is kept."""
+    CODE = "code"
+    """Hash of generated code: comments go, names are renamed."""
+    CODE_PYTHON = "python"
+    """The same, if comments begin with `#`."""
+    BODY = "body"
+    """The text that hashes stand for, and its hash."""
+
+
+K, N, W, V, F, D = Kind.KEPT, Kind.NAME, Kind.WORDS, Kind.VALUE, Kind.FILE, Kind.DROPPED
+T, C, P = Kind.OPERATION, Kind.CODE, Kind.CODE_PYTHON
+
+
+def _fields(kept: str = "", **kinds: Kind) -> dict[str, Kind]:
+    return {**dict.fromkeys(kept.split(), K), **kinds}
+
+
+_OF_DECISION = _fields(
+    "graph kind rule", id=W, default=W, choices=W, reason=W, numbers=K
+)  # fmt: skip
+
+FIELDS: dict[str, dict[str, Kind]] = {
+    "Start": _fields("tool_version python platform"),
+    "Settings": _fields(
+        "mode arch", file=F, model=N, inputs=V, overrides=W, mark_dynamic=N, as_tensors=N,
+        torch_settings=V, edits=W, repro=W, arguments=D, defaults_from=F,
+    ),
+    "Environment": _fields("torch triton compiler cpu vector gpu"),
+    "HookStatus": _fields("name offers reason tried_on"),
+    "TorchSettings": _fields(changed=V),
+    "Source": _fields(file=F, text=Kind.SOURCE),
+    "Text": _fields(hash=Kind.BODY, body=Kind.BODY),
+    "Progress": _fields(activity=W),
+    "Argument": _fields(name=N, value=V),
+    "TensorMeta": _fields("shape dtype stride device"),
+    "CallEnd": _fields("compiled hits"),
+    "Output": _fields(text=D),
+    "Failure": _fields(
+        "compile_id", doing=W, type=N, message=D, source_line=D, hint=W, traceback=D, evidence=D
+    ),
+    "Location": _fields(file=F, function=N),
+    "Warned": _fields(message=W),
+    "End": _fields(reason=W),
+    "FrameStart": _fields("compile_id", function=N),
+    "FrameEnd": _fields("compile_id", reason=W),
+    "FrameSkipped": _fields("compile_id", function=N, reason=W),
+    "Graph": _fields("id compile_id parent", code=P),
+    "Node": _fields(
+        "op", name=W, target=T, args=V, inputs=W, module=N, origins=W, made_by=W
+    ),
+    "GraphBreak": _fields(
+        "compile_id gb type opcode url then", context=V, explanation=V, hints=V, source_line=D,
+        reason=V,
+    ),
+    "Crossing": _fields(name=N, kind=W),
+    "Advice": _fields("by edit", text=V, code=D, options=V),
+    "Guards": _fields("compile_id", function=N),
+    "Guard": _fields("kind", name=W, source=N, code=V, value=V, attribute=N),
+    "DynamicSize": _fields("symbol", name=W, source=N),
+    "Recompile": _fields("compile_id", source_line=D, function=N, reason=V),
+    "FailedGuard": _fields(
+        "entry kind", guard=V, source=N, name=W, expected=V, seen=V, source_line=D
+    ),
+    "EagerFallback": _fields("compile_id", reason=V, function=N),
+    "Step": _fields(
+        "compile_id opcode", function=N, argument=V, set_locals=N, deleted_locals=N, nodes=W,
+        renamed=W,
+    ),
+    "StackValue": _fields(kind=W, node=W, source=N, value=V),
+    "NewGuard": _fields("kind", name=W),
+    "Bytecode": _fields(function=N, text=C),
+    "Partition": _fields("compile_id joint forward backward partitioner"),
+    "SavedValue": _fields(node=W, reason=W, used_by=W),
+    "PassChange": _fields(
+        "graph", name=W, subsystem=W, before=P, after=P, added=W, removed=W, parent=W, patterns=W
+    ),
+    "Lowered": _fields("graph ir operations", node=W, target=T, fallback=W),
+    "SchedulerNode": _fields(
+        "graph name kind domain device", origins=W, label=W, reads=W, writes=W, touched=W,
+        parts=W, loops=C,
+    ),
+    "FusionPair": _fields(
+        "graph rule", id=W, first=W, second=W, reason=W, check=W, score_text=K, within=W
+    ),
+    "FusionRound": _fields("graph", fused=W),
+    "FusionGroups": _fields("graph"),
+    "FusionGroup": _fields("kind", name=W, nodes=W, label=W),
+    "MemoryPlan": _fields("graph", steps=W),
+    "Buffer": _fields(name=W, reuses=W, alias_of=W, label=W),
+    "Kernel": _fields("id graph", name=W, label=W, text=C, nodes=W, origins=W, no_line=W),
+    "KernelLine": _fields(nodes=W),
+    "NestLoops": _fields(nodes=W, text=C),
+    "KernelBinary": _fields(
+        "kernel arch configuration", ttir=C, ttgir=C, llir=C, ptx=C, sass=C, error=D
+    ),
+    "Wrapper": _fields("graph", text=P),
+    "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
+    "Phase": _fields("compile_id", name=W),
+    "Decided": {**_OF_DECISION, "choice": W, "wanted": W, "refused": W},
+    "Speed": _fields("what device"),
+    "EngineSpeed": _fields("first second"),
+    "Numerics": _fields(note=W),
+    "OutputError": _fields(path=N, note=W),
+    "RandomOperation": _fields(name=W),
+    "Run": _fields(because=W),
+    "StageStart": _fields("compile_id graph"),
+    "Asked": {
+        **_OF_DECISION, "first": W, "second": W, "origins": W, "if_fused": C, "means": W
+    },
+    "Forbidden": _fields("rule", choice=W, reason=W),
+    "Waiting": _fields("compile_id graph", why=W, decision=W),
+    "Resumed": _fields(command=W, choice=W),
+    "Refused": _fields("rule", id=W, choice=W, reason=W),
+    "Note": _fields(on=W, text=D),
+    "WhatIf": _fields("graph base_kernels run_kernels", reason=W),
+    "AccountLine": _fields(name=K, what=W),
+    "CallProfile": _fields("device", what=W, unmeasured=W),
+    "Moment": _fields("of"),
+    "Ceilings": _fields("device rates", note=W),
+    "CompiledStep": _fields("id graph kernel", name=W, kernels=W),
+    "EagerOperation": _fields("id of", operation=T, arguments=V, kernels=W, module=N),
+    "KernelNests": _fields("graph kernel", reason=W),
+    "KernelPrecision": _fields("graph kernel", reason=W, repro=D, repro_note=D),
+    "OutputPrecision": _fields(node=W, note=W),
+    "ModeRow": _fields("name engine mode", note=W, reason=W),
+    "Region": _fields("id steps operations", label=W, modules=N),
+    "Trial": _fields("group", id=W, words=V, options=V, diff=D, reason=W, command=D),
+}  # fmt: skip
+"""Struct -> its fields that can hold text -> what is done with them. A test names what is new."""

@@ -1,0 +1,41 @@
+"""The facts of a recording: what is counted, and what is left out because it says nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.trace.records import AnyRecord, Kernel, KernelBinary, Numerics
+from tests.no_torch.traces import opening
+from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.summary.budget import Key
+from viewers.summary.facts import Value, facts
+
+
+def found(*records: AnyRecord, fused: tuple[str, ...] = ()) -> dict[Key, Value]:
+    recording = Recording()
+    recording.feed([*opening(), *records])
+    return {one.key: one.value for one in facts(recording, summarise(recording), fused)}
+
+
+@pytest.mark.parametrize(("within", "value"), [(True, 0.25), (False, 0.25), (None, None)])
+def test_an_error_between_different_random_numbers_is_no_fact(
+    within: bool | None, value: float | None
+) -> None:
+    numerics = Numerics(compared=1, max_abs=0.25, max_rel=1.0, within=within)
+    assert found(numerics).get(("", "max error")) == value
+
+
+def test_predicted_code_is_counted_apart_and_is_what_has_to_be_fused() -> None:
+    here = Kernel(id="k0", graph="0/0", name="cpp", label="softmax, add", language="cpp")
+    there = Kernel(
+        id="k1", graph="0/0@sm_90", name="triton", label="softmax", language="triton",
+        predicted=True, steps=(0, 3),
+    )  # fmt: skip
+    binary = KernelBinary(kernel="k1", arch="sm_90", configuration="", spill_bytes=8)
+    both = found(here, there, binary, fused=("softmax + add",))
+    assert both["", "kernels"] == 1
+    assert both["", "predicted kernels"] == 2
+    assert both["", "predicted spills"] == 8
+    assert both["fused", "softmax + add"] == "no"
+    assert found(here, fused=("softmax + add",))["fused", "softmax + add"] == "yes"
