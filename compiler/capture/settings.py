@@ -39,7 +39,7 @@ def record_changes(recorder: Recorder) -> None:
         f"{one.module}.{one.name}" for one in map(read_setting, recorder.settings.torch_settings)
     }
     changed = {
-        name: repr(value)[:LONGEST]
+        name: _text(value)[:LONGEST]
         for name, value in _now().items()
         if name not in ours and _differs(before.get(name), value)
     }
@@ -70,7 +70,20 @@ def _differs(before: object, after: object) -> bool:
     if type(before) is not type(after):
         return True
     plain = (bool, int, float, str, list, tuple, dict, set, type(None))
-    return repr(before) != repr(after) if isinstance(after, plain) else before != after
+    return _text(before) != _text(after) if isinstance(after, plain) else before != after
+
+
+def _text(value: object) -> str:
+    """Its repr, with sets in order: those of equal sets differ."""
+    if isinstance(value, (set, frozenset)):
+        return "{" + ", ".join(sorted(map(_text, value))) + "}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_text(one)}" for key, one in value.items()) + "}"
+    if type(value) is list:
+        return "[" + ", ".join(map(_text, value)) + "]"
+    if type(value) is tuple:
+        return "(" + ", ".join(map(_text, value)) + ("," if len(value) == 1 else "") + ")"
+    return repr(value)
 
 
 HOOK = Hook(

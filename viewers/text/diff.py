@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from viewers.kit.colours import TONES
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.effects import OTHER_GRAPHS
@@ -30,21 +32,22 @@ def diff_lines(
     lines.append(line((head, "dim"), hang=2))
     if more:
         lines.append(BLANK)
-    for one in more[:MOST]:
-        where = f"{one.place}  " if one.place else ""
-        lines.append(
-            line(
-                (f"{TONE_GLYPHS[one.tone]} ", TONES[one.tone]),
-                (where, "dim"),
-                effect_words(one),
-                hang=2,
-            )
-        )
-        if one.cause and one.cause != first.cause:
-            lines.append(line(("    because  ", "dim"), (one.cause, "dim"), hang=13))
-    if len(more) > MOST:
-        lines.append(line((f"  {plural(len(more) - MOST, 'effect')} more", "dim")))
+    lines += effect_lines(more, MOST, first.cause)
     return [*lines, *_rest(difference, width, code)]
+
+
+def effect_lines(effects: Sequence[Effect], most: int, told: str = "") -> list[Line]:
+    """An effect a line, its cause below; `told`: a cause that stands above already."""
+    lines = []
+    for one in effects[:most]:
+        where = f"{one.place}  " if one.place else ""
+        glyph = (f"{TONE_GLYPHS[one.tone]} ", TONES[one.tone])
+        lines.append(line(glyph, (where, "dim"), effect_words(one), hang=2))
+        if one.cause and one.cause != told:
+            lines.append(line(("    because  ", "dim"), (one.cause, "dim"), hang=13))
+    if len(effects) > most:
+        lines.append(line((f"  {plural(len(effects) - most, 'effect')} more", "dim")))
+    return lines
 
 
 def _sentence(effect: Effect) -> str:

@@ -12,13 +12,17 @@ from pathlib import Path, PurePath
 
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
-from viewers.summary.facts import facts
+from viewers.summary.differences import difference
+from viewers.summary.facts import Value, facts
+from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
 from viewers.text.lines import BLANK, Line, line
 from viewers.words import listed, plural, seconds_text
 
 REPORTS = 3
 """Reports at most; the traces have the others."""
+EFFECTS = 4
+"""Differences at most that are listed of a process."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
     for name, program, counts, ended in shown:
         row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
         lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
+    for members in groups[1:REPORTS]:
+        lines += _against(groups[0][0], members)
     for members in groups[:REPORTS]:
         first = members[0]
         trace = os.path.join(folder, first.file.name)
@@ -66,6 +72,30 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         left = [one.file.name for members in groups[REPORTS:] for one in members]
         lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]
     return lines
+
+
+def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
+    """What these processes did otherwise than those of the largest group."""
+    one = members[0]
+    found = difference(usual.recording, one.recording).effects
+    lines = effect_lines(found, EFFECTS)
+    if not found:
+        old, new = (_facts(each, summarise(each.recording)) for each in (usual, one))
+        names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        for name in names[:EFFECTS]:
+            values = " → ".join(str(side.get(name, "none")) for side in (old, new))
+            lines.append(line(f"· {' '.join(filter(None, name))} {values}", hang=2))
+    who = listed([each.name for each in members])
+    return [BLANK, line((f"{who} against {usual.name}", "strong"), hang=2), *lines]
+
+
+def _facts(one: Process, summary: Summary) -> dict[tuple[str, str], Value]:
+    """What it compiled to, without times."""
+    return {
+        fact.key: fact.value
+        for fact in facts(one.recording, summary)
+        if fact.unit in ("count", "bytes")
+    }
 
 
 def _headline(processes: Sequence[Process], groups: Sequence[Sequence[Process]]) -> Line:
@@ -106,11 +136,7 @@ def _groups(processes: Sequence[Process], summaries: Sequence[Summary]) -> list[
     """Processes by what they compiled, the largest group first."""
     found: dict[object, list[Process]] = {}
     for one, summary in zip(processes, summaries, strict=True):
-        key = tuple(
-            (fact.group, fact.name, fact.value)
-            for fact in facts(one.recording, summary)
-            if fact.unit in ("count", "bytes")
-        )
+        key = tuple(_facts(one, summary).items())
         found.setdefault((_program(summary), key), []).append(one)
     return sorted(found.values(), key=len, reverse=True)
 

@@ -1,0 +1,39 @@
+"""The verdict over several processes: what differs between them is said first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import structs
+
+from compiler.trace.records import AnyRecord, Start
+from tests.no_torch.two_traces import after, before
+from viewers.recording import Recording
+from viewers.text.lines import to_text
+from viewers.text.processes import Process, report
+
+
+def process(records: list[AnyRecord], rank: int) -> Process:
+    ranked = [structs.replace(r, rank=rank) if isinstance(r, Start) else r for r in records]
+    return Process(Path(f"ddp-rank{rank}-1.tcw"), Recording(ranked))
+
+
+def said(*processes: Process) -> str:
+    return to_text(report(processes, 100, 60, "ddp.tcw"), 100)
+
+
+def test_a_process_that_compiled_otherwise_says_how() -> None:
+    text = said(process(before(), 0), process(before(), 1), process(after(), 2))
+    assert text.startswith("3 processes compiled, 2 different results\n")
+    assert "rank 0, rank 1:" in text
+    first = text.split("rank 2 against rank 0\n")[1].splitlines()[:2]
+    assert first[0].startswith("✓ block.py:24  a graph break less: print()")
+    assert "because" in first[1]
+    assert text.index(first[0]) < text.index("rank 0, rank 1:"), "before the reports"
+
+
+def test_processes_that_compiled_the_same_are_told_once() -> None:
+    text = said(process(before(), 0), process(before(), 1))
+    assert text.startswith("2 processes compiled, all the same\n")
+    assert "against" not in text
+    assert text.count("browse it:") == 1
