@@ -28,6 +28,7 @@ from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.engine.step_buffers import graph_buffers
+from compiler.engine.vector_products import vector_products
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
@@ -101,6 +102,7 @@ def _compiled(
         records.refused(f"its tensors are on {' and '.join(found)}, our loops run on the CPU")
         return _left_to_aten(module, graph, records)
     channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
+    vector_products(module, graph=graph, gate=gate)
     products(module, graph=graph, gate=gate)
 
     def make() -> Artifact:

@@ -37,6 +37,7 @@ class Client:
         trace: Path | None,
         on_record: Callable[[AnyRecord], None],
         then: object = None,
+        python: str = "",
     ) -> End:
         self.settings, self.trace = settings, trace
         if self.error is not None:
@@ -351,7 +352,7 @@ import os, sys
 from types import ModuleType
 from tests.no_torch import traces
 module = ModuleType("workbench.worker.client")
-def record(settings, trace, on_record, then):
+def record(settings, trace, on_record, then, python=""):
     for one in traces.failed(): on_record(one)
     return one
 module.record = record

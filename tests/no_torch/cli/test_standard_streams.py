@@ -26,7 +26,7 @@ sys.path.insert(0, {root!r})
 from tests.no_torch import profiles, traces
 from workbench.worker.trace_file import TraceFile
 module = ModuleType("workbench.worker.client")
-def record(settings, trace, on_record, then=None):
+def record(settings, trace, on_record, then=None, python=""):
     file = TraceFile(trace, on_record)
     made = profiles.masked_attention() if settings.profile else traces.clean()
     for one in made:
