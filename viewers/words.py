@@ -34,6 +34,14 @@ def bytes_text(count: int | None) -> str:
     )
 
 
+def bytes_change(before: int, after: int) -> str:
+    """`512 KB → 2.0 MB`; `572,400 → 572,416 B` where both would read the same."""
+    one, other = bytes_text(before), bytes_text(after)
+    if one == other and before != after:
+        return f"{before:,} → {after:,} B"
+    return f"{one} → {other}"
+
+
 def seconds_text(seconds: float | None) -> str:
     """12.8 -> `12.8 s`, 0.00655 -> `6.55 ms`, 0.0000313 -> `31.3 µs`, 75 -> `1 min 15 s`."""
     if seconds is None or not math.isfinite(seconds):

@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 
 from compiler.trace.records import AnyRecord, DynamicSize, End, Source, Start, Text, Warned
-from compiler.trace.redaction.fields import FIELDS, Kind
+from compiler.trace.redaction.fields import FIELDS, Treatment
 from compiler.trace.redaction.names import Names
 from compiler.trace.writer import text_hash
 
 _COMMENTS = {
-    Kind.CODE: re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL),
-    Kind.CODE_PYTHON: re.compile(
+    Treatment.CODE: re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL),
+    Treatment.CODE_PYTHON: re.compile(
         r"(?m)(?:^|(?<=\s))#(?!\s*(?:include|pragma|define|undef|if|ifdef|ifndef|else|endif)\b)[^\n]*"
     ),
 }
-_HASHES = (Kind.SOURCE, Kind.CODE, Kind.CODE_PYTHON)
+_HASHES = (Treatment.SOURCE, Treatment.CODE, Treatment.CODE_PYTHON)
 
 
 def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
@@ -30,19 +30,19 @@ def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     taken out."""
     known = list(records)
     names = Names()
-    roles: dict[str, Kind] = {}
+    roles: dict[str, Treatment] = {}
     bodies = {one.hash: one.body for one in known if isinstance(one, Text)}
     dropped = [0]
 
-    def collect(kind: Kind, text: str) -> str:
-        if kind is Kind.NAME or (kind is Kind.OPERATION and "." in text):
+    def collect(kind: Treatment, text: str) -> str:
+        if kind is Treatment.NAME or (kind is Treatment.OPERATION and "." in text):
             names.collect(text)
-        elif kind is Kind.FILE:
+        elif kind is Treatment.FILE:
             names.file(text)
-        elif kind in _HASHES and text and roles.get(text) is not Kind.SOURCE:
+        elif kind in _HASHES and text and roles.get(text) is not Treatment.SOURCE:
             roles[text] = kind
-        elif kind is Kind.DROPPED and text:
-            roles.setdefault(text, Kind.DROPPED)
+        elif kind is Treatment.DROPPED and text:
+            roles.setdefault(text, Treatment.DROPPED)
             dropped[0] += 1
         return text
 
@@ -50,17 +50,23 @@ def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
         _mapped(one, collect)
         if isinstance(one, Source):
             names.of_source(bodies.get(one.text, ""))
-    texts = {key: _body(roles.get(key, Kind.DROPPED), body, names) for key, body in bodies.items()}
+    texts = {
+        key: _body(roles.get(key, Treatment.DROPPED), body, names) for key, body in bodies.items()
+    }
 
-    def change(kind: Kind, text: str) -> str:
+    def change(kind: Treatment, text: str) -> str:
         if kind in _HASHES:
             body = texts.get(text, "")
             return text_hash(body) if body else ""
-        if kind is Kind.KEPT:
+        if kind is Treatment.KEPT:
             return text
-        if kind is Kind.DROPPED:
+        if kind is Treatment.DROPPED:
             return ""
-        return names.file(text) if kind is Kind.FILE else names.scrubbed(text, kind is Kind.VALUE)
+        return (
+            names.file(text)
+            if kind is Treatment.FILE
+            else names.scrubbed(text, kind is Treatment.VALUE)
+        )
 
     changed = [
         Text(at=one.at, hash=text_hash(texts[one.hash]), body=texts[one.hash])
@@ -105,8 +111,8 @@ def _numbered(records: list[Any], words: str) -> Iterator[AnyRecord]:
             lines += 1
 
 
-def _body(kind: Kind, body: str, names: Names) -> str:
-    if kind is Kind.SOURCE:
+def _body(kind: Treatment, body: str, names: Names) -> str:
+    if kind is Treatment.SOURCE:
         return "\n" * (body.count("\n") + (not body.endswith("\n")))
     if kind not in _COMMENTS:
         return ""
@@ -114,7 +120,7 @@ def _body(kind: Kind, body: str, names: Names) -> str:
     return "\n".join(one.rstrip() for one in names.scrubbed(bare).split("\n"))
 
 
-def _mapped(value: Any, change: Callable[[Kind, str], str]) -> Any:
+def _mapped(value: Any, change: Callable[[Treatment, str], str]) -> Any:
     """The struct with `change` of each text that `FIELDS` classifies."""
     fields = FIELDS.get(type(value).__name__, {})
     found = {}
@@ -123,16 +129,16 @@ def _mapped(value: Any, change: Callable[[Kind, str], str]) -> Any:
         if isinstance(value, DynamicSize) and isinstance(old, float):
             new = None  # a number of the user's, and no size
         else:
-            new = _inside(old, fields.get(name, Kind.KEPT), change)
+            new = _inside(old, fields.get(name, Treatment.KEPT), change)
         if new is not old:
             found[name] = new
     return msgspec.structs.replace(value, **found) if found else value
 
 
-def _inside(value: Any, kind: Kind, change: Callable[[Kind, str], str]) -> Any:
+def _inside(value: Any, kind: Treatment, change: Callable[[Treatment, str], str]) -> Any:
     match value:
         case str():
-            return change(kind, value) if kind is not Kind.BODY else value
+            return change(kind, value) if kind is not Treatment.BODY else value
         case tuple():
             return tuple(_inside(one, kind, change) for one in value)
         case dict():

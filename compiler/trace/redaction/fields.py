@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Kind(Enum):
+class Treatment(Enum):
     """What is done with a text."""
 
     KEPT = "kept"
@@ -32,11 +32,18 @@ class Kind(Enum):
     """The text that hashes stand for, and its hash."""
 
 
-K, N, W, V, F, D = Kind.KEPT, Kind.NAME, Kind.WORDS, Kind.VALUE, Kind.FILE, Kind.DROPPED
-T, C, P = Kind.OPERATION, Kind.CODE, Kind.CODE_PYTHON
+K, N, W, V, F, D = (
+    Treatment.KEPT,
+    Treatment.NAME,
+    Treatment.WORDS,
+    Treatment.VALUE,
+    Treatment.FILE,
+    Treatment.DROPPED,
+)
+T, C, P = Treatment.OPERATION, Treatment.CODE, Treatment.CODE_PYTHON
 
 
-def _fields(kept: str = "", **kinds: Kind) -> dict[str, Kind]:
+def _fields(kept: str = "", **kinds: Treatment) -> dict[str, Treatment]:
     return {**dict.fromkeys(kept.split(), K), **kinds}
 
 
@@ -44,7 +51,7 @@ _OF_DECISION = _fields(
     "graph kind rule", id=W, default=W, choices=W, reason=W, numbers=K
 )  # fmt: skip
 
-FIELDS: dict[str, dict[str, Kind]] = {
+FIELDS: dict[str, dict[str, Treatment]] = {
     "Start": _fields("tool_version python platform"),
     "Settings": _fields(
         "mode arch", file=F, model=N, inputs=V, overrides=W, mark_dynamic=N, as_tensors=N,
@@ -53,8 +60,8 @@ FIELDS: dict[str, dict[str, Kind]] = {
     "Environment": _fields("torch triton compiler cpu vector gpu"),
     "HookStatus": _fields("name offers reason tried_on"),
     "TorchSettings": _fields(changed=V),
-    "Source": _fields(file=F, text=Kind.SOURCE),
-    "Text": _fields(hash=Kind.BODY, body=Kind.BODY),
+    "Source": _fields(file=F, text=Treatment.SOURCE),
+    "Text": _fields(hash=Treatment.BODY, body=Treatment.BODY),
     "Progress": _fields(activity=W),
     "Argument": _fields(name=N, value=V),
     "TensorMeta": _fields("shape dtype stride device"),

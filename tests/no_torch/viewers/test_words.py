@@ -84,3 +84,8 @@ def test_durations_keep_their_size(seconds: float) -> None:
     value, unit = words.seconds_text(seconds).split()
     shown = float(value) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit]
     assert shown == pytest.approx(seconds, rel=0.051, abs=6e-9)
+
+
+def test_a_small_change_of_a_large_size_is_seen() -> None:
+    assert words.bytes_change(512 << 10, 2 << 20) == "512 KB → 2.0 MB"
+    assert words.bytes_change(572_400, 572_416) == "572,400 → 572,416 B"

@@ -21,7 +21,7 @@ from viewers.summary.differences.alignment import Alignment, MatchedLine, matche
 from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
-from viewers.words import bytes_text, error_text, listed, plural
+from viewers.words import bytes_change, error_text, listed, plural
 
 if TYPE_CHECKING:
     from viewers.summary.differences import Difference
@@ -266,7 +266,7 @@ def _memory(difference: Difference) -> Iterator[Effect]:
         if one.unit == "bytes" and one.changed and None not in (one.before, one.after):
             assert one.before is not None
             assert one.after is not None
-            sizes = f"{bytes_text(int(one.before))} → {bytes_text(int(one.after))}"
+            sizes = bytes_change(int(one.before), int(one.after))
             tone: EffectTone = "bad" if one.after > one.before else "good"
             yield Effect("memory", tone, f"{one.what} {sizes}")
 

@@ -10,7 +10,7 @@ from viewers.summary.differences import (
     KernelChange,
     Veto,
 )
-from viewers.words import bytes_text, error_text, number, plural, seconds_text
+from viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
 
 CHANGES: dict[str, tuple[str, str]] = {
     "vetoed": ("✗", "vetoed"),
@@ -48,7 +48,10 @@ def change_text(figure: Figure) -> str:
     """`1 → 2`; or why it cannot be compared."""
     if figure.not_compared:
         return f"not compared   ({figure.not_compared})"
-    return f"{figure_text(figure, figure.before)} → {figure_text(figure, figure.after)}"
+    before, after = figure.before, figure.after
+    if figure.unit == "bytes" and before is not None and after is not None:
+        return bytes_change(int(before), int(after))
+    return f"{figure_text(figure, before)} → {figure_text(figure, after)}"
 
 
 def change_words(change: DecisionChange) -> tuple[str, str]:
