@@ -146,7 +146,8 @@ def test_children_have_traces_of_their_own(tmp_path: Path) -> None:
     assert not summarise(parent).breaks
     assert len(summarise(forked).breaks) == len(summarise(spawned).breaks) == 1
     assert "3 processes compiled, 2 different results" in done.err
-    assert done.err.count("program.py:7") == 1, "what two compiled is told once"
+    assert done.err.count("browse it:") == 2, "what two compiled is told once"
+    assert "program.py:7" in done.err.partition(" against process ")[2], "what the others did"
 
 
 def test_threads_and_a_program_with_packages_of_our_names(tmp_path: Path) -> None:
