@@ -45,6 +45,9 @@ class Function:
     """Lines of the body, from 1, at which its outermost loops begin."""
     nests: tuple[str, ...] = ()
     """Names of the nests that it implements."""
+    shown: str = ""
+    """The kernels that it launches, in their language; "" if the body is what runs. Then `lines`
+    are those of this text."""
     key: str = ""
     """The text without comments and with numbered names: equal for functions that do the same to
     pointers and sizes in the same order. "" if unknown."""

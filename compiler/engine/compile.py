@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
-from compiler.codegen.cpp.unit import unit
-from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
@@ -19,7 +16,6 @@ from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import (
     comments,
     constants,
-    devices,
     donated,
     let_go,
     outputs_of_the_user,
@@ -28,29 +24,23 @@ from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.engine.step_buffers import graph_buffers
+from compiler.engine.targets import Cpu, target_of
 from compiler.engine.vector_products import vector_products
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
 from compiler.lowering.registry import Unsupported
 from compiler.memory.planner import plan
-from compiler.runtime import vector_functions
 from compiler.runtime.artifact import Artifact
-from compiler.runtime.assemble import assemble
 from compiler.runtime.cached import Outcome, compiled_graph
 from compiler.runtime.compiled import load
 from compiler.runtime.graph_cache import Miss
 from compiler.runtime.graph_key import graph_key
 from compiler.runtime.store import usable_store
-from compiler.runtime.toolchain import find_compiler, instruction_set
 from compiler.trace.records import Stage
 from compiler.trace.records.graph import GraphKind
 
 load_families()  # imported now: when a graph is compiled, our packages may be hidden (tcw.py)
-
-
-LOOPS_ON = torch.device("cpu")
-"""Operations on other devices become calls."""
 
 
 class Ended(Exception):
@@ -97,18 +87,19 @@ def _compiled(
         records.enters(stage)
 
     goes_on("lowering")
-    found = devices(module)
-    if found and LOOPS_ON.type not in found:
-        records.refused(f"its tensors are on {' and '.join(found)}, our loops run on the CPU")
+    target = target_of(module)
+    if isinstance(target, str):
+        records.refused(target)
         return _left_to_aten(module, graph, records)
-    channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
-    vector_products(module, graph=graph, gate=gate)
-    products(module, graph=graph, gate=gate)
+    if isinstance(target, Cpu):
+        channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
+        vector_products(module, graph=graph, gate=gate)
+        products(module, graph=graph, gate=gate)
 
     def make() -> Artifact:
         """Build the artifact, if it is not in the cache."""
         with dynamo_timed("tcw.lowering"):
-            values = lower(module, graph, LOOPS_ON, gate)
+            values = lower(module, graph, target.device, gate)
         if strict():
             verify_graph(values)
         records.lowered(module, values)
@@ -124,12 +115,10 @@ def _compiled(
         records.planned(fusion.program, planned)
         goes_on("codegen")
         with dynamo_timed("tcw.codegen"):
-            isa = instruction_set(find_compiler())
-            vocabulary = Vocabulary(isa, sleef=not vector_functions.missing())
             lines = comments(module) if recorder is not None else {}
-            code = unit(planned, fusion.program, vocabulary, lines, asking(gate))
+            code = target.unit(planned, fusion.program, lines, asking(gate))
             buffers = graph_buffers(fusion.program, planned, code.kernels)
-            artifact = assemble(planned, fusion.program, code, isa, buffers)
+            artifact = target.assemble(planned, fusion.program, code, buffers)
         records.generated(planned, code, artifact)
         goes_on("build")
         return artifact
@@ -151,6 +140,7 @@ def _compiled(
                     "donated": " ".join(donated(module, kind)),
                     "let go": " ".join(let_go(module, kind)),
                     "overrides": gate.text(graph),
+                    **target.settings,
                 }
                 key = graph_key(module, settings)
                 outcome = compiled_graph(

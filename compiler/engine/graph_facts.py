@@ -53,17 +53,6 @@ def constants(module: fx.GraphModule) -> dict[str, Any]:
     }
 
 
-def devices(module: fx.GraphModule) -> list[str]:
-    """The device types of the graph's tensors, `cpu` or `cuda`, without duplicates."""
-    found: dict[str, None] = {}
-    for node in module.graph.nodes:
-        value = node.meta.get("val")
-        for one in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(one, torch.Tensor):
-                found[one.device.type] = None
-    return list(found)
-
-
 def comments(module: fx.GraphModule) -> dict[str, str]:
     """Name of a node -> the user's line for comments above loops: `model.py:12  x = f(x)`."""
     found = {}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from compiler.codegen.cpp.unit import shared_buffers
 from compiler.codegen.launcher.planned import Kernels
+from compiler.codegen.unit import shared_buffers
 from compiler.loops.graph import Call, Input
 from compiler.loops.layouts import row_major
 from compiler.loops.nest import Nest

@@ -6,10 +6,11 @@ from typing import Literal
 
 import msgspec
 
+from compiler.codegen.device import DeviceKernel
 from compiler.codegen.function import Part
 from compiler.codegen.launcher.segment import KernelSite
 
-FORMAT = 3
+FORMAT = 4
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -56,6 +57,13 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """What the unit needs beyond libm and OpenMP: `torch_cpu`."""
     library: str = ""
     """Digest of the unit's shared library."""
+    device: int = -1
+    """Index of the GPU that runs its kernels; -1 for the CPU."""
+    arch: str = ""
+    """The GPU's architecture, `sm_90`."""
+    module: str = ""
+    """Python text that defines the GPU's kernels with Triton."""
+    device_kernels: tuple[DeviceKernel, ...] = ()
     segments: tuple[SegmentEntry, ...] = ()
     entry: str = ""
     wrapper: str = ""

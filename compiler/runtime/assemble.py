@@ -8,11 +8,11 @@ from dataclasses import replace
 import msgspec
 
 from compiler.codegen.cpp.isa import Isa, detect
-from compiler.codegen.cpp.unit import Unit
 from compiler.codegen.launcher.forms import Forms
-from compiler.codegen.launcher.launcher import interface_text
+from compiler.codegen.launcher.launcher import device_text, interface_text
 from compiler.codegen.launcher.planned import segment_functions
 from compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
+from compiler.codegen.unit import Unit
 from compiler.loops.program import Program
 from compiler.memory.plan import Plan
 from compiler.runtime.artifact import Artifact, KernelText, SegmentEntry
@@ -26,16 +26,21 @@ def assemble(
     unit: Unit,
     isa: Isa | None = None,
     extra: object = None,
+    device: int = -1,
+    arch: str = "",
 ) -> Artifact:
     """The artifact of a graph, not yet built.
 
-    `extra` is JSON-able and available again on a warm start.
+    `extra` is JSON-able and available again on a warm start. `device`: index of the GPU whose
+    kernels the unit launches, and `arch` its architecture; -1 for the CPU.
     """
     forms = Forms(program, plan)
-    segments = segment_functions(plan, forms, unit.kernels)
+    segments = segment_functions(plan, forms, unit.kernels, device)
     direct = any(segment.boxed for segment in segments)
     wrapper, bindings = ("", ()) if direct else wrapper_text(plan, forms, segments)
     code = f"{interface_text()}\n"
+    if unit.device is not None:
+        code += f"{device_text()}\n"
     kernels = dict(_kernels(unit, code.count("\n")))
     code += f"{unit.code}\n"
     sites: list[KernelSite] = []
@@ -51,6 +56,10 @@ def assemble(
         kernels=kernels,
         flags=unit_flags(isa or detect()),
         libraries=unit.libraries,
+        device=device,
+        arch=arch,
+        module=unit.device.text if unit.device is not None else "",
+        device_kernels=unit.device.kernels if unit.device is not None else (),
         segments=tuple(SegmentEntry(segment.name, segment.boxed) for segment in segments),
         entry=segments[0].name if direct else "",
         wrapper=wrapper,

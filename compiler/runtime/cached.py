@@ -9,10 +9,11 @@ from typing import Any
 
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
-from compiler.runtime.compiled import Boxed, Compiled, Unavailable, load
+from compiler.runtime.compiled import Boxed, Compiled, load
 from compiler.runtime.graph_cache import GraphKey, Hit, Miss, keep, look_up
 from compiler.runtime.operations import UnknownOperation
 from compiler.runtime.store import Store
+from compiler.runtime.unavailable import Unavailable
 
 
 @dataclass(frozen=True, slots=True)

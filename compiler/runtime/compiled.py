@@ -15,6 +15,7 @@ from compiler.loops.sizes import FUNCTIONS
 from compiler.runtime import wrapper_helpers
 from compiler.runtime.artifact import Artifact, Binding
 from compiler.runtime.build import BuildFailed
+from compiler.runtime.gpu.load import gpu_functions
 from compiler.runtime.kernels import Unit, library, library_by_digest
 from compiler.runtime.launcher import Launcher, launcher
 from compiler.runtime.load import functions, load_unit
@@ -22,6 +23,7 @@ from compiler.runtime.operations import operation
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, unit_libraries
+from compiler.runtime.unavailable import Unavailable
 
 Boxed = Callable[[list[Any]], Any]
 
@@ -39,10 +41,6 @@ class Compiled:
     """The library was in the cache."""
     without_launcher: str = ""
     """Why its segments are called through ctypes; "" if they are not."""
-
-
-class Unavailable(Exception):
-    """Units cannot be built or loaded here. The message says what to do about it."""
 
 
 def load(
@@ -100,8 +98,13 @@ def _functions(
     except BuildFailed as error:
         made = Missing(str(error))
     if not isinstance(made, Launcher):
+        if artifact.device >= 0:
+            raise Unavailable(str(made))
         return python_functions(path, artifact.segments, otherwise), str(made)
-    return functions(load_unit(path, made), artifact.segments, otherwise), ""
+    unit = load_unit(path, made)
+    if artifact.device < 0:
+        return functions(unit, artifact.segments, otherwise), ""
+    return gpu_functions(artifact, unit, made, store, otherwise), ""
 
 
 def _resolve(binding: Binding, constants: Mapping[str, Any]) -> Any:

@@ -51,6 +51,7 @@ class _Segment(ctypes.Structure):
         ("shapes", ctypes.POINTER(Long)),
         ("shapes_of", ShapesOf),
         ("run", Run),
+        ("device", ctypes.c_int),
     ]
 
 

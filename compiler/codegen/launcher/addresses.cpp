@@ -41,11 +41,21 @@ struct SystemCalls {
   int (*unlock)(void*);
   int (*clock)(int, long*);
 };
+// Of a GPU; null until a unit for one is loaded.
+struct DeviceCalls {
+  int (*current_stream)(int, void**);
+  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                void**, void**);
+  int (*get_context)(void**);
+  int (*set_context)(void*);
+  void* context;
+};
 struct PythonObjects { PyObject *none, *index_error, *runtime_error, *type_error, *memory_error; };
 
 extern "C" {
 PythonCalls python;
 TorchCalls torch_calls;
 SystemCalls system_calls;
+DeviceCalls device_calls;
 PythonObjects objects;
 }

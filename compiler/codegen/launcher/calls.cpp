@@ -1,6 +1,7 @@
 // From a call by Python to a segment's kernels: take pointers, allocate outputs, return tensors.
 // There is no state between calls, so a segment may run on several threads and be reentered.
-enum { POOLED = 1 << 20, ON_STACK = 1 << 14, WITHOUT_LOCK = 4 << 20, DENSE = 0, CPU = 0 };
+enum { POOLED = 1 << 20, ON_STACK = 1 << 14, WITHOUT_LOCK = 4 << 20, DENSE = 0, CPU = 0, CUDA = 1, BYTES = 0,
+       ALIGNED = 15 };
 
 // data_ptr() of a tensor; null if it has no memory (fake, on the meta device, or empty).
 static void* pointer_of(PyObject* tensor) {
@@ -28,6 +29,7 @@ static Unpacked unpack(const Segment* s, PyObject* const* arguments, void** tens
     if (*kind == 't') {
       void* data = pointer_of(*arguments);
       if (__builtin_expect(!data, 0) && !is_empty(*arguments)) return UNSUITED;
+      if (s->device >= 0 && __builtin_expect((long)data & ALIGNED, 0)) return UNSUITED;
       *tensors++ = data;
     } else if (*kind == 'n') {
       long number = python.to_long(*arguments);
@@ -39,9 +41,15 @@ static Unpacked unpack(const Segment* s, PyObject* const* arguments, void** tens
 }
 
 // Allocates one tensor; large ones use pooled memory. `shape`: bytes, sizes, strides.
-static Tensor allocate(const Output& output, const long* shape, void** data) {
+static Tensor allocate(const Output& output, const long* shape, int device, void** data) {
   const long *sizes = shape + 1, *strides = sizes + output.rank;
   Tensor made = 0;
+  if (device >= 0) {
+    if (torch_calls.empty_strided(output.rank, sizes, strides, output.dtype, CUDA, device, &made))
+      return 0;
+    torch_calls.data_of(made, data);
+    return made;
+  }
   if (shape[0] < POOLED || pool_counts.capacity == 0) {
     if (torch_calls.empty_strided(output.rank, sizes, strides, output.dtype, CPU, -1, &made))
       return 0;
@@ -101,6 +109,9 @@ static PyObject* refuse(int code, const long* found) {
     python.format_error(objects.index_error, "Target %ld is out of bounds.", found[0]);
   else if ((code & 15) == INDEX_OUT_OF_RANGE)
     python.set_error(objects.index_error, "index out of range in self");
+  else if ((code & 15) == LAUNCH_FAILED)
+    python.format_error(objects.runtime_error, "CUDA error %d at the launch of a compiled kernel",
+                        code >> 4);
   else if (code == DIVISION_BY_ZERO)
     python.set_error(objects.runtime_error, "ZeroDivisionError");
   else
@@ -108,9 +119,39 @@ static PyObject* refuse(int code, const long* found) {
   return 0;
 }
 
+static void* stream_of(int device) {
+  void* found = 0;
+  device_calls.current_stream(device, &found);
+  return found;
+}
+
+static int launch(void* kernel, unsigned programs, unsigned threads, unsigned shared, void* stream,
+                  void** arguments) {
+  return device_calls.launch(kernel, programs, 1, 1, threads, 1, 1, shared, stream, arguments, 0);
+}
+
+// The arena is dropped once the kernels are launched: torch hands its memory only to what runs after
+// them on the same stream.
+static int run_on_device(const Segment* s, void** tensors, const long* numbers, long bytes) {
+  void* context = 0;
+  device_calls.get_context(&context);
+  if (!context) device_calls.set_context(device_calls.context);  // a thread that is new to the GPU
+  Tensor arena = 0;
+  void* data = 0;
+  const long one = 1;
+  if (bytes) {
+    if (torch_calls.empty_strided(1, &bytes, &one, BYTES, CUDA, s->device, &arena)) return -1;
+    torch_calls.data_of(arena, &data);
+  }
+  int code = s->run(tensors, numbers, (char*)data);
+  if (arena) torch_calls.drop(arena);
+  return code;
+}
+
 // `found` receives the index and the size if an index is out of range.
 static int run(const Segment* s, void** tensors, const long* numbers, const long* shapes,
                long* found) {
+  if (s->device >= 0) return run_on_device(s, tensors, numbers, shapes[0]);
   long bytes = shapes[0];
   char* pooled = bytes > ON_STACK ? pool_take(bytes) : 0;
   if (bytes > ON_STACK && !pooled) return -1;
@@ -142,7 +183,7 @@ static PyObject* perform(const Segment* s, PyObject* const* arguments, void** te
   for (; count < s->outputs; count++) {
     const Output& output = s->output[count];
     void** data = tensors + s->tensors + count;
-    if (!(made[count] = allocate(output, shapes + output.shape, data))) break;
+    if (!(made[count] = allocate(output, shapes + output.shape, s->device, data))) break;
   }
   if (count == s->outputs) code = run(s, tensors, numbers, shapes, found);
   PyObject* answers = 0;
@@ -202,4 +243,4 @@ static PyObject* call_boxed(const Segment* s, PyObject* otherwise, PyObject* lis
   return answers;
 }
 
-extern "C" { extern const Launcher launcher_calls = {call, call_boxed}; }
+extern "C" { extern const Launcher launcher_calls = {call, call_boxed, stream_of, launch}; }

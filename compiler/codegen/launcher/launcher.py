@@ -20,5 +20,11 @@ def interface_text() -> str:
     return _part("interface.cpp")
 
 
+@cache
+def device_text() -> str:
+    """What follows it in a unit whose kernels run on a GPU."""
+    return _part("device.cpp")
+
+
 def _part(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")

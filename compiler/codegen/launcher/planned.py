@@ -30,13 +30,17 @@ DIRECT = "graph"
 """Name of a segment that is a whole graph."""
 
 
-def segment_functions(plan: Plan, forms: Forms, kernels: Kernels) -> list[SegmentFunction]:
-    """All segments of the plan, in order. A graph that is a single segment is called directly."""
+def segment_functions(
+    plan: Plan, forms: Forms, kernels: Kernels, device: int = -1
+) -> list[SegmentFunction]:
+    """All segments of the plan, in order. A graph that is a single segment is called directly.
+
+    `device`: index of the GPU that runs them; -1 for the CPU."""
     direct = whole_graph(plan, forms, kernels)
     if direct is not None:
-        return [direct]
+        return [replace(direct, device=device)]
     return [
-        segment_function(step.run, forms, kernels)
+        replace(segment_function(step.run, forms, kernels), device=device)
         for step in plan.steps
         if isinstance(step.run, Segment)
     ]

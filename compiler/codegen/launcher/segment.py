@@ -148,6 +148,8 @@ class SegmentFunction:
     """Rough number of bytes that the kernels access; if large, Python's lock is released."""
     answers: tuple[Answer, ...] | None = None
     """The results; None means every output, in order."""
+    device: int = -1
+    """Index of the GPU that runs its kernels; -1 for the CPU."""
     boxed: bool = False
     """It takes all arguments in one list and returns a list, as AOTAutograd requires."""
 
@@ -209,7 +211,9 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
         "  alignas(8) int error[8] = {0};",
     ]
     workspace = _workspace(segment.calls)
-    if _on_stack(workspace):
+    if segment.device >= 0:
+        lines.append(f"  stream = launcher->stream({segment.device});")
+    if _on_stack(segment):
         lines.append(f"  alignas(64) char workspace[{workspace}];")
     elif workspace != 0:
         lines.append(f"  char* const workspace = arena + {c_expression(segment.arena_bytes)};")
@@ -229,7 +233,8 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
             KernelSite(len(lines), segment.name, call.function, pointers, symbols, sized, room)
         )
         lines.append("  }")
-    return [*lines, "  return ended(error, arena);", "}"], sites
+    end = "ended(error, arena)" if segment.device < 0 else "*error"
+    return [*lines, f"  return {end};", "}"], sites
 
 
 def _symbols(segment: SegmentFunction) -> list[str]:
@@ -250,7 +255,7 @@ def _places(segment: SegmentFunction) -> dict[str, str]:
 def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
     """The contents of `shapes`, and where the part of each output, then of each result, begins."""
     workspace = _workspace(segment.calls)
-    allocated = 0 if _on_stack(workspace) else workspace
+    allocated = 0 if _on_stack(segment) else workspace
     shapes: list[Size] = [add(segment.arena_bytes, allocated), segment.moved_bytes]
     places: list[int] = []
     for _, form in segment.outputs:
@@ -276,8 +281,11 @@ def _workspace(calls: Iterable[KernelCall]) -> Size:
     return total
 
 
-def _on_stack(workspace: Size) -> bool:
+def _on_stack(segment: SegmentFunction) -> bool:
     """Whether partial sums are on the stack of the segment's caller instead of after its arena."""
+    workspace = _workspace(segment.calls)
+    if segment.device >= 0:
+        return False
     return isinstance(workspace, int) and 0 < workspace <= STACK_BYTES
 
 
@@ -335,7 +343,7 @@ def _description(
         f'extern "C" const Segment {name} = {{',
         f'  "{name}", "{kinds}", {counts},',
         f"  {f'{name}_outputs' if outputs else '0'}, {f'{name}_results' if results else '0'},",
-        f"  {shape_count}, {shapes}, {name}_run}};",
+        f"  {shape_count}, {shapes}, {name}_run, {segment.device}}};",
         f"static PyObject* {name}_entry(PyObject* self, {signature}) {{",
         f"  return launcher->{call.format(name)};",
         "}",

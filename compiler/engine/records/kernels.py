@@ -41,6 +41,7 @@ def kernel_records(
         else:
             yield _nest(compiled, id, label, number, step, functions.get(step.name))
     texts: tuple[tuple[Literal["cpp", "python"], str], ...] = (
+        ("python", artifact.module),
         ("cpp", artifact.unit),
         ("python", artifact.wrapper),
     )
@@ -66,8 +67,8 @@ def _nest(
         graph=compiled.id,
         name=name,
         label=label,
-        language="cpp",
-        text=compiled.recorder.text(function.named(name)) if function else "",
+        language="triton" if function and function.shown else "cpp",
+        text=compiled.recorder.text(function.shown or function.named(name)) if function else "",
         nodes=nodes,
         origins=origins,
         locations=locations,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from torch import fx
 
-from compiler.codegen.cpp.unit import Unit
+from compiler.codegen.unit import Unit
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.control.stages import reached

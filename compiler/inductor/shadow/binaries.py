@@ -22,8 +22,8 @@ from typing import Any
 from torch._inductor import config
 from torch._inductor.runtime.autotune_cache import AutotuneCache
 
+from compiler.architectures import Architecture
 from compiler.control.hooks import patch
-from compiler.inductor.shadow.architectures import Architecture
 from compiler.inductor.shadow.kernels import KernelSource, describe, load
 from compiler.inductor.shadow.tools import disassembly, resource_usage, spills
 

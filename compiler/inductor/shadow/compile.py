@@ -20,11 +20,11 @@ from torch._functorch import config as functorch_config
 from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
+from compiler.architectures import Architecture
 from compiler.cache_folder import CacheRefused, cache_folder
 from compiler.control.hooks import Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow.architectures import Architecture
 from compiler.inductor.shadow.binaries import Binary, assemble
 from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import NoGuard

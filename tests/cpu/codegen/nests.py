@@ -18,9 +18,10 @@ from functorch.compile import aot_function
 from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.unit import Unit, assemble, buffer_dtypes
+from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from compiler.codegen.function import Function
+from compiler.codegen.unit import Unit, buffer_dtypes
 from compiler.engine.decompositions import decompositions
 from compiler.fusion.fuse import fuse
 from compiler.loops.graph import Call

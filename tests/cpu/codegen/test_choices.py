@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.cpp.isa import AVX512
 from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.unit import buffer_dtypes
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.unit import buffer_dtypes
 from compiler.decision import Decision
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nest_cases import Case, floats, mixed

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.registers import itemsizes
+from compiler.codegen.nests.facts import Facts
 from compiler.loops.expressions import (
     Address,
     Const,
@@ -173,7 +174,7 @@ def test_positions_that_32_bits_do_not_count_take_eight_bytes(op: str) -> None:
         over = Reduction("place", "int64", op, read("x", Address((columns, 1))), (0, 1), ())
         write = Write("p", "int64", Address((0, 0)), Local("place", "int64"), ())
         nest = Nest("nest", (Axis(rows, True), Axis(columns, True)), (over, write))
-        return Facts(nest).itemsizes(1)
+        return itemsizes(Facts(nest), 1)
 
     assert sizes(1 << 15, 1 << 16) == (4,)
     assert sizes(1 << 15, (1 << 16) + 1) == (4, 8)

@@ -9,8 +9,9 @@ import torch.nn.functional as F
 
 from compiler.codegen.cpp.isa import AVX512
 from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.unit import assemble, buffer_dtypes
+from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.unit import buffer_dtypes
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 

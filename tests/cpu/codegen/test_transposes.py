@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa, cpu_flags, runnable
 from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.unit import buffer_dtypes
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.unit import buffer_dtypes
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, programs
 from tests.cpu.codegen.units import each_isa

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.architectures import ARCHITECTURES
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow import compile as shadow
-from compiler.inductor.shadow.architectures import ARCHITECTURES
 from compiler.trace.records import KernelBinary, Record, Settings, Warned
 from compiler.trace.writer import TraceWriter
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from compiler import pipeline
+from compiler.architectures import ARCHITECTURES
 from compiler.control.recorder import Recorder
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow import HOOK, guard, install, why_not
 from compiler.inductor.shadow import compile as shadow
-from compiler.inductor.shadow.architectures import ARCHITECTURES
 from compiler.inductor.shadow.kernels import kernel_sources
 from compiler.trace.records import HookStatus, Kernel, Settings, Warned
 from compiler.trace.writer import TraceWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compiler.codegen.cpp.unit import Unit
 from compiler.codegen.function import Function
+from compiler.codegen.unit import Unit
 from compiler.loops.graph import Call, Graph, Input, Operand
 from compiler.loops.nest import Nest
 from compiler.loops.program import Memory, Program

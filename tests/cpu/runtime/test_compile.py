@@ -191,7 +191,8 @@ def test_what_makes_an_artifact_may_raise(cache: Store) -> None:
 WITHOUT_COMPILER = """
 import sys, torch
 from pathlib import Path
-from compiler.runtime.compiled import load, Unavailable
+from compiler.runtime.compiled import load
+from compiler.runtime.unavailable import Unavailable
 from compiler.runtime.store import Store
 from tests.cpu.runtime.plans import add_mul
 artifact = add_mul().artifact()

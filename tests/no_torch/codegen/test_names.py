@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.nests.names import Names
+from compiler.codegen.cpp.nests.reserved import RESERVED
+from compiler.codegen.nests.names import Names
 
 
 def test_a_family_does_not_meet_other_names() -> None:
-    names = Names()
+    names = Names(RESERVED)
     names.exactly("sum_part_1")
     stem = names.family("sum_part", ["0", "1"])
     again = names.family("sum_part", ["0", "1"])

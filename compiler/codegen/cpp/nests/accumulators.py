@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.facts import Facts
-from compiler.codegen.cpp.nests.names import base_name
-from compiler.codegen.cpp.nests.online import has_online_sum
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.quick import quick_max
 from compiler.codegen.cpp.nests.riders import Rider
@@ -22,6 +19,9 @@ from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import base_name
+from compiler.codegen.nests.online import has_online_sum
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.nest import Reduction
 from compiler.loops.sizes import Size, c_expression, multiply

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 from compiler.codegen.cpp.nests.code import Code
-from compiler.codegen.cpp.nests.facts import Facts
-from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.passes import Pass
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import base_name
 from compiler.loops.nest import Write
 
 LINES = 6

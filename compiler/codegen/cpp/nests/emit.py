@@ -9,20 +9,20 @@ from dataclasses import dataclass, field, replace
 from compiler.codegen.choices import Chooser
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
-from compiler.codegen.cpp.nests.names import Names, anonymous, base_name
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases
+from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS
-from compiler.codegen.cpp.nests.rounding import without_round_trips
 from compiler.codegen.cpp.nests.rows import Loops
-from compiler.codegen.cpp.nests.simplify import addresses
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function, Part
-from compiler.loops.expressions import ReadIndexed, SizeOf
-from compiler.loops.nest import Nest, Write, expressions
+from compiler.codegen.nests.names import Names, anonymous, base_name
+from compiler.codegen.nests.rounding import without_round_trips
+from compiler.codegen.nests.symbols import symbols
+from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, c_expression, product, symbols_of
 
 
@@ -62,7 +62,7 @@ def emit(
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
         dtypes,
-        _symbols(nest),
+        symbols(nest),
         vocabulary,
         comments or {},
         frozenset(shared),
@@ -83,7 +83,7 @@ def emit(
         body="\n".join(text for text, _ in whole.lines) + "\n",
         pointers=tuple(function.pointers),
         sizes=tuple(function.symbols),
-        workspace_bytes=phases.bytes,
+        workspace_bytes=phases.workspace.bytes,
         lines=tuple(
             (place, origins) for place, (_, origins) in enumerate(whole.lines, 1) if origins
         ),
@@ -98,7 +98,7 @@ def emit(
 
 
 def _phase(function: _Function, phase: Phase, number: int, main: Code, only: bool) -> None:
-    names = Names()
+    names = Names(RESERVED)
     for symbol in function.symbols:
         names.exactly(symbol)
     bases = _bases(function, phase, names)
@@ -203,8 +203,8 @@ def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:
     bases: dict[str, Base] = {}
     writes = phase.nest.writes()
     for buffer in dict.fromkeys((*phase.nest.reads(), *writes)):
-        if buffer in function.phases.workspace:
-            dtype = function.phases.workspace[buffer][0]
+        if buffer in function.phases.workspace.places:
+            dtype = function.phases.workspace.places[buffer][0]
         else:
             dtype = function.dtypes[buffer]
         bases[buffer] = Base(names.new(buffer), dtype, writable=buffer in writes)
@@ -213,7 +213,11 @@ def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:
 
 def _declare(function: _Function, bases: dict[str, Base], code: Code, rows: str) -> None:
     """Declare the sizes and pointers that one phase uses. `rows` is the text of its loops."""
-    offsets = [function.phases.workspace[b][1] for b in bases if b in function.phases.workspace]
+    offsets = [
+        function.phases.workspace.places[b][1]
+        for b in bases
+        if b in function.phases.workspace.places
+    ]
     used = {symbol for offset in offsets for symbol in symbols_of(offset)}
     used |= set(re.findall(r"\w+", rows))
     for place, symbol in enumerate(function.symbols):
@@ -224,34 +228,9 @@ def _declare(function: _Function, bases: dict[str, Base], code: Code, rows: str)
         const = "" if base.writable else "const "
         kind = f"{const}{scalar.storage(base.dtype)}*"
         restrict = "" if buffer in function.shared else " __restrict"
-        if buffer in function.phases.workspace:
-            _, offset = function.phases.workspace[buffer]
+        if buffer in function.phases.workspace.places:
+            _, offset = function.phases.workspace.places[buffer]
             start = f"(workspace + {c_expression(offset)})"
         else:
             start = f"pointers[{function.pointers.index(buffer)}]"
         code.add(f"{kind}{restrict} {base.name} = ({kind}){start};")
-
-
-def _symbols(nest: Nest) -> list[str]:
-    """Symbols in a nest's sizes, in order of appearance."""
-    found: dict[str, None] = {}
-
-    def note(*sizes: Size) -> None:
-        for size in sizes:
-            found.update(dict.fromkeys(sorted(symbols_of(size))))
-
-    note(*(axis.size for axis in nest.axes))
-    for statement in nest.statements:
-        for address in addresses(statement):
-            note(*address.strides, address.offset)
-            for layout in address.then:
-                note(*layout.shape, *layout.strides, layout.offset)
-        terms = list(statement.terms) if isinstance(statement, Write) else []
-        for part in expressions(statement):
-            if isinstance(part, SizeOf):
-                note(part.size)
-            elif isinstance(part, ReadIndexed):
-                terms += part.terms
-        for term in terms:
-            note(term.size, term.stride)
-    return list(found)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.passes import INVARIANT
+from compiler.codegen.nests.facts import Facts
 from compiler.loops.expressions import Expression, Local, Op
 from compiler.loops.nest import Let, Nest, Statement
 

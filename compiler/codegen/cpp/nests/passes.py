@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from compiler.codegen.choices import NestChooser
-from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, kept
+from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Local, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions

@@ -9,27 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from math import gcd
 
 from compiler.codegen.choices import Chooser, NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.invariants import with_invariants
-from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.online import online
 from compiler.codegen.cpp.nests.passes import overwrites
+from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS, Rider
 from compiler.codegen.cpp.nests.row_arrays import ARG
 from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
-from compiler.codegen.cpp.nests.simplify import regroup, remade, simplify
 from compiler.codegen.cpp.nests.units import BLOCKS, Units
 from compiler.codegen.cpp.nests.values import Base
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import Names
+from compiler.codegen.nests.simplify import regroup, remade, simplify
+from compiler.codegen.nests.workspace import Workspace
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Expression, Local, Read, convert, rewrite
 from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
-from compiler.loops.sizes import Size, add, multiply, terms
+from compiler.loops.sizes import Size, multiply
 
 SMALL = 1 << 19
 """Work (elements times instructions) below which a nest stays on one thread."""
@@ -39,6 +40,8 @@ EACH_BYTES, TOTALS_BYTES = 1 << 14, 1 << 16
 """Workspace limits in bytes: for one total per block, and for `TOTALS` of them. If both are
 exceeded there is a single total. A block waits for earlier blocks of its total; with many threads
 this wait dominates, since each hand-over is a cache miss and they are sequential."""
+LINE = 64
+"""Bytes of a cache line."""
 LONG_ROWS = 1 << 16
 """Elements per reduction that justify several threads."""
 
@@ -75,9 +78,7 @@ class Phases:
     shared: frozenset[str] = frozenset()
     """Buffers that may occupy the memory of another buffer of the nest."""
     order: list[Phase] = field(default_factory=list)
-    workspace: dict[str, tuple[str, Size]] = field(default_factory=dict)
-    """Pseudo-buffer -> (dtype, byte offset)."""
-    bytes: Size = 0
+    workspace: Workspace = field(default_factory=lambda: Workspace(LINE))
     chooser: Chooser | None = None
 
     def add(self, nest: Nest, spread: bool = True) -> None:
@@ -110,14 +111,6 @@ class Phases:
                 phase.small = one and work is not None
                 phase.large = not one
         return phase
-
-    def reserve(self, wanted: str, dtype: str, size: Size) -> str:
-        """Allocate a pseudo-buffer in the workspace and return its name."""
-        name = f"{wanted}.{len(self.workspace)}"
-        self.workspace[name] = (dtype, self.bytes)
-        size = multiply(size, BYTES[dtype])
-        self.bytes = add(self.bytes, _aligned(size))
-        return name
 
     def _with_riders(
         self, facts: Facts, riders: list[Reduction], choose: NestChooser | None
@@ -191,7 +184,7 @@ class Phases:
         order = {id(s): place for place, s in enumerate(nest.statements)}
         statements.sort(key=lambda s: order[id(s)])
         phase = self._phase(replace(nest, statements=tuple(_needed(facts, statements))), choose)
-        units = Units(phase.facts, phase.schedule, Names())
+        units = Units(phase.facts, phase.schedule, Names(RESERVED))
         most = 1 if phase.small else BLOCKS
         if choose is not None:
             most = questions.partials(choose, most)
@@ -212,12 +205,14 @@ class Phases:
         for rider in riders:
             array = arrays[rider.name]
             width = _total_width(array) if phase.totals > 1 else array.size
-            name = self.reserve(rider.name, array.base.dtype, multiply(width, phase.totals))
-            offset = self.workspace[name][1]
+            name = self.workspace.reserve(
+                rider.name, array.base.dtype, multiply(width, phase.totals)
+            )
+            offset = self.workspace.places[name][1]
             phase.riders[rider.name] = Rider(rider, array, offset, name, phase.totals, width)
         if phase.totals < phase.blocks:
             words = TURN_WORDS * phase.totals
-            phase.turn = self.workspace[self.reserve("turn", "int64", words)][1]
+            phase.turn = self.workspace.places[self.workspace.reserve("turn", "int64", words)][1]
         self.order.append(phase)
         return phase
 
@@ -269,7 +264,7 @@ class Phases:
         """The store of a complete result in the workspace, and the read of a later phase."""
         strides, size = dense(list(zip(axes, sizes, strict=True)), rank, 1)
         dtype = compute_dtype(statement.dtype)
-        name = self.reserve(statement.name, dtype, size)
+        name = self.workspace.reserve(statement.name, dtype, size)
         mine = Address((*(0,) * lead, *(strides[axis] for axis in axes)))
         local = Local(statement.name, statement.dtype)
         spot = tuple(range(lead, lead + len(axes)))
@@ -320,14 +315,6 @@ def _totals(blocks: int, arrays: Iterable[Array]) -> int:
     if blocks * bytes_ <= EACH_BYTES:
         return blocks
     return TOTALS if blocks > TOTALS and TOTALS * bytes_ <= TOTALS_BYTES else 1
-
-
-def _aligned(size: Size) -> Size:
-    """The size rounded up to a multiple of a cache line's 64 bytes."""
-    if isinstance(size, int):
-        return -(-size // 64) * 64
-    common = gcd(64, *(factor for _, factor in terms(size)))
-    return multiply(size, 64 // common)
 
 
 def regroup_statements(

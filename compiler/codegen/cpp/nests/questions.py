@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from compiler.codegen.choices import Chooser, NestChooser
 from compiler.codegen.cpp.isa import Isa
-from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.nests.facts import Facts
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name

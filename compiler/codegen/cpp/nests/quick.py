@@ -6,7 +6,7 @@ maximum is used only in exp(x - max), and every such exponential is summed, the 
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Expression, Local, Op, walk
 from compiler.loops.nest import Let, Reduction, Write

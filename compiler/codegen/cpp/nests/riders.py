@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array
 from compiler.codegen.cpp.nests.values import Values
+from compiler.codegen.nests.names import base_name
 from compiler.loops.nest import Reduction
 from compiler.loops.sizes import Size, c_expression
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.facts import Facts
-from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array, Scratch
 from compiler.codegen.cpp.vocabulary import Lanes
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import base_name
 from compiler.loops.expressions import Local
 from compiler.loops.sizes import Size, c_expression
 

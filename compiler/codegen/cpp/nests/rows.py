@@ -10,8 +10,6 @@ from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.comments import Comments
-from compiler.codegen.cpp.nests.facts import Facts
-from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.passes import Pass, Passes
 from compiler.codegen.cpp.nests.riders import Blocks, Rider
 from compiler.codegen.cpp.nests.row_arrays import RowArrays
@@ -23,6 +21,8 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import Names
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Reduction, ScanAlong, Write
 from compiler.loops.sizes import Size, c_expression

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from compiler.codegen.cpp.nests.code import Scope
-from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array
 from compiler.codegen.cpp.nests.values import Values
+from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.nest import ScanAlong
 

@@ -19,9 +19,11 @@ from math import gcd
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.cpp.nests.registers import itemsizes
 from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
+from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
+from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
@@ -212,7 +214,7 @@ def _lane(
     best: tuple[float, int, int] | None = None
     bare = [axis.size for axis in facts.nest.axes]
     for axis in _candidates(facts, ordered):
-        lanes = isa.lanes(facts.itemsizes(axis))
+        lanes = isa.lanes(itemsizes(facts, axis))
         size = bare[axis]
         if isinstance(size, int) and size < 2:
             continue
@@ -226,8 +228,8 @@ def _lane(
     lane, lanes = -best[1], best[2]
     if choose is not None:
         lane = questions.lane_axis(choose, facts, lane, costs)
-        itemsizes = facts.itemsizes(lane)
-        lanes = questions.vector(choose, isa, isa.lanes(itemsizes), itemsizes)
+        sizes = itemsizes(facts, lane)
+        lanes = questions.vector(choose, isa, isa.lanes(sizes), sizes)
         if lanes == 1:
             return None, 1
     return lane, lanes
@@ -271,7 +273,7 @@ def _cost(
                     lane in facts.axes(term.index) for term in part.terms
                 )
                 step: Size = 0 if part.address.then or indexed else part.address.strides[lane]
-                seen = facts.window(part, lane) if isinstance(part, ReadIndexed) else None
+                seen = window(facts, part, lane) if isinstance(part, ReadIndexed) else None
                 if seen is not None:
                     step = seen.step
                 total += 1 if part in turned else _loads(step, lanes)

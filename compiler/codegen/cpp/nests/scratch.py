@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.nests.code import Code
-from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.nests.names import Names
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address
 from compiler.loops.sizes import Size, add, c_expression, multiply

@@ -30,7 +30,6 @@ from collections.abc import Callable
 
 from compiler.codegen.cpp.nests.addresses import step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.names import base_name
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.schedule import Schedule, short_rows, tiled_reads
 from compiler.codegen.cpp.nests.scratch import Scratch, padded
@@ -38,6 +37,7 @@ from compiler.codegen.cpp.nests.turned import turned_reads
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
+from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.sizes import Size

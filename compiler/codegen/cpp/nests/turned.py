@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from compiler.codegen.cpp.nests.facts import Facts
+from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.nest import ScanAlong, Write, expressions

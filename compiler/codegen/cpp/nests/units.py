@@ -7,9 +7,9 @@ blocks are summed in order, so that any number of threads gives the same bits.
 from __future__ import annotations
 
 from compiler.codegen.cpp.nests.code import Code
-from compiler.codegen.cpp.nests.facts import Facts
-from compiler.codegen.cpp.nests.names import Names
 from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import Names
 from compiler.loops.sizes import Size, c_expression, product
 
 BLOCKS = 64

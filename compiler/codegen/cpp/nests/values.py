@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.facts import Facts
 from compiler.codegen.cpp.nests.indices import checked_index
-from compiler.codegen.cpp.nests.names import Names, base_name
 from compiler.codegen.cpp.nests.window_reads import read_window
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import Names, base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import (
     Address,

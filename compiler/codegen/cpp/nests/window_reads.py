@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.nests.code import Scope
 from compiler.codegen.cpp.nests.indices import selected
-from compiler.codegen.cpp.nests.windows import Window
+from compiler.codegen.cpp.nests.windows import Window, window
 from compiler.loops.expressions import IndexTerm, ReadIndexed
 from compiler.loops.sizes import c_expression
 
@@ -22,7 +22,7 @@ def read_window(values: Values, read: ReadIndexed, scope: Scope) -> str | None:
     varies = False
     if scope.is_lane and lane is not None:
         varies = any(lane in facts.axes(term.index) for term in read.terms)
-        found = facts.window(read, lane)
+        found = window(facts, read, lane)
     if found is not None and scope.lanes.count % found.repeat:
         found = None
     if read.otherwise is None:

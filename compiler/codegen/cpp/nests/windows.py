@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.vocabulary import within
-from compiler.loops.expressions import Const, Expression, IndexTerm, Op, Position
-from compiler.loops.nest import Axis
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.index_range import quotient, unclamped
+from compiler.loops.expressions import IndexTerm, Position, ReadIndexed
 
 REPEATS = (1, 2, 4)
 """How many neighbouring positions may share an element; they divide the vectors' lanes."""
@@ -41,8 +42,8 @@ def window_of(term: IndexTerm, lane: int) -> Window | None:
     """The window that a term reads along an axis, if it has one of the forms above."""
     if term.stride != 1 or term.wraps or term.checked:
         return None
-    index, limits = _unclamped(term.index)
-    position, repeat = _quotient(index)
+    index, limits = unclamped(term.index)
+    position, repeat = quotient(index)
     if position is None or position.address.then or repeat not in REPEATS:
         return None
     step, offset = position.address.strides[lane], position.address.offset
@@ -57,44 +58,14 @@ def window_of(term: IndexTerm, lane: int) -> Window | None:
     return Window(term, position, step, repeat, limits, offset % repeat)
 
 
-def in_range(term: IndexTerm, axes: tuple[Axis, ...]) -> bool:
-    """Whether an index is certainly in range."""
-    index, limits = _unclamped(term.index)
-    size = term.size
-    if limits is not None:
-        return limits[0] >= 0 and isinstance(size, int) and limits[1] < size
-    position, repeat = _quotient(index)
-    if position is None or position.address.then or not isinstance(size, int):
-        return False
-    low = high = position.address.offset
-    if not isinstance(low, int) or not isinstance(high, int):
-        return False
-    for axis, stride in zip(axes, position.address.strides, strict=True):
-        if stride == 0:
-            continue
-        if not isinstance(axis.size, int) or not isinstance(stride, int):
-            return False
-        reach = (axis.size - 1) * stride
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low >= 0 and high // repeat < size
-
-
-def _unclamped(index: Expression) -> tuple[Expression, tuple[int, int] | None]:
-    """The index inside a clamp, and the clamp's limits."""
-    if isinstance(index, Op) and index.name == "minimum":
-        inner, greatest = index.args
-        if isinstance(inner, Op) and inner.name == "maximum" and isinstance(greatest, Const):
-            index_inside, least = inner.args
-            if isinstance(least, Const):
-                return index_inside, (int(least.number), int(greatest.number))
-    return index, None
-
-
-def _quotient(index: Expression) -> tuple[Position | None, int]:
-    if isinstance(index, Position):
-        return index, 1
-    if isinstance(index, Op) and index.name == "floor_divide":
-        inner, divisor = index.args
-        if isinstance(inner, Position) and isinstance(divisor, Const) and divisor.number > 0:
-            return inner, int(divisor.number)
-    return None, 1
+def window(facts: Facts, read: ReadIndexed, lane: int) -> Window | None:
+    """What a read sees along an axis if only one of its indices varies there, and neighbours are
+    near each other. None for any other read."""
+    if read.address.then or lane in facts.moves(read.address) or facts.backwards:
+        return None
+    terms = [term for term in read.terms if lane in facts.axes(term.index)]
+    found = window_of(terms[0], lane) if len(terms) == 1 else None
+    if found is None or (read.otherwise is None and facts.in_range(found.term)):
+        return found
+    plain = found.repeat == 1 and found.limits is None
+    return found if plain and read.otherwise is not None else None

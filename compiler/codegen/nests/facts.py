@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-from compiler.codegen.cpp.nests.windows import Window, in_range, window_of
-from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
+from compiler.codegen.nests.index_range import in_range
+from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import (
     Address,
     Expression,
@@ -20,14 +19,11 @@ from compiler.loops.expressions import (
 )
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.operators import OPERATORS
-from compiler.loops.sizes import Size, multiply
 
 LOAD_WEIGHT = 1
 SIXTEEN_WEIGHT = 3
 """Of widening a 16-bit float."""
 GATHER_WEIGHT = 12
-MOST_POSITIONS = 1 << 31
-"""Elements whose positions a 32-bit integer counts."""
 
 
 class Facts:
@@ -127,18 +123,6 @@ class Facts:
             self._weights[name] = known
         return known
 
-    def window(self, read: ReadIndexed, lane: int) -> Window | None:
-        """What a read sees along an axis if only one of its indices varies there, and neighbours
-        are near each other (`windows`). None for any other read."""
-        if read.address.then or lane in self.moves(read.address) or self.backwards:
-            return None
-        terms = [term for term in read.terms if lane in self.axes(term.index)]
-        found = window_of(terms[0], lane) if len(terms) == 1 else None
-        if found is None or (read.otherwise is None and self.in_range(found.term)):
-            return found
-        plain = found.repeat == 1 and found.limits is None
-        return found if plain and read.otherwise is not None else None
-
     def in_range(self, term: IndexTerm) -> bool:
         """Whether an index is certainly in range."""
         return in_range(term, self.nest.axes)
@@ -166,55 +150,3 @@ class Facts:
                 OPERATORS[part.name].weight if isinstance(part, Op) else 1 for part in parts
             )
         return total
-
-    def itemsizes(self, lane: int) -> tuple[int, ...]:
-        """The sizes in bytes of all registers that vary along an axis."""
-        sizes: set[int] = set()
-
-        def note(expression: Expression) -> None:
-            for part in self._registers(expression, lane):
-                if lane in self.axes(part):
-                    sizes.add(BYTES[compute_dtype(part.dtype)])
-                    if isinstance(part, (Read, Position)) and part.address.then:
-                        sizes.add(8)
-
-        for statement in self.nest.statements:
-            runs = lane in self.domain(statement)
-            note(statement.expression)
-            if isinstance(statement, Write):
-                if runs:
-                    sizes.add(BYTES[compute_dtype(statement.dtype)])
-                    sizes.add(BYTES[compute_dtype(statement.expression.dtype)])
-                    if statement.address.then:
-                        sizes.add(8)
-                for term in statement.terms:
-                    note(term.index)
-            elif runs:
-                sizes.add(BYTES[compute_dtype(statement.expression.dtype)])
-                if lane in statement.axes:
-                    sizes.add(BYTES[compute_dtype(statement.dtype)])
-                if isinstance(statement, Reduction) and self._counts_far(statement):
-                    sizes.add(8)
-        return tuple(sorted(sizes))
-
-    def _registers(self, expression: Expression, lane: int) -> Iterator[Expression]:
-        """The parts of an expression that take a register, if they vary along an axis."""
-        if isinstance(expression, ReadIndexed) and self.window(expression, lane) is not None:
-            yield expression
-            return
-        if isinstance(expression, Op):
-            for argument in expression.args:
-                yield from self._registers(argument, lane)
-        elif isinstance(expression, ReadIndexed):
-            for term in expression.terms:
-                yield from self._registers(term.index, lane)
-        yield expression
-
-    def _counts_far(self, statement: Reduction) -> bool:
-        """Whether positions of an argmax may not fit in the 32 bits of a lane."""
-        if statement.op not in ("argmax", "argmin"):
-            return False
-        elements: Size = 1
-        for axis in statement.over:
-            elements = multiply(elements, self.nest.axes[axis].size)
-        return not isinstance(elements, int) or elements > MOST_POSITIONS

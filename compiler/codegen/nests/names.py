@@ -1,44 +1,28 @@
-"""Identifiers of the generated C++: readable, and identical for equal nests of different layers."""
+"""Identifiers of generated code: readable, and identical for equal nests of different layers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from compiler.codegen.cpp.vocabulary import NAMES
-from compiler.loops.operators import OPERATORS
-
 _NUMBERED = re.compile(r"(_?\d+)+_*$")
 _ODD = re.compile(r"\W+")
-
-WORDS = """\
-alignas and asm auto bool bitand bitor break case catch char class compl concept const continue
-default delete do double else enum explicit export extern false float for friend goto if inline
-int long mutable namespace new not operator or private protected public register requires
-return short signed sizeof static struct switch template this throw true try typedef typename
-union unsigned using virtual void volatile while xor
-
-block unit_begin unit_end step count i k lane wrapped checked wrapped_checked out_of_range code
-Part Task parallel on_each_thread threads turn wait_for_turn end_turn
-PartInTurn TaskInTurn parallel_in_turn on_each_thread_in_turn
-"""
-
-RESERVED = frozenset(WORDS.split()) | frozenset(OPERATORS) | NAMES
-"""C++ keywords and the names of functions in the prelude, which variables must not shadow."""
 
 
 class Names:
     """One function's identifiers, each unique."""
 
-    def __init__(self) -> None:
+    def __init__(self, reserved: frozenset[str]) -> None:
+        """`reserved`: what no identifier may be, such as keywords of the language."""
         self.given: list[str] = []
         """In the order in which they were given, to compare bodies up to renaming."""
-        self._taken: set[str] = set(RESERVED)
+        self._reserved = reserved
+        self._taken: set[str] = set(reserved)
 
     def new(self, wanted: str) -> str:
         """An unused identifier close to `wanted`, without its number: `exp_7` gives `exp_0`."""
         base = base_name(wanted)
-        return self.exactly(f"{base}_0" if base in RESERVED else base)
+        return self.exactly(f"{base}_0" if base in self._reserved else base)
 
     def exactly(self, wanted: str) -> str:
         """`wanted`, with a number if it is taken."""
@@ -68,8 +52,8 @@ def base_name(wanted: str) -> str:
     return f"value_{base}" if base[0].isdigit() else base
 
 
-def anonymous(body: str, names: list[str]) -> str:
+def anonymous(body: str, names: list[str], comment: str = "//") -> str:
     """A body without comments and with numbered names: equal for nests of equal structure."""
     number = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(names))}
-    bare = re.sub(r"^\s*//.*\n|\s+// .*$", "", body, flags=re.MULTILINE)
+    bare = re.sub(rf"^\s*{comment}.*\n|\s+{comment} .*$", "", body, flags=re.MULTILINE)
     return re.sub(r"[A-Za-z_]\w*", lambda found: number.get(found[0], found[0]), bare)

@@ -1,0 +1,223 @@
+"""Kernels on one GPU: eager, Inductor, tuned Inductor and our engine, in turn.
+
+    python benchmarks/gpu_kernels.py                          all cases
+    python benchmarks/gpu_kernels.py --only softmax,rope
+    python benchmarks/gpu_kernels.py --sides inductor,tcw --seconds 300 --json rows.jsonl
+    python benchmarks/gpu_kernels.py --print rows.jsonl       the table of an earlier run
+
+Device time by CUDA events, medians of `--rounds` in which every side runs once, with the launch
+hidden behind a sleeping kernel and L2 overwritten before each call. `of copy` is the bytes that the
+case must move over our time, relative to a copy of 512 MB measured in the same run. Each result is
+compared with eager's first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+SIDES = ("eager", "inductor", "tuned", "tcw")
+TUNED = {"coordinate_descent_tuning": True, "combo_kernels": True, "max_autotune_pointwise": True}
+TOLERANCE = {"torch.bfloat16": 3e-2, "torch.float16": 5e-3, "torch.float32": 2e-4}
+
+Row = dict[str, Any]
+Call = Callable[[], object]
+
+
+class Clock:
+    """Device time of a call."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.torch = torch
+        self.flush = torch.zeros(64 << 20, device="cuda")
+
+    def once(self, call: Call) -> float:
+        """Microseconds."""
+        cuda = self.torch.cuda
+        self.flush.add_(1)
+        cuda._sleep(1_500_000)
+        start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        cuda.synchronize()
+        return float(start.elapsed_time(end)) * 1e3
+
+    def copy_gb(self) -> float:
+        """GB/s of a copy of 512 MB, read and written."""
+        source = self.torch.randn(128 << 20, device="cuda")
+        target = self.torch.empty_like(source)
+        took = min(self.once(lambda: target.copy_(source)) for _ in range(20))
+        return 8 * source.numel() / took * 1e-3
+
+
+def compiled(side: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as a side runs it."""
+    import torch
+
+    if side == "eager":
+        return function
+    if side == "tcw":
+        from compiler.engine import backend
+
+        return torch.compile(function, backend=backend, dynamic=False)
+    options = TUNED if side == "tuned" else {}
+    return torch.compile(function, dynamic=False, options=options)
+
+
+def measured(case: Any, sides: list[str], rounds: int, clock: Clock) -> Row:
+    """One row: microseconds of each side, or its error."""
+    import torch
+
+    torch.manual_seed(0)
+    inputs = case.inputs()
+    calls: dict[str, Call] = {}
+    row: Row = {"case": case.name, "bytes": case.bytes}
+    expected: Any = None
+    for side in sides:
+        torch._dynamo.reset()
+        try:
+            call = _call(case, compiled(side, case.function), inputs)
+            begin = time.process_time()
+            result = call()
+            row[f"{side} compile s"] = round(time.process_time() - begin, 2)
+            torch.cuda.synchronize()
+            if side == "eager":
+                expected = result
+            else:
+                wrong = _differs(result, expected)
+                if wrong:
+                    row[f"{side} wrong"] = wrong
+            for _ in range(3):
+                call()
+            calls[side] = call
+        except Exception as error:
+            row[f"{side} error"] = f"{type(error).__name__}: {error}"[:300]
+    times: dict[str, list[float]] = {side: [] for side in calls}
+    for _ in range(rounds):
+        for side, call in calls.items():
+            times[side].append(clock.once(call))
+    for side, values in times.items():
+        row[side] = round(median(values), 2)
+        row[f"{side} spread"] = round((max(values) - min(values)) / 2, 2)
+    return row
+
+
+def _call(case: Any, function: Callable[..., Any], inputs: Any) -> Call:
+    import torch
+
+    if not case.backward:
+
+        def forward() -> object:
+            with torch.no_grad():
+                return function(*inputs)
+
+        return forward
+    output = function(*inputs)
+    torch.manual_seed(1)
+    gradient = torch.randn_like(output)
+    leaves = [one for one in inputs if one.requires_grad]
+    return lambda: torch.autograd.grad(output, leaves, gradient, retain_graph=True)
+
+
+def _differs(result: Any, expected: Any) -> str:
+    """How a result differs from eager's; "" if it is within the rounding of its dtype."""
+    import torch
+
+    pairs = (
+        [(result, expected)]
+        if isinstance(result, torch.Tensor)
+        else zip(result, expected, strict=True)
+    )
+    for place, (one, other) in enumerate(pairs):
+        wide, base = one.double(), other.double()
+        scale = base.abs().max().item() or 1.0
+        worst = (wide - base).abs().max().item() / scale
+        limit = TOLERANCE.get(str(one.dtype), 2e-4)
+        if not worst <= limit:
+            return f"output {place}: {worst:.2g} of its largest element"
+    return ""
+
+
+def table(rows: list[Row], copy: float) -> str:
+    """The rows as Markdown, and their geometric means."""
+    lines = ["| case | eager µs | Inductor | tuned | tcw | Inductor/tcw | tuned/tcw | of copy |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    ratios: dict[str, list[float]] = {"inductor": [], "tuned": [], "of copy": []}
+    for row in rows:
+        cells = [row["case"]]
+        cells += [f"{row[s]:.1f}" if s in row else "–" for s in SIDES]
+        if "tcw wrong" in row or "tcw error" in row:
+            cells[-1] = row.get("tcw wrong") or row["tcw error"][:60]
+        for side in ("inductor", "tuned"):
+            if side in row and "tcw" in row:
+                ratios[side].append(row[side] / row["tcw"])
+                cells.append(f"{ratios[side][-1]:.2f}")
+            else:
+                cells.append("–")
+        if "tcw" in row:
+            ratios["of copy"].append(row["bytes"] / row["tcw"] * 1e-3 / copy)
+            cells.append(f"{ratios['of copy'][-1]:.0%}")
+        lines.append("| " + " | ".join(cells) + " |")
+    words = [
+        f"{name} {math.exp(sum(map(math.log, values)) / len(values)):.2f}"
+        f" (worst {min(values):.2f}, {len(values)} cases)"
+        for name, values in ratios.items()
+        if values
+    ]
+    return "\n".join((*lines, "", f"Geomean: {'; '.join(words)}. Copy: {copy:.0f} GB/s."))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="", help="parts of case names, comma-separated")
+    parser.add_argument("--sides", default=",".join(SIDES))
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after these")
+    parser.add_argument("--json", type=Path, help="append each row")
+    parser.add_argument("--print", type=Path, help="print the table of this file, measure nothing")
+    given = parser.parse_args()
+    if given.print:
+        rows = [json.loads(line) for line in given.print.read_text().splitlines()]
+        print(table(rows, rows[0]["copy"]))
+        return
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    import torch
+
+    from benchmarks.gpu_cases import cases
+
+    if not torch.cuda.is_available():
+        raise SystemExit("no GPU on this machine")
+    clock, start = Clock(), time.monotonic()
+    copy = clock.copy_gb()
+    parts = [part for part in given.only.split(",") if part]
+    rows = []
+    for case in cases():
+        if parts and not any(part in case.name for part in parts):
+            continue
+        if time.monotonic() - start > given.seconds:
+            print(f"not measured: {case.name} and what follows", flush=True)
+            break
+        row = {**measured(case, given.sides.split(","), given.rounds, clock), "copy": copy}
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        if given.json:
+            with given.json.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        torch.cuda.empty_cache()
+    name = torch.cuda.get_device_name()
+    print(f"\n{time.strftime('%Y-%m-%d')}, {name}, torch {torch.__version__}\n")
+    print(table(rows, copy))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""The registers that vary along an axis, whose sizes decide how many lanes fit a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.codegen.cpp.nests.windows import window
+from compiler.codegen.nests.facts import Facts
+from compiler.loops.dtypes import BYTES, compute_dtype
+from compiler.loops.expressions import Expression, Op, Position, Read, ReadIndexed
+from compiler.loops.nest import Reduction, Write
+from compiler.loops.sizes import Size, multiply
+
+MOST_POSITIONS = 1 << 31
+"""Elements whose positions a 32-bit integer counts."""
+
+
+def itemsizes(facts: Facts, lane: int) -> tuple[int, ...]:
+    """The sizes in bytes of all registers that vary along an axis."""
+    sizes: set[int] = set()
+
+    def note(expression: Expression) -> None:
+        for part in _registers(facts, expression, lane):
+            if lane in facts.axes(part):
+                sizes.add(BYTES[compute_dtype(part.dtype)])
+                if isinstance(part, (Read, Position)) and part.address.then:
+                    sizes.add(8)
+
+    for statement in facts.nest.statements:
+        runs = lane in facts.domain(statement)
+        note(statement.expression)
+        if isinstance(statement, Write):
+            if runs:
+                sizes.add(BYTES[compute_dtype(statement.dtype)])
+                sizes.add(BYTES[compute_dtype(statement.expression.dtype)])
+                if statement.address.then:
+                    sizes.add(8)
+            for term in statement.terms:
+                note(term.index)
+        elif runs:
+            sizes.add(BYTES[compute_dtype(statement.expression.dtype)])
+            if lane in statement.axes:
+                sizes.add(BYTES[compute_dtype(statement.dtype)])
+            if isinstance(statement, Reduction) and _counts_far(facts, statement):
+                sizes.add(8)
+    return tuple(sorted(sizes))
+
+
+def _registers(facts: Facts, expression: Expression, lane: int) -> Iterator[Expression]:
+    """The parts of an expression that take a register, if they vary along an axis."""
+    if isinstance(expression, ReadIndexed) and window(facts, expression, lane) is not None:
+        yield expression
+        return
+    if isinstance(expression, Op):
+        for argument in expression.args:
+            yield from _registers(facts, argument, lane)
+    elif isinstance(expression, ReadIndexed):
+        for term in expression.terms:
+            yield from _registers(facts, term.index, lane)
+    yield expression
+
+
+def _counts_far(facts: Facts, statement: Reduction) -> bool:
+    """Whether positions of an argmax may not fit in the 32 bits of a lane."""
+    if statement.op not in ("argmax", "argmin"):
+        return False
+    elements: Size = 1
+    for axis in statement.over:
+        elements = multiply(elements, facts.nest.axes[axis].size)
+    return not isinstance(elements, int) or elements > MOST_POSITIONS

@@ -1,0 +1,1 @@
+"""What every code generator knows of a nest: facts, its simplest form, rounding, names."""

@@ -1,0 +1,84 @@
+"""Functions that a kernel's text may call, in Triton; a unit holds those that it needs.
+
+Sources: aten/src/ATen/native/cuda/{BinaryDivFloorKernel,BinaryRemainderKernel}.cu and
+aten/src/ATen/native/cuda/Math.cuh.
+"""
+
+from __future__ import annotations
+
+FUNCTIONS = {
+    "add_of": "return a + b",
+    "mul_of": "return a * b",
+    "or_of": "return a | b",
+    "and_of": "return a & b",
+    "max_of": "return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)",
+    "min_of": "return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)",
+    "max_of_integers": "return tl.maximum(a, b)",
+    "min_of_integers": "return tl.minimum(a, b)",
+    "floor_divide_integers": (
+        "quotient = a // b\n"
+        "    return tl.where((a % b != 0) & ((a < 0) != (b < 0)), quotient - 1, quotient)"
+    ),
+    "remainder_integers": (
+        "rest = a % b\n    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)"
+    ),
+    "remainder_floats": (
+        "rest = libdevice.fmod(a, b)\n"
+        "    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)"
+    ),
+    "floor_divide_floats": (
+        "rest = libdevice.fmod(a, b)\n"
+        "    quotient = (a - rest) / b\n"
+        "    quotient = tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)\n"
+        "    whole = tl.floor(quotient)\n"
+        "    whole = tl.where(quotient - whole > 0.5, whole + 1, whole)\n"
+        "    whole = tl.where(quotient == 0, libdevice.copysign(quotient * 0, a / b), whole)\n"
+        "    return tl.where(b == 0, a / b, whole)"
+    ),
+}
+"""Name -> body; the arguments are `a` and `b`."""
+
+PAIRS = {
+    # the first of the greatest (least) elements, or the first NaN
+    "argmax_of": (">",),
+    "argmin_of": ("<",),
+}
+
+
+def text(name: str) -> str:
+    """The function's definition."""
+    if name in PAIRS:
+        (sign,) = PAIRS[name]
+        return (
+            f"@triton.jit\ndef {name}(a, i, b, j):\n"
+            f"    better = (a {sign} b) | ((a != a) & (b == b))\n"
+            "    same = (a == b) | ((a != a) & (b != b))\n"
+            "    first = better | (same & (i < j))\n"
+            "    return tl.where(first, a, b), tl.where(first, i, j)\n"
+        )
+    if name == "digamma":
+        return _DIGAMMA
+    return f"@triton.jit\ndef {name}(a, b):\n    {FUNCTIONS[name]}\n"
+
+
+_DIGAMMA = """\
+@triton.jit
+def digamma(x):
+    below = x < 0.5
+    whole = below & (x == tl.floor(x))
+    y = tl.where(below, 1 - x, x)
+    total = y * 0
+    for _ in tl.static_range(10):
+        near = y < 10
+        total = tl.where(near, total - 1 / y, total)
+        y = tl.where(near, y + 1, y)
+    z = 1 / (y * y)
+    series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (
+        1.0 / 132 - z * (691.0 / 32760 - z / 12))))))
+    total += libdevice.log(y) - 0.5 / y - series
+    turn = x - tl.floor(x)
+    pi = 3.141592653589793
+    total = tl.where(below, total - pi / libdevice.tan(pi * turn), total)
+    pole = tl.where(x == 0, libdevice.copysign(y * 0 + float("inf"), -x), y * 0 + float("nan"))
+    return tl.where(whole, pole, total)
+"""

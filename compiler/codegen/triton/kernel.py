@@ -1,0 +1,567 @@
+"""The text of one kernel."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.names import Names, anonymous, base_name
+from compiler.codegen.nests.online import with_online_sums
+from compiler.codegen.nests.symbols import symbols
+from compiler.codegen.triton import indices
+from compiler.codegen.triton.code import Scope
+from compiler.codegen.triton.functions import FUNCTIONS, PAIRS
+from compiler.codegen.triton.indices import Dimension
+from compiler.codegen.triton.split import ARG, Part
+from compiler.codegen.triton.tiles import Tile
+from compiler.codegen.triton.values import Values
+from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import Local, Position, Read, ReadIndexed
+from compiler.loops.nest import (
+    Let,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    buffers_read,
+    expressions,
+)
+from compiler.loops.sizes import Size, multiply, product
+
+RESERVED = (
+    frozenset(keyword.kwlist)
+    | frozenset(FUNCTIONS)
+    | frozenset(PAIRS)
+    | {"tl", "triton", "libdevice", "digamma", "range", "x", "r", "program", "inside", "part"}
+    | {"xmask", "rmask", "start", "chunk", "zero"}
+)
+"""What no variable of a kernel may be called."""
+FAR = (1 << 31) - 1
+"""Largest index that 32 bits hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel's text, and how it is launched."""
+
+    body: str
+    """From its decorator on, with `NAME` in place of its name."""
+    pointers: tuple[str, ...]
+    """Buffers, in the order of its parameters; some are in the workspace."""
+    types: tuple[str, ...]
+    """Of the pointers, as Triton writes them: `*fp32`."""
+    sizes: tuple[str, ...]
+    """Symbols, which follow the pointers; 64-bit integers."""
+    programs: tuple[Size, int, int]
+    """The grid: rows, positions of a block of them, and the factor by which they are multiplied."""
+    across: tuple[Size, int] | None
+    """A second factor: elements and block, if programs share these too."""
+    warps: int
+    lines: tuple[tuple[int, tuple[str, ...]], ...]
+    """(line of the body, from 1; origins that it computes)."""
+    needs: frozenset[str]
+    """Functions that it calls."""
+    key: str
+    """The text without comments and with numbered names."""
+    tile: Tile
+
+
+class Writer:
+    """Writes one kernel."""
+
+    def __init__(
+        self,
+        part: Part,
+        tile: Tile,
+        dtypes: Mapping[str, str],
+        comments: Mapping[str, str],
+        shared: frozenset[str] = frozenset(),
+    ) -> None:
+        """`dtypes`: of each buffer, pseudo-buffers of the workspace included."""
+        nest = part.nest
+        if tile.looped:
+            nest = with_online_sums(Facts(nest), lambda _: True)
+        self.part, self.tile, self.nest, self.facts = part, tile, nest, Facts(nest)
+        self.dtypes, self.comments, self.shared = dtypes, comments, shared
+        self.names, self.root = Names(RESERVED), Scope()
+        partial = [p.buffer for p in part.partials.values()]
+        self.buffers = list(dict.fromkeys((*nest.reads(), *nest.writes(), *partial)))
+        self.symbols = symbols(nest)
+        for symbol in self.symbols:
+            self.names.exactly(symbol)
+        self.bases = {buffer: self.names.new(buffer) for buffer in self.buffers}
+        self.x = Dimension("x", tile.x, self._size(tile.x), tile.x_block)
+        self.r = Dimension("r", tile.r, self._size(tile.r), tile.r_block)
+        self.flat = not tile.r_block
+        self.far = self._is_far()
+        self.values = Values(self)
+
+    def write(self) -> Kernel:
+        form = self.part.form
+        if form == "riding":
+            self._riding()
+        elif self.tile.looped:
+            self._looped()
+        else:
+            self._once()
+        return self._kernel()
+
+    def _kernel(self) -> Kernel:
+        head = ", ".join((*self.bases.values(), *self.symbols))
+        lines: list[tuple[str, tuple[str, ...]]] = [("@triton.jit", ())]
+        lines.append((f"def NAME({head}):", ()))
+        lines.append((f"    # {self._title()}", ()))
+        lines += [("    " + text, origins) for text, origins in self._with_comments()]
+        body = "\n".join(text for text, _ in lines) + "\n"
+        per_block = self.part.programs if self.part.form == "partial" else 1
+        programs: tuple[Size, int, int] = (self.x.size, self.x.block, per_block)
+        if self.part.form == "riding":
+            programs = (self.part.programs, 1, 1)
+        parallel = self.tile.r_block and not any(a.reduced for a in self.nest.axes)
+        return Kernel(
+            body=body,
+            pointers=tuple(self.buffers),
+            types=tuple(POINTERS[self.dtypes[buffer]] for buffer in self.buffers),
+            sizes=tuple(self.symbols),
+            programs=programs,
+            across=(self.r.size, self.r.block) if parallel else None,
+            warps=self.tile.warps,
+            lines=tuple((n, o) for n, (_, o) in enumerate(lines, 1) if o),
+            needs=frozenset(self.values.needs),
+            key=anonymous(body, [*self.symbols, *self.names.given], "#") + f"{self.tile}",
+            tile=self.tile,
+        )
+
+    def _title(self) -> str:
+        axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in self.nest.axes)
+        label = "".join(c if c.isprintable() else "?" for c in self.nest.label)
+        words = {"partial": ", in parts", "riding": ", with sums over rows"}
+        return f"{label or 'nest'}: {axes}{words.get(self.part.form, '')}"
+
+    def _with_comments(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The lines, each with the user's line if that differs from the one before."""
+        found: list[tuple[str, tuple[str, ...]]] = []
+        last = ""
+        for text, origins in self.root.lines:
+            comment = next((self.comments[o] for o in origins if o in self.comments), "")
+            if comment and comment != last:
+                last = comment
+                text = f"{text}  # {_one_line(comment)}"
+            found.append((text, origins))
+        return found
+
+    def _size(self, axes: Sequence[int]) -> Size:
+        return product(self.nest.axes[axis].size for axis in axes)
+
+    def _is_far(self) -> bool:
+        """Whether an index may need more than 32 bits."""
+        axes = self.nest.axes
+        whole = product(axis.size for axis in axes)
+        reaches: list[Size] = [whole]
+        for statement in self.nest.statements:
+            addresses = [
+                p.address
+                for p in expressions(statement)
+                if isinstance(p, (Read, ReadIndexed, Position))
+            ]
+            terms = [
+                t for p in expressions(statement) if isinstance(p, ReadIndexed) for t in p.terms
+            ]
+            if isinstance(statement, Write):
+                addresses.append(statement.address)
+                terms += statement.terms
+            reaches += [multiply(term.size, term.stride) for term in terms]
+            for address in addresses:
+                reaches.append(address.offset)
+                reaches += [
+                    multiply(axis.size, stride)
+                    for axis, stride in zip(axes, address.strides, strict=True)
+                ]
+                for layout in address.then:
+                    reaches += [layout.offset, layout.size]
+                    reaches += [
+                        multiply(size, stride)
+                        for size, stride in zip(layout.shape, layout.strides, strict=True)
+                    ]
+        return any(not isinstance(reach, int) or abs(reach) > FAR // 8 for reach in reaches)
+
+    # Positions
+
+    def _program(self) -> str:
+        return "tl.program_id(0).to(tl.int64)" if self.far else "tl.program_id(0)"
+
+    def _range(self, dimension: Dimension, start: str, scope: Scope, suffix: str) -> None:
+        """Define the positions of a block, and their mask."""
+        name, block = dimension.name, dimension.block
+        lane = f"tl.arange(0, {block}){suffix}"
+        scope.add(f"{name} = {start} + {lane}" if start else f"{name} = {lane}")
+        dimension.scope, dimension.digits = scope, {}
+        dimension.mask = ""
+
+    def _mask(self, dimension: Dimension, whole: bool) -> None:
+        """`whole`: the blocks cover exactly multiples of the block's size."""
+        size = dimension.size
+        if whole and isinstance(size, int) and size % dimension.block == 0:
+            return
+        assert dimension.scope is not None
+        dimension.mask = f"{dimension.name}mask"
+        dimension.scope.add(f"{dimension.mask} = {dimension.name} < {indices.text(size)}")
+
+    def _x(self, program: str) -> None:
+        suffix = "" if self.flat else "[:, None]"
+        start = f"{program} * {self.x.block}" if self.x.block > 1 else program
+        self._range(self.x, start, self.root, suffix)
+        self._mask(self.x, whole=True)
+
+    # Kernels
+
+    def _once(self) -> None:
+        """A tile that covers whole rows, or has none."""
+        if self.flat:
+            self._x(self._program())
+        elif any(axis.reduced for axis in self.nest.axes):
+            self._x(self._program())
+            self._range(self.r, "", self.root, "[None, :]")
+            self._mask(self.r, whole=True)
+        else:
+            columns = f"tl.cdiv({indices.text(self.r.size)}, {self.r.block})"
+            self.root.add(f"program = {self._program()}")
+            self._x(f"(program // {columns})")
+            self._range(self.r, f"program % {columns} * {self.r.block}", self.root, "[None, :]")
+            self._mask(self.r, whole=True)
+        for statement in self.nest.statements:
+            self._statement(statement, self.root)
+
+    def _statement(self, statement: Statement, scope: Scope) -> None:
+        if isinstance(statement, Write):
+            self.values.store(statement, scope)
+        elif isinstance(statement, Reduction):
+            self._reduce(statement, scope)
+        elif isinstance(statement, ScanAlong):
+            self._scan(statement, scope)
+        else:
+            self.values.of(Local(statement.name, statement.dtype), scope)
+
+    def _tile(self, text: str) -> str:
+        return f"tl.broadcast_to({text}, [{self.x.block}, {self.r.block}])"
+
+    def _full(self, statement: Reduction | ScanAlong, scope: Scope) -> str:
+        """A statement's elements as a whole tile."""
+        expression = statement.expression
+        text = self.values.of(expression, scope)
+        axes = self.facts.axes(expression)
+        x, r = bool(axes & set(self.tile.x)), bool(axes & set(self.tile.r))
+        return text if (x or (self.x.block == 1 and r)) and r else self._tile(text)
+
+    def _masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
+        text = self._full(statement, scope)
+        if not mask:
+            return text
+        dtype = compute_dtype(statement.expression.dtype)
+        return f"tl.where({mask}, {text}, {identity(statement.op, dtype)})"
+
+    def _reduce(self, statement: Reduction, scope: Scope) -> None:
+        """A reduction of a row that the tile holds whole."""
+        dtype = compute_dtype(statement.expression.dtype)
+        text = self._masked(statement, scope, self.r.mask)
+        if statement.op in ARG:
+            name = self.names.new(statement.name)
+            place = f"tl.broadcast_to({self.r.name}, [{self.x.block}, {self.r.block}])"
+            function = f"{statement.op}_of"
+            self.values.needs.add(function)
+            pair = f"tl.reduce(({text}, {place}), 1, {function})"
+            scope.add(f"_, {name} = {pair}", statement.origins)
+            self.values.define(statement, f"{name}[:, None].to(tl.int64)", scope)
+            return
+        self.values.define(
+            statement, f"{self._combined(statement.op, text, dtype)}[:, None]", scope
+        )
+
+    def _combined(self, op: str, text: str, dtype: str, dim: int = 1) -> str:
+        if op == "sum" and dtype in ("float32", "float64", "int32", "int64"):
+            return f"tl.sum({text}, {dim})"
+        function = reducer(op, dtype)
+        self.values.needs.add(function)
+        return f"tl.reduce({text}, {dim}, {function})"
+
+    def _scan(self, statement: ScanAlong, scope: Scope, carry: str = "") -> None:
+        dtype = compute_dtype(statement.expression.dtype)
+        function = reducer(statement.op, dtype)
+        self.values.needs.add(function)
+        text = self._masked(statement, scope, self.r.mask)
+        reverse = ", reverse=True" if statement.reverse else ""
+        text = f"tl.associative_scan({text}, 1, {function}{reverse})"
+        if not carry:
+            self.values.define(statement, text, scope)
+            return
+        name = self.names.new(statement.name)
+        scope.add(f"{name} = {function}({carry}, {text})", statement.origins)
+        edge = 0 if statement.reverse else self.r.block - 1
+        lane = f"tl.arange(0, {self.r.block})[None, :] == {edge}"
+        start = identity("sum", dtype)
+        last = f"tl.where({lane}, {name}, {start})"
+        if dtype == "bool":
+            last = f"tl.reduce({last}, 1, or_of)"
+            self.values.needs.add("or_of")
+        else:
+            last = self._combined("sum", last, dtype)
+        scope.add(f"{carry} = {last}[:, None]")
+        self.values.define(statement, name, scope)
+
+    # Rows in steps
+
+    def _stages(self) -> list[list[Statement]]:
+        """The effects of each pass over a row: a value that needs a whole row is in a later one."""
+        stage: dict[str, int] = {}
+        effects: dict[int, list[Statement]] = {}
+        rows = set(self.tile.r)
+        for statement in self.nest.statements:
+            first = 0
+            for name in self.facts.locals_in(statement):
+                other = self.facts.named[name]
+                first = max(first, stage[name] + isinstance(other, Reduction))
+            if not isinstance(statement, Write):
+                stage[statement.name] = first
+            if not isinstance(statement, Let):
+                effects.setdefault(first, []).append(statement)
+        self._delay(effects)
+        count = max(effects, default=-1) + 1
+        order = [effects.get(number, []) for number in range(count)]
+        # what does not run along the row is written between passes, in the first one possible
+        return [sorted(each, key=lambda s: not (self._runs(s) & rows)) for each in order]
+
+    def _runs(self, statement: Statement) -> frozenset[int]:
+        return self.facts.domain(statement)
+
+    def _delay(self, effects: dict[int, list[Statement]]) -> None:
+        """Move writes that may overwrite what a later pass reads into the last such pass."""
+        for number in sorted(effects):
+            for write in list(effects[number]):
+                if not isinstance(write, Write):
+                    continue
+                changed = {write.buffer}
+                if write.buffer in self.shared:
+                    changed |= self.shared
+                later = [n for n in effects if n > number and changed & self._reads(effects[n])]
+                if later:
+                    effects[number].remove(write)
+                    effects[max(later)].append(write)
+
+    def _reads(self, effects: Sequence[Statement]) -> set[str]:
+        found: set[str] = set()
+        pending, seen = list(effects), set()
+        while pending:
+            statement = pending.pop()
+            found.update(buffers_read(statement))
+            for name in self.facts.locals_in(statement):
+                other = self.facts.named[name]
+                if name not in seen and not isinstance(other, Reduction):
+                    seen.add(name)
+                    pending.append(other)
+        return found
+
+    def _scans_behind(self, effects: Sequence[Statement]) -> list[Statement]:
+        """Scans of earlier passes whose values these effects need once more."""
+        found: set[str] = set()
+        pending = list(effects)
+        while pending:
+            for name in self.facts.locals_in(pending.pop()):
+                other = self.facts.named[name]
+                if isinstance(other, Reduction) or name in found:
+                    continue
+                found.add(name)
+                pending.append(other)
+        own = {s.name for s in effects if isinstance(s, ScanAlong)}
+        return [
+            s
+            for s in self.nest.statements
+            if isinstance(s, ScanAlong) and s.name in found and s.name not in own
+        ]
+
+    def _looped(self) -> None:
+        program = self._program()
+        start, end = "0", indices.text(self.r.size)
+        if self.part.form == "partial":
+            count, block = self.part.programs, self.r.block
+            self.root.add(f"program = {program}")
+            self.root.add(f"part = program % {count}")
+            length = f"tl.cdiv({end}, {count * block}) * {block}"
+            if isinstance(self.r.size, int):
+                length = str(-(-self.r.size // (count * block)) * block)
+            self.root.add(f"chunk = {length}")
+            program = f"(program // {count})"
+            start, end = "part * chunk", f"tl.minimum(part * chunk + chunk, {end})"
+        self._x(program)
+        self.values.loop = frozenset(self.tile.r)
+        for effects in self._stages():
+            along = [s for s in effects if self._runs(s) & set(self.tile.r)]
+            if along:
+                self._pass([*self._scans_behind(along), *along], start, end)
+            for statement in effects:
+                if statement not in along:
+                    self._statement(statement, self.root)
+        for name, partial in self.part.partials.items():
+            text = self.values.defined[name][1]
+            at = indices.offset(self.nest, partial.address, (self.x,))
+            where = f"part * {indices.text(partial.width)} + {at} + tl.zeros([1, 1], tl.int32)"
+            self.values.put(partial.buffer, where, text, self.x.mask, self.root)
+
+    def _pass(self, effects: Sequence[Statement], start: str, end: str) -> None:
+        """One pass over a row. Accumulators are tiles, combined after the loop."""
+        loop = Scope(1)
+        backwards = any(isinstance(s, ScanAlong) and s.reverse for s in effects)
+        shape = f"[{self.x.block}, {self.r.block}]"
+        carries: dict[str, str] = {}
+        for effect in effects:
+            if isinstance(effect, ScanAlong):
+                dtype = compute_dtype(effect.expression.dtype)
+                carry = carries[effect.name] = self.names.new(f"{base_name(effect.name)}_carry")
+                self._fill(carry, f"[{self.x.block}, 1]", effect.op, dtype)
+        at = "start" if not backwards else f"({end} - 1) // {self.r.block} * {self.r.block} - start"
+        self._range(self.r, at, loop, "[None, :]")
+        exact = isinstance(self.r.size, int) and self.r.size % self.r.block == 0
+        if self.part.form == "partial" and isinstance(self.r.size, int):
+            exact = self.r.size % (self.part.programs * self.r.block) == 0
+        if not exact:
+            self._mask(self.r, whole=False)
+        self.values.begin_pass()
+        after: list[tuple[Reduction, str]] = []
+        online: dict[object, tuple[str, str]] = {}
+        for effect in effects:
+            if isinstance(effect, Reduction) and effect.op == "exp_sum":
+                online[effect.expression] = self._online(effect, loop)
+        for effect in effects:
+            if isinstance(effect, ScanAlong):
+                self._scan(effect, loop, carries[effect.name])
+            elif isinstance(effect, Reduction):
+                if effect.expression in online and effect.op in ("exp_sum", "max"):
+                    continue
+                after.append((effect, self._accumulate(effect, loop, shape)))
+            else:
+                self._statement(effect, loop)
+        self.root.enclose(f"for start in range({start}, {end}, {self.r.block}):", loop)
+        for effect, name in after:
+            dtype = compute_dtype(effect.expression.dtype)
+            if effect.op in ARG:
+                function = f"{effect.op}_of"
+                self.values.needs.add(function)
+                best = self.names.new(effect.name)
+                pair = f"tl.reduce(({name}, {name}_at), 1, {function})"
+                self.root.add(f"_, {best} = {pair}", effect.origins)
+                text = f"{best}[:, None].to(tl.int64)"
+            else:
+                text = f"{self._combined(effect.op, name, dtype)}[:, None]"
+            self.values.define(effect, text, self.root)
+        for effect in effects:
+            if isinstance(effect, Reduction) and effect.expression in online:
+                top, total = online[effect.expression]
+                if effect.op in ("max", "exp_sum"):
+                    self.values.define(effect, top if effect.op == "max" else total, self.root)
+
+    def _fill(self, name: str, shape: str, op: str, dtype: str) -> None:
+        start = identity(op, dtype)
+        self.root.add(f"{name} = tl.full({shape}, {start}, {TYPES[dtype]})")
+
+    def _accumulate(self, effect: Reduction, loop: Scope, shape: str) -> str:
+        dtype = compute_dtype(effect.expression.dtype)
+        name = self.names.new(f"{base_name(effect.name)}_parts")
+        self._fill(name, shape, effect.op, dtype)
+        text = self._full(effect, loop)
+        if effect.op in ARG:
+            position = "tl.int64" if self.far else "tl.int32"
+            self.root.add(f"{name}_at = tl.full({shape}, {FAR}, {position})")
+            function = f"{effect.op}_of"
+            self.values.needs.add(function)
+            place = f"tl.broadcast_to({self.r.name}, {shape})"
+            if self.r.mask:
+                text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
+                place = f"tl.where({self.r.mask}, {place}, {FAR})"
+            pair = f"{function}({name}, {name}_at, {text}, {place})"
+            loop.add(f"{name}, {name}_at = {pair}", effect.origins)
+            return name
+        if self.r.mask:
+            text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
+        if effect.op == "sum" and dtype != "bool":
+            loop.add(f"{name} += {text}", effect.origins)
+        else:
+            function = reducer(effect.op, dtype)
+            self.values.needs.add(function)
+            loop.add(f"{name} = {function}({name}, {text})", effect.origins)
+        return name
+
+    def _online(self, effect: Reduction, loop: Scope) -> tuple[str, str]:
+        """The greatest element so far and the sum of exponentials relative to it, one per row."""
+        base = base_name(effect.name)
+        top, total = self.names.new(f"{base}_top"), self.names.new(f"{base}_sum")
+        self._fill(top, f"[{self.x.block}, 1]", "max", "float32")
+        self._fill(total, f"[{self.x.block}, 1]", "sum", "float32")
+        text = self._full(effect, loop)
+        value = self.names.new(f"{base}_value")
+        if self.r.mask:
+            text = f'tl.where({self.r.mask}, {text}, float("-inf"))'
+        loop.add(f"{value} = {text}", effect.origins)
+        above, least = self.names.new(f"{base}_above"), self.names.new(f"{base}_least")
+        loop.add(f"{above} = tl.maximum({top}, tl.max({value}, 1)[:, None])")
+        loop.add(f'{least} = tl.where({above} == float("-inf"), 0.0, {above})')
+        loop.add(
+            f"{total} = {total} * tl.exp({top} - {least}) + "
+            f"tl.sum(tl.exp({value} - {least}), 1)[:, None]"
+        )
+        loop.add(f"{top} = {above}")
+        return top, total
+
+    # Rows with sums over them
+
+    def _riding(self) -> None:
+        """Each program takes some of the rows, and keeps its sums over them in registers."""
+        count, block = self.part.programs, self.x.block
+        size = self.x.size
+        length = f"tl.cdiv({indices.text(size)}, {count * block}) * {block}"
+        if isinstance(size, int):
+            length = str(-(-size // (count * block)) * block)
+        self.root.add(f"program = {self._program()}")
+        self.root.add(f"chunk = {length}")
+        self._range(self.r, "", self.root, "[None, :]")
+        self._mask(self.r, whole=True)
+        self.values.loop = frozenset(self.tile.x)
+        loop = Scope(1)
+        self._range(self.x, "start", loop, "[:, None]")
+        if not isinstance(size, int) or size % (count * block):
+            self._mask(self.x, whole=False)
+        self.values.begin_pass()
+        riders: list[tuple[Reduction, str]] = []
+        for statement in self.nest.statements:
+            if isinstance(statement, Reduction) and statement.name in self.part.partials:
+                riders.append((statement, self._ride(statement, loop)))
+            else:
+                self._statement(statement, loop)
+        end = f"tl.minimum(program * chunk + chunk, {indices.text(size)})"
+        self.root.enclose(f"for start in range(program * chunk, {end}, {block}):", loop)
+        for rider, name in riders:
+            dtype = compute_dtype(rider.expression.dtype)
+            partial = self.part.partials[rider.name]
+            text = f"{self._combined(rider.op, name, dtype, 0)}[None, :]"
+            at = indices.offset(self.nest, partial.address, (self.r,))
+            where = f"program * {indices.text(partial.width)} + {at}"
+            self.values.put(partial.buffer, where, text, self.r.mask, self.root)
+
+    def _ride(self, rider: Reduction, loop: Scope) -> str:
+        dtype = compute_dtype(rider.expression.dtype)
+        name = self.names.new(f"{base_name(rider.name)}_sums")
+        self._fill(name, f"[{self.x.block}, {self.r.block}]", rider.op, dtype)
+        text = self._masked(rider, loop, self.x.mask)
+        if rider.op == "sum" and dtype != "bool":
+            loop.add(f"{name} += {text}", rider.origins)
+        else:
+            function = reducer(rider.op, dtype)
+            self.values.needs.add(function)
+            loop.add(f"{name} = {function}({name}, {text})", rider.origins)
+        return name
+
+
+def _one_line(text: str) -> str:
+    """User text as the rest of a comment."""
+    return "".join(c if c.isprintable() else "?" for c in text)[:160]

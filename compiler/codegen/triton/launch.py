@@ -1,0 +1,65 @@
+"""The host's side of a nest: a C++ function that launches its kernels.
+
+`launch` is in codegen/launcher/device.cpp. A kernel takes its pointers, then its sizes, then two
+pointers to scratch memory, which these kernels do not use (triton/backends/nvidia/driver.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.nests import Kernels
+from compiler.loops.nest import Nest
+from compiler.loops.sizes import Size, add, c_expression
+
+
+def host_body(
+    nest: Nest, made: Kernels, numbers: Sequence[int], names: Sequence[str]
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The function's text with `@` for its name, its buffers and its symbols.
+
+    `numbers`, `names`: of each kernel in the unit's table.
+    """
+    places = made.workspace.places
+    buffers = tuple(dict.fromkeys((*nest.reads(), *nest.writes())))
+    symbols = tuple(dict.fromkeys(s for kernel in made.kernels for s in kernel.sizes))
+    signature = "void* const* pointers, const long* sizes, char* workspace, int* error"
+    lines = [f"static void @({signature}) {{"]
+    lines += [f"    const long {symbol} = sizes[{i}];" for i, symbol in enumerate(symbols)]
+    for kernel, number, name in zip(made.kernels, numbers, names, strict=True):
+        arguments = []
+        inner: list[str] = []
+        for buffer in kernel.pointers:
+            if buffer in places:
+                start = f"w{len(inner)}"
+                inner.append(f"char* {start} = workspace + {c_expression(places[buffer][1])};")
+                arguments.append(f"&{start}")
+            else:
+                arguments.append(f"(void*)&pointers[{buffers.index(buffer)}]")
+        arguments += [f"(void*)&{symbol}" for symbol in kernel.sizes]
+        given = ", ".join((*arguments, "&nothing", "&nothing"))
+        lines.append(f"    {{  // {name}")
+        lines += [f"        {line}" for line in inner]
+        lines.append(f"        void* arguments[] = {{{given}}};")
+        lines.append(
+            f"        launch(device_kernels[{number}], {_programs(kernel)}, arguments, error);"
+        )
+        lines.append("    }")
+    return "\n".join((*lines, "}")) + "\n", buffers, symbols
+
+
+def _programs(kernel: Kernel) -> str:
+    size, block, factor = kernel.programs
+    text = _blocks(size, block)
+    if factor > 1:
+        text += f" * {factor}"
+    if kernel.across is not None:
+        text += f" * {_blocks(*kernel.across)}"
+    return text
+
+
+def _blocks(size: Size, block: int) -> str:
+    if isinstance(size, int):
+        return str(-(-size // block))
+    return c_expression(size) if block == 1 else f"{c_expression(add(size, block - 1))} / {block}"

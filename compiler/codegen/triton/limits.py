@@ -1,0 +1,59 @@
+"""What a GPU offers a kernel, and how much of it one asks for: a model in a few numbers.
+
+A processor hides the time of memory if enough bytes are on their way: about 32 KB on an A100 and
+64 KB on an H100 (Little's law: latency times bandwidth). A program's share of them is its tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from compiler.architectures import Architecture
+from compiler.loops.sizes import Size, evaluate, symbols_of
+
+UNKNOWN = 1024
+"""Assumed value of a symbol without a hint."""
+PERSISTENT = 1 << 14
+"""Maximum length of a row that a program keeps in registers."""
+RIDING = 1 << 13
+"""The same where sums over the rows ride along, which take registers too."""
+PART = 1 << 13
+"""Minimum number of elements of a part of a row."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """One GPU, and the sizes that symbols had at compile time."""
+
+    architecture: Architecture
+    hints: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def processors(self) -> int:
+        return self.architecture.processors
+
+    def number(self, size: Size) -> int:
+        """A size as a number, by the hints. Weighs choices; correctness must not depend on it."""
+        if isinstance(size, int):
+            return size
+        return evaluate(size, {name: self.hints.get(name, UNKNOWN) for name in symbols_of(size)})
+
+    def parts_of_row(self, rows: int, length: int, across: bool) -> int:
+        """How many programs share each row; 1 if there are enough rows for all processors.
+
+        `across`: neighbouring rows are neighbours in memory, so one program takes many of them.
+        """
+        programs = -(-rows // 64) if across else rows
+        wanted = 4 * self.processors
+        if programs >= wanted // 2 or rows * length < 4 * PART:
+            return 1
+        least = PART // min(max(rows, 1), 64) if across else PART
+        most = max(length // least, 1)
+        return min(-(-wanted // programs), most, 1024)
+
+    def riding_programs(self, rows: int, length: int, riders: int) -> int:
+        """How many programs share the rows if each also sums over its rows; 0 if none can."""
+        if length * riders > 2 * RIDING or length > RIDING:
+            return 0
+        return max(min(2 * self.processors, -(-rows // 4)), 1)

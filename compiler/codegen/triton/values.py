@@ -1,0 +1,293 @@
+"""Expressions as Triton: each in the outermost scope that has everything it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.codegen.nests.names import base_name
+from compiler.codegen.triton import indices
+from compiler.codegen.triton.code import Scope
+from compiler.codegen.triton.vocabulary import (
+    TYPES,
+    Unwritable,
+    constant,
+    convert,
+    literal,
+    operator,
+)
+from compiler.loops.dtypes import REDUCED, compute_dtype
+from compiler.loops.expressions import (
+    Address,
+    Const,
+    Expression,
+    IndexTerm,
+    Local,
+    Op,
+    Position,
+    Read,
+    ReadIndexed,
+    SizeOf,
+)
+from compiler.loops.nest import Let, Reduction, ScanAlong, Write
+
+if TYPE_CHECKING:
+    from compiler.codegen.triton.kernel import Writer
+
+LONG = 60
+"""Maximum length of a text that stands inside another one."""
+LITERALS = frozenset(
+    {"add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "where", "maximum", "minimum"}
+    | {"bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "fmax", "fmin"}
+    | {"pow", "floor_divide", "trunc_divide", "remainder", "fmod"}
+)
+"""Operators whose operand may be a bare number beside a tile."""
+ATOMIC = frozenset({"float64", "float32", "float16", "bfloat16", "int64", "int32"})
+"""What a GPU adds in memory."""
+
+
+class Values:
+    """The values of one kernel."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.facts = writer.facts
+        self.needs: set[str] = set()
+        self.loop: frozenset[int] = frozenset()
+        """The axes of the kernel's loop: what varies over none of them stands before it."""
+        self.defined: dict[str, tuple[Scope, str]] = {}
+        """Results of reductions and scans."""
+        self._held: set[str] = set()
+        """Names of `Let`s that depend on something which the loop computes."""
+
+    def begin_pass(self) -> None:
+        """Another loop: what the last one computed is not known in it."""
+        self.defined = {n: (s, t) for n, (s, t) in self.defined.items() if s is self.writer.root}
+
+    def define(self, statement: Reduction | ScanAlong, text: str, scope: Scope) -> None:
+        """Name the result of a reduction or scan."""
+        held = compute_dtype(statement.expression.dtype)
+        wanted = compute_dtype(statement.dtype)
+        if statement.op in ("argmax", "argmin"):
+            held = "int64"
+        if held != wanted:
+            text = convert(text, held, wanted)
+        if not text.isidentifier():
+            name = self.writer.names.new(statement.name)
+            scope.add(f"{name} = {text}", statement.origins)
+            text = name
+        self.defined[statement.name] = (scope, text)
+
+    def of(self, expression: Expression, scope: Scope) -> str:
+        """The text of a value in a scope."""
+        if isinstance(expression, Const):
+            return constant(expression.number, expression.dtype)
+        home = self._home(expression, scope)
+        text = home.memo.get(expression)
+        if text is None:
+            text = home.memo[expression] = self._compute(expression, home)
+        return text
+
+    def _home(self, expression: Expression, scope: Scope) -> Scope:
+        root = self.writer.root
+        if scope is root:
+            return scope
+        if self.facts.axes(expression) & self.loop or self._in_loop(expression):
+            return scope
+        return root
+
+    def _in_loop(self, expression: Expression) -> bool:
+        """Whether an expression needs a result that the loop defines."""
+        if isinstance(expression, Op):
+            return any(self._in_loop(argument) for argument in expression.args)
+        if isinstance(expression, ReadIndexed):
+            return any(self._in_loop(term.index) for term in expression.terms)
+        if isinstance(expression, Local):
+            known = self.defined.get(expression.name)
+            if known is not None:
+                return known[0] is not self.writer.root
+            statement = self.facts.named[expression.name]
+            return isinstance(statement, Let) and self._in_loop(statement.expression)
+        return False
+
+    def _compute(self, expression: Expression, scope: Scope) -> str:
+        origins: tuple[str, ...] = ()
+        if isinstance(expression, Local):
+            known = self.defined.get(expression.name)
+            if known is not None:
+                return known[1]
+            statement = self.facts.named[expression.name]
+            assert isinstance(statement, Let), f"{expression.name} is used before it is complete"
+            text = self.of(statement.expression, scope)
+            if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
+                text = convert(text, statement.expression.dtype, statement.dtype)
+            if text.isidentifier():
+                return text
+            return self._named(statement.name, text, scope, statement.origins)
+        if isinstance(expression, SizeOf):
+            return f"tl.cast({indices.text(expression.size)}, {TYPES[expression.dtype]})"
+        if isinstance(expression, Op):
+            text, wanted = self._op(expression, scope), expression.name
+        elif isinstance(expression, Read):
+            text = self._load(expression.buffer, expression.address, (), None, scope)
+            return self._named(f"{base_name(expression.buffer)}_value", text, scope, origins)
+        elif isinstance(expression, ReadIndexed):
+            terms, otherwise = expression.terms, expression.otherwise
+            text = self._load(expression.buffer, expression.address, terms, otherwise, scope)
+            return self._named(f"{base_name(expression.buffer)}_value", text, scope, origins)
+        elif isinstance(expression, Position):
+            text = f"({self._position(expression.address)})"
+            text = f"({text} + tl.zeros([1], tl.int64))" if text.isdigit() else text
+            text, wanted = f"tl.cast({text}, tl.int64)", "position"
+        else:
+            raise AssertionError(f"{type(expression).__name__} in a nest")
+        if self.facts.uses[expression] > 1 or len(text) > LONG:
+            return self._named(wanted, text, scope, origins)
+        return text
+
+    def _named(self, wanted: str, text: str, scope: Scope, origins: tuple[str, ...]) -> str:
+        name = self.writer.names.new(wanted)
+        scope.add(f"{name} = {text}", origins)
+        return name
+
+    def _op(self, expression: Op, scope: Scope) -> str:
+        arguments = expression.args
+        beside = arguments[1:] if expression.name == "where" else arguments
+        bare = expression.name in LITERALS and any(not isinstance(a, Const) for a in beside)
+        args = [
+            literal(a.number, a.dtype) if bare and isinstance(a, Const) else self.of(a, scope)
+            for a in arguments
+        ]
+        operand = arguments[-1].dtype
+        return operator(expression.name, args, operand, expression.dtype, self.needs.add)
+
+    # Memory
+
+    def _position(self, address: Address) -> str:
+        """An address, in elements."""
+        at = indices.offset(self.writer.nest, address, (self.writer.x, self.writer.r))
+        if not address.then:
+            return at
+        return indices.through(address.then, at)
+
+    def _mask(self, axes: frozenset[int]) -> list[str]:
+        found = []
+        for dimension in (self.writer.x, self.writer.r):
+            if dimension.mask and axes & set(dimension.axes):
+                found.append(dimension.mask)
+        return found
+
+    def _load(
+        self,
+        buffer: str,
+        address: Address,
+        terms: tuple[IndexTerm, ...],
+        otherwise: float | None,
+        scope: Scope,
+    ) -> str:
+        axes = self.facts.moves(address)
+        for term in terms:
+            axes |= self.facts.axes(term.index)
+        at = self._position(address)
+        masks = self._mask(axes)
+        added, inside = self._terms(terms, otherwise is not None, masks, scope)
+        at = " + ".join(part for part in (at if at != "0" or not added else "", *added) if part)
+        masks += inside
+        dtype = self.writer.dtypes[buffer]
+        other = "0" if otherwise is None else literal(otherwise, dtype)
+        given = ""
+        if masks:
+            given = f", {' & '.join(masks)}, other={other}"
+        pointer = self.writer.bases[buffer]
+        text = f"tl.load({pointer} + {at}{given})" if at != "0" else f"tl.load({pointer})"
+        if dtype in REDUCED:
+            return f"{text}.to(tl.float32)"
+        return text
+
+    def _terms(
+        self, terms: tuple[IndexTerm, ...], chosen: bool, masks: list[str], scope: Scope
+    ) -> tuple[list[str], list[str]]:
+        """What index terms add to a position, and the conditions under which it is in range."""
+        added: list[str] = []
+        inside: list[str] = []
+        for term in terms:
+            text = self.of(term.index, scope)
+            size = indices.text(term.size)
+            if term.wraps:
+                wrapped = f"tl.where({text} < 0, {text} + {size}, {text})"
+                text = self._named("at", wrapped, scope, ())
+            within = f"({text} >= 0) & ({text} < {size})"
+            if chosen:
+                inside.append(self._named("within", within, scope, ()))
+            elif term.checked:
+                here = self._named("within", within, scope, ())
+                outside = "".join(f" | (({mask}) == 0)" for mask in masks)
+                words = f'"index out of range in {term.says or "self"}"'
+                scope.add(f"tl.device_assert({here}{outside}, {words})")
+            added.append(text if term.stride == 1 else f"{text} * {indices.text(term.stride)}")
+        return added, inside
+
+    def store(self, write: Write, scope: Scope) -> None:
+        """Write a value to memory, at an address and indices; set or added."""
+        text = self.of(write.expression, scope)
+        held = compute_dtype(write.dtype)
+        if compute_dtype(write.expression.dtype) != held:
+            text = convert(text, write.expression.dtype, write.dtype)
+        axes = frozenset(write.axes) | self.facts.axes(write.expression)
+        masks = self._mask(axes)
+        added, inside = self._terms(write.terms, False, masks, scope)
+        at = self._position(write.address)
+        at = " + ".join(part for part in (at if at != "0" or not added else "", *added) if part)
+        shaped = self._shaped(at, axes, write.address, write.terms)
+        mask = " & ".join((*masks, *inside))
+        if write.mode == "add":
+            self._add(write, shaped, text, mask, scope)
+        else:
+            self.put(write.buffer, shaped, text, mask, scope, write.origins)
+
+    def _shaped(
+        self, at: str, axes: frozenset[int], address: Address, terms: tuple[IndexTerm, ...]
+    ) -> str:
+        """A position with a dimension for each that the value has."""
+        moves = self.facts.moves(address)
+        for term in terms:
+            moves |= self.facts.axes(term.index)
+        writer = self.writer
+        lacks_x = not moves & set(writer.x.axes)
+        if writer.flat:
+            return f"{at} + tl.zeros([{writer.x.block}], tl.int32)" if lacks_x else at
+        lacks_r = not moves & set(writer.r.axes) and bool(axes & set(writer.r.axes))
+        if not lacks_x and not lacks_r:
+            return at
+        width = writer.r.block if lacks_r else 1
+        return f"{at} + tl.zeros([{writer.x.block}, {width}], tl.int32)"
+
+    def _add(self, write: Write, at: str, text: str, mask: str, scope: Scope) -> None:
+        pointer = self.writer.bases[write.buffer]
+        given = f", {mask}" if mask else ""
+        if not write.terms and not write.ordered:
+            old = f"tl.load({pointer} + {at}{given})"
+            if write.dtype in REDUCED:
+                old = f"{old}.to(tl.float32)"
+            total = f"({old} | {text})" if write.dtype == "bool" else f"({old} + {text})"
+            self.put(write.buffer, at, total, mask, scope, write.origins)
+            return
+        if write.dtype not in ATOMIC:
+            raise Unwritable(f"no atomic addition of {write.dtype}")
+        value = f"({text}).to({TYPES[write.dtype]})" if write.dtype in REDUCED else text
+        value = f"tl.broadcast_to({value}, ({pointer} + {at}).shape)"
+        scope.add(f'tl.atomic_add({pointer} + {at}, {value}{given}, sem="relaxed")', write.origins)
+
+    def put(
+        self,
+        buffer: str,
+        at: str,
+        text: str,
+        mask: str,
+        scope: Scope,
+        origins: tuple[str, ...] = (),
+    ) -> None:
+        """Store a value."""
+        given = f", {mask}" if mask else ""
+        pointer = self.writer.bases[buffer]
+        where = pointer if at == "0" else f"{pointer} + {at}"
+        scope.add(f"tl.store({where}, {text}{given})", origins)

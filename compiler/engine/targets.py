@@ -1,0 +1,125 @@
+"""What a graph is compiled for: the CPU, or one GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import fx
+
+from compiler.architectures import ARCHITECTURES, Architecture
+from compiler.codegen.choices import Ask
+from compiler.codegen.cpp.unit import unit as cpp_unit
+from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.triton.limits import Limits
+from compiler.codegen.triton.unit import unit as triton_unit
+from compiler.codegen.triton.vocabulary import Unwritable
+from compiler.codegen.unit import Unit
+from compiler.loops.program import Program
+from compiler.lowering.registry import Unsupported
+from compiler.memory.plan import Plan
+from compiler.runtime import vector_functions
+from compiler.runtime.artifact import Artifact
+from compiler.runtime.assemble import assemble
+from compiler.runtime.gpu.binaries import triton_version
+from compiler.runtime.toolchain import find_compiler, instruction_set
+
+
+class Target(Protocol):
+    """Where loops run, and how they are written for it."""
+
+    @property
+    def device(self) -> torch.device:
+        """Operations on other devices become calls."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What a compile for it depends on besides the machine's CPU, by name."""
+
+    def unit(
+        self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
+    ) -> Unit:
+        """The code of a planned program."""
+
+    def assemble(self, plan: Plan, program: Program, code: Unit, extra: object) -> Artifact:
+        """The artifact of that code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """This machine's CPU: C++ with vectors."""
+
+    device = torch.device("cpu")
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {}
+
+    def unit(
+        self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
+    ) -> Unit:
+        isa = instruction_set(find_compiler())
+        vocabulary = Vocabulary(isa, sleef=not vector_functions.missing())
+        return cpp_unit(plan, program, vocabulary, comments, ask)
+
+    def assemble(self, plan: Plan, program: Program, code: Unit, extra: object) -> Artifact:
+        return assemble(plan, program, code, instruction_set(find_compiler()), extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One NVIDIA GPU: Triton, launched from C++."""
+
+    device: torch.device
+    architecture: Architecture
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"gpu": self.architecture.name, "triton": triton_version()}
+
+    def unit(
+        self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
+    ) -> Unit:
+        try:
+            limits = Limits(self.architecture, program.graph.hints)
+            return triton_unit(plan, program, limits, comments)
+        except Unwritable as error:
+            raise Unsupported(str(error)) from error
+
+    def assemble(self, plan: Plan, program: Program, code: Unit, extra: object) -> Artifact:
+        isa = instruction_set(find_compiler())
+        index = self.device.index or 0
+        return assemble(plan, program, code, isa, extra, index, self.architecture.name)
+
+
+def target_of(module: fx.GraphModule) -> Target | str:
+    """Where a graph's loops run: on the one GPU that has its tensors, else on the CPU. A text says
+    why on neither."""
+    found = devices(module)
+    gpus = [device for device in found if device.type == "cuda"]
+    others = sorted({device.type for device in found} - {"cpu", "cuda"})
+    if not gpus:
+        if others and not any(device.type == "cpu" for device in found):
+            return f"its tensors are on {' and '.join(others)}, our loops run on CPUs and GPUs"
+        return Cpu()
+    if len(gpus) > 1:
+        return f"its tensors are on {' and '.join(map(str, gpus))}: loops run on one of them"
+    capability = torch.cuda.get_device_capability(gpus[0])
+    name = f"sm_{capability[0]}{capability[1]}"
+    nearest = ARCHITECTURES.get(name)
+    if nearest is None:
+        return f"no code is written for {name}: {', '.join(ARCHITECTURES)} are known"
+    return Gpu(gpus[0], nearest)
+
+
+def devices(module: fx.GraphModule) -> list[torch.device]:
+    """The devices of the graph's tensors, without duplicates."""
+    found: dict[torch.device, None] = {}
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, torch.Tensor):
+                found[one.device] = None
+    return list(found)

@@ -1,0 +1,102 @@
+"""NVIDIA's driver, called through ctypes: loads machine code and finds the kernels in it.
+
+Functions of the CUDA Driver API (docs.nvidia.com/cuda/cuda-driver-api).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from compiler.control.hooks import Missing, torch_version
+
+LIBRARY = "libcuda.so.1"
+STREAM = "aoti_torch_get_current_cuda_stream"
+"""torch/csrc/inductor/aoti_torch/c/shim.h."""
+MOST_SHARED = 48 << 10
+"""Bytes of shared memory that a kernel gets without asking."""
+MAX_DYNAMIC_SHARED = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"""
+
+
+class DriverError(Exception):
+    """The driver refused something. The message says what."""
+
+
+class DeviceKernel(ctypes.Structure):
+    """`DeviceKernel` of codegen/launcher/device.cpp."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("threads", ctypes.c_uint),
+        ("shared", ctypes.c_uint),
+    ]
+
+
+@cache
+def driver() -> ctypes.CDLL:
+    """The driver's library. Raises `DriverError`."""
+    try:
+        return ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        raise DriverError(f"no NVIDIA driver: {error}") from error
+
+
+def _call(name: str, *arguments: Any) -> None:
+    code = getattr(driver(), name)(*arguments)
+    if code:
+        text = ctypes.c_char_p()
+        driver().cuGetErrorString(code, ctypes.byref(text))
+        raise DriverError(f"{name}: {(text.value or b'error').decode()} ({code})")
+
+
+class Module:
+    """Machine code loaded into the current context. It is never unloaded: tensors' work may be
+    pending."""
+
+    def __init__(self, code: bytes) -> None:
+        self.handle = ctypes.c_void_p()
+        _call("cuModuleLoadData", ctypes.byref(self.handle), code)
+
+    def function(self, name: str, shared: int) -> int:
+        """The handle of a kernel, which may use this many bytes of shared memory."""
+        found = ctypes.c_void_p()
+        _call("cuModuleGetFunction", ctypes.byref(found), self.handle, name.encode())
+        if shared > MOST_SHARED:
+            _call("cuFuncSetAttribute", found, MAX_DYNAMIC_SHARED, shared)
+        return found.value or 0
+
+
+@cache
+def device_calls(device: int) -> tuple[int, ...]:
+    """The table `DeviceCalls` of codegen/launcher/addresses.cpp, with the device's context.
+
+    Raises `Missing`, `DriverError`.
+    """
+    torch.cuda.init()
+    path = Path(torch.__file__).parent / "lib" / "libtorch_cuda.so"
+    try:
+        stream = ctypes.cast(getattr(ctypes.CDLL(str(path)), STREAM), ctypes.c_void_p).value
+    except (OSError, AttributeError) as error:
+        raise Missing(f"not available in torch {torch_version()}: {STREAM} ({error})") from None
+    with torch.cuda.device(device):
+        torch.cuda.current_stream(device).synchronize()  # creates the context
+        context = ctypes.c_void_p()
+        _call("cuCtxGetCurrent", ctypes.byref(context))
+    names = ("cuLaunchKernel", "cuCtxGetCurrent", "cuCtxSetCurrent")
+    found = [ctypes.cast(getattr(driver(), name), ctypes.c_void_p).value for name in names]
+    return tuple(value or 0 for value in (stream, *found, context.value))
+
+
+def load_kernels(device: int, codes: Sequence[tuple[bytes, str, int, int]]) -> list[DeviceKernel]:
+    """Kernels ready to launch, from their (machine code, name, threads, shared bytes)."""
+    with torch.cuda.device(device):
+        return [
+            DeviceKernel(Module(code).function(name, shared), threads, shared)
+            for code, name, threads, shared in codes
+        ]

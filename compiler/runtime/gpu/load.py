@@ -1,0 +1,107 @@
+"""Fills a loaded unit's table of kernels, and serves arguments whose memory is not aligned."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from compiler.control.hooks import Missing
+from compiler.runtime.artifact import Artifact
+from compiler.runtime.gpu.binaries import NoTriton, binaries, code_of
+from compiler.runtime.gpu.driver import DeviceKernel, DriverError, device_calls, load_kernels
+from compiler.runtime.launcher import Launcher
+from compiler.runtime.load import LoadedUnit
+from compiler.runtime.store import Store
+from compiler.runtime.unavailable import Unavailable
+
+ALIGNED = 15
+"""As in codegen/launcher/calls.cpp."""
+
+
+def fill_table(artifact: Artifact, handle: ctypes.CDLL, launcher: Launcher, store: Store) -> None:
+    """Compile and load the artifact's kernels, and note their handles in its unit.
+
+    Raises `NoTriton`, `DriverError`, `Missing`, OSError.
+    """
+    calls = device_calls(artifact.device)
+    table = (ctypes.c_void_p * len(calls)).in_dll(launcher.handle, "device_calls")
+    table[:] = calls  # type: ignore[call-overload]
+    found = binaries(artifact.module, artifact.device_kernels, artifact.arch, store)
+    codes = []
+    for binary in found:
+        code = code_of(binary, store)
+        if code is None:
+            raise NoTriton(f"the machine code of {binary.name} is gone from {store.folder}")
+        codes.append((code, binary.name, binary.threads, binary.shared))
+    kernels = load_kernels(artifact.device, codes)
+    (DeviceKernel * max(len(kernels), 1)).in_dll(handle, "device_kernels")[: len(kernels)] = kernels
+
+
+def gpu_functions(
+    artifact: Artifact,
+    unit: LoadedUnit,
+    launcher: Launcher,
+    store: Store,
+    otherwise: Callable[..., Any] | None,
+) -> dict[str, Callable[..., Any]]:
+    """The functions of the segments by name; `otherwise` is for the boxed one. Raises as
+    `fill_table` does, as `Unavailable`."""
+    try:
+        fill_table(artifact, unit.handle, launcher, store)
+    except (NoTriton, DriverError, Missing) as error:
+        raise Unavailable(str(error)) from error
+    found: dict[str, Callable[..., Any]] = {}
+    for index, segment in enumerate(artifact.segments):
+        last = otherwise if segment.boxed else None
+        holder: list[Callable[..., Any]] = []
+
+        def call(*given: Any, holder: list[Callable[..., Any]] = holder) -> Any:
+            return holder[0](*given)
+
+        unaligned = when_unaligned(call, last, segment.boxed)
+        holder.append(unit.function(index, segment, unaligned))
+        found[segment.name] = holder[0]
+    return found
+
+
+def when_unaligned(
+    call: Callable[..., Any], otherwise: Callable[..., Any] | None, boxed: bool
+) -> Callable[..., Any]:
+    """What a segment calls when the memory of an argument is not a multiple of 16 bytes.
+
+    Such arguments are copied, and copied back in case they were written. `otherwise` serves
+    arguments without memory.
+    """
+
+    def run(*given: Any) -> Any:
+        arguments = list(given[0]) if boxed else list(given)
+        copies: list[tuple[Any, Any]] = []
+        for place, one in enumerate(arguments):
+            if isinstance(one, torch.Tensor) and one.data_ptr() & ALIGNED:
+                arguments[place] = _copy(one)
+                copies.append((one, arguments[place]))
+        if not copies:
+            if otherwise is None:
+                raise RuntimeError(
+                    "a compiled graph was called with a tensor that has no memory (fake or meta)"
+                )
+            return otherwise(*given)
+        results = call(arguments) if boxed else call(*arguments)
+        for one, copy in copies:
+            one.copy_(copy)
+        if boxed:
+            given[0].clear()
+        return results
+
+    return run
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor with the same sizes and strides, in memory of its own."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    span = 1 + sum((size - 1) * stride for size, stride in pairs)
+    whole = torch.empty(max(span, 1), dtype=tensor.dtype, device=tensor.device)
+    return whole.as_strided(tensor.shape, tensor.stride()).copy_(tensor)
