@@ -67,7 +67,7 @@ def compiled(side: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if side == "eager":
         return function
     if side == "tcw":
-        from compiler.engine import backend
+        from compiler.engine.backend import backend
 
         return torch.compile(function, backend=backend, dynamic=False)
     options = TUNED if side == "tuned" else {}

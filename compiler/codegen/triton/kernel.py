@@ -442,7 +442,7 @@ class Writer:
                 after.append((effect, self._accumulate(effect, loop, shape)))
             else:
                 self._statement(effect, loop)
-        self.root.enclose(f"for start in range({start}, {end}, {self.r.block}):", loop)
+        self.root.enclose(self._for(start, end, self.r.block), loop)
         for effect, name in after:
             dtype = compute_dtype(effect.expression.dtype)
             if effect.op in ARG:
@@ -460,6 +460,11 @@ class Writer:
                 top, total = online[effect.expression]
                 if effect.op in ("max", "exp_sum"):
                     self.values.define(effect, top if effect.op == "max" else total, self.root)
+
+    def _for(self, start: str, end: str, step: int) -> str:
+        if self.tile.stages == 1:
+            return f"for start in range({start}, {end}, {step}):"
+        return f"for start in tl.range({start}, {end}, {step}, num_stages={self.tile.stages}):"
 
     def _fill(self, name: str, shape: str, op: str, dtype: str) -> None:
         start = identity(op, dtype)
@@ -539,7 +544,7 @@ class Writer:
             else:
                 self._statement(statement, loop)
         end = f"tl.minimum(program * chunk + chunk, {indices.text(size)})"
-        self.root.enclose(f"for start in range(program * chunk, {end}, {block}):", loop)
+        self.root.enclose(self._for("program * chunk", end, block), loop)
         for rider, name in riders:
             dtype = compute_dtype(rider.expression.dtype)
             partial = self.part.partials[rider.name]

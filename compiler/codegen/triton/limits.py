@@ -45,7 +45,7 @@ class Limits:
         `across`: neighbouring rows are neighbours in memory, so one program takes many of them.
         """
         programs = -(-rows // 64) if across else rows
-        wanted = 4 * self.processors
+        wanted = (8 if across else 4) * self.processors
         if programs >= wanted // 2 or rows * length < 4 * PART:
             return 1
         least = PART // min(max(rows, 1), 64) if across else PART
@@ -56,4 +56,4 @@ class Limits:
         """How many programs share the rows if each also sums over its rows; 0 if none can."""
         if length * riders > 2 * RIDING or length > RIDING:
             return 0
-        return max(min(2 * self.processors, -(-rows // 4)), 1)
+        return max(min(4 * self.processors, -(-rows // 4)), 1)

@@ -1,25 +1,28 @@
 """The tile of a program: how many positions and rows it takes, and with how many threads.
 
 A thread moves memory 16 bytes at a time, so it gets at least as many neighbouring elements of the
-narrowest dtype as these hold. A program holds a whole row if that fits in its registers; short rows
-share a program until each warp has enough to do.
+narrowest dtype as these hold. A program holds a whole row if that fits in its registers: about 32
+elements a thread are fastest, 64 of the 16-bit dtypes in long rows. Few threads a program mean that
+a reduction waits for few, and many programs a processor hide each other's waits. The numbers were
+measured on an H200 (docs/performance.md).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.codegen.nests.facts import Facts
 from compiler.codegen.triton.limits import PERSISTENT, Limits
 from compiler.codegen.triton.split import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
-from compiler.loops.nest import Nest, Write, expressions
+from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions
 from compiler.loops.sizes import Size, product
 
 WARP = 32
 VECTOR = 16
 """Bytes that one instruction of a thread moves."""
+PER_THREAD = 32
+"""Elements of a row that a thread holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +39,22 @@ class Tile:
     warps: int
     looped: bool = False
     """A row takes several steps of `r_block`."""
+    stages: int = 1
+    """Steps of the kernel's loop whose loads are on their way at a time."""
 
 
 def choose(part: Part, limits: Limits) -> Tile:
     """The tile of a kernel, by the model above."""
     nest = part.nest
-    facts = Facts(nest)
     kept = tuple(i for i, axis in enumerate(nest.axes) if not axis.reduced)
     row = tuple(i for i, axis in enumerate(nest.axes) if axis.reduced)
     rows = limits.number(_size(nest, kept))
     if row:
-        return _of_rows(part, facts, limits, kept, row, rows)
+        return _of_rows(part, limits, kept, row, rows)
     second = _second(nest, kept)
     if second is not None and limits.number(nest.axes[second].size) >= 16:
         first = tuple(axis for axis in kept if axis != second)
-        return Tile(first, (second,), 32, 64, 4)
+        return Tile(first, (second,), 64, 128, 4)
     width = VECTOR // _narrowest(nest)
     block = WARP * 4 * min(max(width, 4), 8)
     while block > WARP * 4 and rows < block * limits.processors:
@@ -59,39 +63,61 @@ def choose(part: Part, limits: Limits) -> Tile:
 
 
 def _of_rows(
+    part: Part, limits: Limits, kept: tuple[int, ...], row: tuple[int, ...], rows: int
+) -> Tile:
+    nest = part.nest
+    size = _size(nest, row)
+    length = limits.number(size)
+    narrow = _narrowest(nest) < 4
+    across = bool(kept) and max(kept) > max(row)
+    if part.form == "partial" and across:
+        x = min(power_of_two(max(rows, 1)), 64)
+        return Tile(kept, row, x, max(2048 // x, 16), 4, looped=True)
+    if part.form == "partial":
+        return Tile(kept, row, 1, 4096, 8, looped=True)
+    if across and length > 64:
+        few = power_of_two(max(rows // limits.processors, 1))
+        x = min(max(few, 8), 32, power_of_two(max(rows, 1)))
+        return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 4, looped=True)
+    if isinstance(size, int) and length <= PERSISTENT:
+        return _whole_rows(part, limits, kept, row, rows, narrow, across)
+    if narrow or not _online(nest):
+        block = min(4 * 4096, power_of_two(max(length, 128)))
+        return Tile(kept, row, 1, block, min(max(block // 1024, 1), 16), looped=True)
+    block = min(4096, power_of_two(max(length, 128)))
+    return Tile(kept, row, 1, block, min(max(block // 128, 1), 32), looped=True)
+
+
+def _whole_rows(
     part: Part,
-    facts: Facts,
     limits: Limits,
     kept: tuple[int, ...],
     row: tuple[int, ...],
     rows: int,
+    narrow: bool,
+    across: bool,
 ) -> Tile:
-    nest = part.nest
-    length = limits.number(_size(nest, row))
-    static = isinstance(_size(nest, row), int)
-    across = bool(kept) and max(kept) > max(row)
-    if part.form == "partial":
-        if across:
-            x = min(power_of_two(max(rows, 1)), 64)
-            return Tile(kept, row, x, max(2048 // x, 16), 4, looped=True)
-        return Tile(kept, row, 1, 4096, 8, looped=True)
-    if across and length > 64:
-        x = min(power_of_two(max(rows, 1)), 32)
-        return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 4, looped=True)
-    if static and length <= PERSISTENT:
-        block = power_of_two(length)
-        x = 1
-        while x * block < 2048 and rows // (2 * x) >= 4 * limits.processors:
-            x *= 2
-        if across:
-            x = max(x, min(32, power_of_two(rows)))
-        per_thread = 16 if _narrowest(nest) < 4 else 8
-        warps = min(max(power_of_two(x * block // (WARP * per_thread)), 1), 16)
-        if part.form == "riding":
-            warps = min(max(warps, 4), 16)
+    """A program holds its rows in registers."""
+    block = power_of_two(limits.number(_size(part.nest, row)))
+    scans = any(isinstance(s, ScanAlong) for s in part.nest.statements)
+    x = 2 if scans and rows > 1 else 1
+    while x * block < 2048 and rows // (2 * x) >= 4 * limits.processors:
+        x *= 2
+    if across:
+        x = max(x, min(32, power_of_two(rows)))
+    warps = min(max(x * block // (WARP * PER_THREAD), 1), 8 if narrow else 16)
+    if part.form != "riding":
         return Tile(kept, row, x, block, warps)
-    block = min(4096, power_of_two(max(length, 128)))
-    return Tile(kept, row, 1, block, min(max(block // (WARP * 8), 1), 16), looped=True)
+    return Tile(kept, row, x, block, max(warps, 2), stages=3 if block <= 1024 else 1)
+
+
+def _online(nest: Nest) -> bool:
+    """Whether sums of exponentials are relative to the greatest element so far: each step waits for
+    it, so that more threads with less work are faster."""
+    return any(
+        isinstance(s, Reduction) and s.op == "max" and s.expression.dtype == "float32"
+        for s in nest.statements
+    )
 
 
 def power_of_two(number: int) -> int:

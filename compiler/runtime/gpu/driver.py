@@ -5,8 +5,9 @@ Functions of the CUDA Driver API (docs.nvidia.com/cuda/cuda-driver-api).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,20 @@ class Module:
         return found.value or 0
 
 
+@contextlib.contextmanager
+def _in_context(context: int) -> Iterator[None]:
+    """Inside, a context is current: torch gives a thread its own only when that thread first needs
+    it, and autograd compiles a backward on a thread of its own."""
+    before = ctypes.c_void_p()
+    _call("cuCtxGetCurrent", ctypes.byref(before))
+    _call("cuCtxSetCurrent", ctypes.c_void_p(context))
+    try:
+        yield
+    finally:
+        if before.value:
+            _call("cuCtxSetCurrent", before)
+
+
 @cache
 def device_calls(device: int) -> tuple[int, ...]:
     """The table `DeviceCalls` of codegen/launcher/addresses.cpp, with the device's context.
@@ -95,7 +110,7 @@ def device_calls(device: int) -> tuple[int, ...]:
 
 def load_kernels(device: int, codes: Sequence[tuple[bytes, str, int, int]]) -> list[DeviceKernel]:
     """Kernels ready to launch, from their (machine code, name, threads, shared bytes)."""
-    with torch.cuda.device(device):
+    with _in_context(device_calls(device)[-1]):
         return [
             DeviceKernel(Module(code).function(name, shared), threads, shared)
             for code, name, threads, shared in codes

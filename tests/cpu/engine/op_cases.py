@@ -88,6 +88,7 @@ class Case:
     """Inputs with gaps between their elements."""
     seed: int = 0
     """For the numbers in the samples."""
+    device: str = "cpu"
 
     @property
     def name(self) -> str:
@@ -95,7 +96,7 @@ class Case:
 
     def exists(self) -> bool:
         dtype = DTYPES[self.dtype]
-        if not self.op.supports_dtype(dtype, "cpu"):
+        if not self.op.supports_dtype(dtype, self.device):
             return False
         if self.in_place and self.op.inplace_variant is None:
             return False
@@ -104,7 +105,9 @@ class Case:
     def run(self) -> Iterator[Outcome]:
         torch.manual_seed(self.seed)
         try:
-            samples = self.op.sample_inputs("cpu", DTYPES[self.dtype], requires_grad=self.gradients)
+            samples = self.op.sample_inputs(
+                self.device, DTYPES[self.dtype], requires_grad=self.gradients
+            )
             if not self.all_samples:
                 samples = islice(samples, 1)
             if self.strided:
@@ -168,7 +171,8 @@ def run_together(cases: Sequence[Case]) -> Iterator[Outcome]:
         torch.manual_seed(case.seed)
         dtype = DTYPES[case.dtype]
         try:
-            sample = next(iter(case.op.sample_inputs("cpu", dtype, requires_grad=case.gradients)))
+            grad = case.gradients
+            sample = next(iter(case.op.sample_inputs(case.device, dtype, requires_grad=grad)))
             parts.append(case._function(sample))
         except Exception:  # reported by the single case
             break

@@ -3,6 +3,7 @@
     python -m tests.cpu.engine.op_database [--ops add,softmax] [--dtypes float32] [--all-samples]
         [--gradients] [--dynamo] [--dynamic]
         [--in-place] [--strided] [--seed 1] [--together 8] [--report FILE] [--part 0/2]
+        [--device cuda]
 
 Cases run in a child process that is forked again after a crash and after every few hundred cases:
 a segmentation fault is the verdict of its case and ends nothing else.
@@ -135,6 +136,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the numbers in the samples")
     parser.add_argument("--together", type=int, default=1, help="operations in one graph")
     parser.add_argument("--part", default="0/1", help="`1/3`: the second third of the operations")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--report", default="", help="write every outcome to this file, tabs")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -154,6 +156,7 @@ def main() -> None:
             in_place=arguments.in_place,
             strided=arguments.strided,
             seed=arguments.seed,
+            device=arguments.device,
         )
         for dtype in arguments.dtypes.split(",")
         for op in chosen[part::parts]
