@@ -56,12 +56,13 @@ def text(name: str) -> str:
             "    first = better | (same & (i < j))\n"
             "    return tl.where(first, a, b), tl.where(first, i, j)\n"
         )
-    if name == "digamma":
-        return _DIGAMMA
+    if name in WHOLE:
+        return WHOLE[name]
     return f"@triton.jit\ndef {name}(a, b):\n    {FUNCTIONS[name]}\n"
 
 
-_DIGAMMA = """\
+WHOLE = {
+    "digamma": """\
 @triton.jit
 def digamma(x):
     below = x < 0.5
@@ -81,4 +82,39 @@ def digamma(x):
     total = tl.where(below, total - pi / libdevice.tan(pi * turn), total)
     pole = tl.where(x == 0, libdevice.copysign(y * 0 + float("inf"), -x), y * 0 + float("nan"))
     return tl.where(whole, pole, total)
-"""
+""",
+    "frexp_exponent": """\
+@triton.jit
+def frexp_exponent(x):
+    plain = (x != 0) & (tl.abs(x) < float("inf"))
+    return tl.where(plain, libdevice.ilogb(tl.where(plain, x, 1.0)) + 1, 0)
+""",
+    "frexp_mantissa": """\
+@triton.jit
+def frexp_mantissa(x):
+    plain = (x != 0) & (tl.abs(x) < float("inf"))
+    exponent = libdevice.ilogb(tl.where(plain, x, 1.0)) + 1
+    return tl.where(plain, libdevice.ldexp(x, -exponent), x)
+""",
+    "erf_quick": """\
+@triton.jit
+def erf_quick(x):
+    t = 1.0 / (1.0 + 0.3275911 * tl.abs(x))
+    sum = t * (1.061405429 * t - 1.453152027) + 1.421413741
+    sum = t * (t * (t * sum - 0.284496736) + 0.254829592)
+    y = 1.0 - sum * tl.exp(-x * x)
+    return tl.where(x < 0, -y, y)
+""",
+    "gcd": """\
+@triton.jit
+def gcd(a, b):
+    a, b = tl.abs(a), tl.abs(b)
+    for _ in range(94):
+        rest = a % tl.where(b == 0, 1, b)
+        a, b = tl.where(b == 0, a, b), tl.where(b == 0, 0, rest)
+    return a
+""",
+}
+"""Definitions of functions with other arguments. `digamma` is that of Math.cuh; `erf_quick` is
+7.1.26 of Abramowitz and Stegun, whose absolute error is at most 1.5e-7; Euclid's algorithm takes at
+most 93 steps in 64 bits (Lamé)."""

@@ -12,7 +12,7 @@ from compiler.codegen.nests.online import with_online_sums
 from compiler.codegen.nests.symbols import symbols
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
-from compiler.codegen.triton.functions import FUNCTIONS, PAIRS
+from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
 from compiler.codegen.triton.indices import Dimension
 from compiler.codegen.triton.split import ARG, Part
 from compiler.codegen.triton.tiles import Tile
@@ -35,7 +35,8 @@ RESERVED = (
     frozenset(keyword.kwlist)
     | frozenset(FUNCTIONS)
     | frozenset(PAIRS)
-    | {"tl", "triton", "libdevice", "digamma", "range", "x", "r", "program", "inside", "part"}
+    | frozenset(WHOLE)
+    | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
     | {"xmask", "rmask", "start", "chunk", "zero"}
 )
 """What no variable of a kernel may be called."""

@@ -108,15 +108,17 @@ def _whole_rows(
     warps = min(max(x * block // (WARP * PER_THREAD), 1), 8 if narrow else 16)
     if part.form != "riding":
         return Tile(kept, row, x, block, warps)
-    return Tile(kept, row, x, block, max(warps, 2), stages=3 if block <= 1024 else 1)
+    if block > 1024:
+        warps *= 2
+    return Tile(kept, row, x, block, max(warps, 2), stages=3)
 
 
 def _online(nest: Nest) -> bool:
-    """Whether sums of exponentials are relative to the greatest element so far: each step waits for
-    it, so that more threads with less work are faster."""
-    return any(
-        isinstance(s, Reduction) and s.op == "max" and s.expression.dtype == "float32"
-        for s in nest.statements
+    """Whether there is one pass over each row, with sums relative to the greatest element so far:
+    each step waits for that, so that more threads with less work are faster."""
+    along = {i for i, axis in enumerate(nest.axes) if axis.reduced}
+    return any(isinstance(s, Reduction) and s.op == "max" for s in nest.statements) and not any(
+        isinstance(s, Write) and along & set(s.axes) for s in nest.statements
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.codegen.nests.names import base_name
+from compiler.codegen.nests.rounding import TURNS_OVER
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.vocabulary import (
@@ -27,6 +28,7 @@ from compiler.loops.expressions import (
     Read,
     ReadIndexed,
     SizeOf,
+    walk,
 )
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write
 
@@ -56,8 +58,7 @@ class Values:
         """The axes of the kernel's loop: what varies over none of them stands before it."""
         self.defined: dict[str, tuple[Scope, str]] = {}
         """Results of reductions and scans."""
-        self._held: set[str] = set()
-        """Names of `Let`s that depend on something which the loop computes."""
+        self.exact = _exact(writer)
 
     def begin_pass(self) -> None:
         """Another loop: what the last one computed is not known in it."""
@@ -158,7 +159,10 @@ class Values:
             for a in arguments
         ]
         operand = arguments[-1].dtype
-        return operator(expression.name, args, operand, expression.dtype, self.needs.add)
+        quick = expression not in self.exact
+        return operator(
+            expression.name, args, operand, expression.dtype, self.needs.add, quick=quick
+        )
 
     # Memory
 
@@ -291,3 +295,27 @@ class Values:
         pointer = self.writer.bases[buffer]
         where = pointer if at == "0" else f"{pointer} + {at}"
         scope.add(f"tl.store({where}, {text}{given})", origins)
+
+
+def _exact(writer: Writer) -> set[Expression]:
+    """Expressions that are seen with all their bits: not only rounded to 16, or not as floats."""
+    facts, partials = writer.facts, writer.part.partials
+    found: set[Expression] = set()
+    names: set[str] = set()
+    for statement in reversed(writer.nest.statements):
+        if isinstance(statement, Write):
+            seen = statement.dtype not in REDUCED or bool(statement.terms)
+        else:
+            seen = statement.name in names or statement.name in partials
+            seen = seen or statement.dtype not in (*REDUCED, "float32")
+        parts = list(walk(statement.expression))
+        if isinstance(statement, Write):
+            parts += [part for term in statement.terms for part in walk(term.index)]
+        # what a comparison or a rounding to an integer sees decides more than the last bits
+        turns = [p for p in parts if isinstance(p, Op) and p.name in TURNS_OVER]
+        behind = parts if seen else [part for turn in turns for part in walk(turn)]
+        found.update(behind)
+        names.update(part.name for part in behind if isinstance(part, Local))
+        if seen:
+            names.update(facts.locals_in(statement))
+    return found

@@ -64,6 +64,17 @@ _LIBDEVICE = {
     },
     "round": "nearbyint",
 }
+QUICK = {
+    "div": "({0} / {1})",
+    "reciprocal": "(1.0 / {0})",
+    "exp": "tl.exp({0})",
+    "exp2": "tl.exp2({0})",
+    "sqrt": "tl.sqrt({0})",
+    "rsqrt": "tl.rsqrt({0})",
+    "sigmoid": "(1.0 / (1.0 + tl.exp(-{0})))",
+    "erf": "erf_quick({0})",
+}
+"""Operators of float32 by the hardware's approximations: a relative error of at most 1e-5."""
 _IDENTITY_ON_INTEGERS = frozenset({"floor", "ceil", "trunc", "round"})
 
 
@@ -107,12 +118,19 @@ def operator(
     operand: str,
     dtype: str,
     need: Callable[[str], None],
+    *,
+    quick: bool = False,
 ) -> str:
     """The text of an operator; `operand` is the dtype of its (last) operand.
 
-    `need` notes a function of `functions` that it calls. Raises `Unwritable`.
+    `need` notes a function of `functions` that it calls. `quick`: the result is only seen rounded
+    to 16 bits, which hides the errors of the hardware's own functions. Raises `Unwritable`.
     """
     held = compute_dtype(operand)
+    if quick and held == "float32" and name in QUICK:
+        if name == "erf":
+            need("erf_quick")
+        return QUICK[name].format(*args)
     if name == "convert":
         return convert(args[0], operand, dtype)
     if name == "rounded":
@@ -171,9 +189,9 @@ def _of_floats(
         return f"libdevice.ldexp({a}, {args[1]}.to(tl.int32))"
     if name in _LIBDEVICE:
         return f"libdevice.{_LIBDEVICE[name]}({', '.join(args)})"
-    if name == "digamma":
-        need("digamma")
-        return f"digamma({a})"
+    if name in ("digamma", "frexp_mantissa", "frexp_exponent"):
+        need(name)
+        return f"{name}({a})"
     texts = {
         "neg": "(-{0})",
         "abs": "tl.abs({0})",
@@ -211,6 +229,9 @@ def _of_integers(name: str, args: Sequence[str], need: Callable[[str], None]) ->
     a = args[0]
     if name in _IDENTITY_ON_INTEGERS:
         return a
+    if name == "gcd":
+        need("gcd")
+        return f"gcd({a}, {args[1]})"
     if name in ("floor_divide", "remainder"):
         need(f"{name}_integers")
         return f"{name}_integers({a}, {args[1]})"
