@@ -185,7 +185,9 @@ class Split:
                 or rider.op in ARG
             ):
                 continue
-            length = self.limits.number(product(self.nest.axes[a].size for a in kernel.row))
+            length = product(self.nest.axes[a].size for a in kernel.row)
+            if not isinstance(length, int):  # a program has to hold the row, whatever its length
+                continue
             rows = self.limits.number(product(self.nest.axes[a].size for a in kernel.kept))
             programs = self.limits.riding_programs(rows, length, len(kernel.riders) + 1)
             if not programs:

@@ -1,15 +1,17 @@
-"""Graphs on a device that our loops do not support, with fake tensors: no GPU is needed."""
+"""Where a graph's loops run, by the devices of its tensors: fake ones, so no GPU is needed."""
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
 
 from compiler.control.decisions import Gate
-from compiler.engine.compile import LOOPS_ON, compile_graph
+from compiler.engine.compile import compile_graph
 from compiler.engine.graph_facts import devices
 from compiler.engine.recording import listening
+from compiler.engine.targets import Cpu, Gpu, devices, target_of
 from compiler.loops.graph import Call
 from compiler.lowering.driver import lower
 from compiler.trace.records import Warned
@@ -33,16 +35,46 @@ def graph(*places: str) -> fx.GraphModule:
     return fx.GraphModule({}, made)
 
 
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+
+
 def test_what_is_elsewhere_becomes_a_call() -> None:
     module = graph("cpu", "cuda:0")
-    assert devices(module) == ["cpu", "cuda"]
-    nodes = lower(module, "0/0/inference", LOOPS_ON).nodes
-    assert [node.name for node in nodes if isinstance(node, Call)] == ["sin_default_1"]
+    assert devices(module) == [torch.device("cpu"), torch.device("cuda:0")]
+    for place, call in (("cpu", "sin_default_1"), ("cuda:0", "sin_default")):
+        nodes = lower(module, "0/0/inference", torch.device(place)).nodes
+        assert [node.name for node in nodes if isinstance(node, Call)] == [call]
 
 
-def test_a_graph_that_is_elsewhere_runs_as_it_is_and_the_recording_says_why() -> None:
+def test_loops_run_on_the_gpu_if_there_is_one() -> None:
+    assert isinstance(target_of(graph("cpu")), Cpu)
+    for places in (("cuda:0",), ("cpu", "cuda:0")):
+        target = target_of(graph(*places))
+        assert isinstance(target, Gpu)
+        assert (target.device, target.architecture.name) == (torch.device("cuda:0"), "sm_90")
+
+
+@pytest.mark.parametrize(
+    ("places", "why"),
+    [
+        (("meta",), "its tensors are on meta, our loops run on CPUs and GPUs"),
+        (("cuda:0", "cuda:1"), "its tensors are on cuda:0 and cuda:1: loops run on one of them"),
+    ],
+)
+def test_a_graph_that_is_elsewhere_runs_as_it_is_and_the_recording_says_why(
+    places: tuple[str, ...], why: str
+) -> None:
     with record([]) as recorded, listening(recorded.recorder, Gate()):
-        compile_graph(graph("cuda:0"), (), kind="inference", graph="0/0/inference")
+        compile_graph(graph(*places), (), kind="inference", graph="0/0/inference")
     assert [warned.message for warned in recorded.all(Warned)] == [
-        "graph 0/0/inference runs on ATen: its tensors are on cuda, our loops run on the CPU"
+        f"graph 0/0/inference runs on ATen: {why}"
     ]
+
+
+def test_a_gpu_that_we_do_not_know_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (7, 5))
+    assert (
+        target_of(graph("cuda:0")) == "no code is written for sm_75: sm_80, sm_90, sm_100 are known"
+    )

@@ -1,0 +1,113 @@
+"""Loop nests as Triton, without a GPU: in the interpreter, and compiled for each architecture."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compiler.architectures import ARCHITECTURES
+from compiler.codegen.triton.limits import Limits
+from compiler.codegen.triton.unit import unit
+from compiler.runtime.gpu.binaries import binaries, code_of
+from compiler.runtime.store import Store
+from tests.cpu.codegen.nest_cases import Case, floats, mixed
+from tests.cpu.codegen.nests import programs
+
+pytest.importorskip("triton")
+
+
+def interpreted(*names: str) -> list[str]:
+    """What is wrong with these cases in the interpreter."""
+    command = [sys.executable, "-m", "tests.cpu.codegen.triton_interpreter", *names]
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found, "no case ran"
+    return [f"{name}: {text}" for name, text in found if text]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "float32",
+        "dynamic",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("mixed", "windows", "bfloat16", "float16", "float64", "int64", "uint8")
+        ),
+    ],
+)
+def test_the_interpreter_says_what_the_loops_mean(name: str) -> None:
+    assert interpreted(name) == []
+
+
+def norms(dtype: torch.dtype) -> dict[str, Case]:
+    """A layer norm with its gradients, and a softmax in several forms."""
+
+    def r(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape).to(dtype)
+
+    return {
+        "layer norm": (lambda x, w: F.layer_norm(x, (1024,), w, w), (r(64, 1024), r(1024))),
+        "rows with sums over them": (
+            lambda x, y: (x * (x * y).sum(-1, keepdim=True), (x * y).sum(0)),
+            (r(4096, 256), r(4096, 256)),
+        ),
+        "softmax": (lambda x: x.softmax(-1), (r(64, 300),)),
+        "long softmax": (lambda x: x.softmax(-1), (r(8, 40000),)),
+        "column sum": (lambda x: x.float().sum(0), (r(8192, 64),)),
+        "sum": (lambda x: x.float().sum(), (r(1024, 1024),)),
+        "transposed": (lambda x: x + x.t(), (r(256, 256),)),
+    }
+
+
+def built(cases: dict[str, Case], arch: str, store: Store) -> int:
+    """Compile the kernels of these cases; returns how many there are."""
+    count = 0
+    for fn, inputs in cases.values():
+        for program in programs(fn, *inputs):
+            made = unit(None, program, Limits(ARCHITECTURES[arch], program.graph.hints))
+            assert made.device is not None
+            found = binaries(made.device.text, made.device.kernels, arch, store)
+            assert [one.threads for one in found] == [32 * k.warps for k in made.device.kernels]
+            assert all(code_of(one, store) for one in found)
+            count += len(found)
+    return count
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_compile_without_a_gpu(arch: str, store: Store) -> None:
+    assert built(norms(torch.bfloat16), arch, store) >= 7
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+def test_all_nests_compile_without_a_gpu(arch: str, dtype: torch.dtype, store: Store) -> None:
+    assert built({**floats(dtype), **mixed(), **norms(dtype)}, arch, store) > 30
+
+
+def test_a_binary_is_made_once(store: Store) -> None:
+    case = {"softmax": norms(torch.float32)["softmax"]}
+    built(case, "sm_90", store)
+    (entry,) = (store.folder / "binaries").iterdir()
+    (code,) = (store.folder / "objects").glob("*.cubin")
+    before = entry.stat().st_ino, code.stat().st_ino
+    built(case, "sm_90", store)
+    assert (entry.stat().st_ino, code.stat().st_ino) == before
+    code.write_bytes(b"damaged")
+    built(case, "sm_90", store)
+    assert code.read_bytes() != b"damaged"

@@ -1,0 +1,118 @@
+"""What the generated Triton looks like: goldens that a person can read."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compiler.architectures import ARCHITECTURES
+from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.limits import Limits
+from compiler.codegen.triton.nests import emit
+from compiler.codegen.triton.unit import named, unit
+from compiler.codegen.unit import buffer_dtypes
+from compiler.loops.nest import Nest
+from tests.cpu.codegen.nests import programs
+
+
+def kernels(fn, *inputs: torch.Tensor, comment: str = "y = f(x)", dynamic: bool = False):
+    (program,) = programs(fn, *inputs, dynamic=dynamic)
+    nests = [step for step in program.steps if isinstance(step, Nest)]
+    origins = {origin: f"model.py:12  {comment}" for nest in nests for origin in nest.origins()}
+    limits = Limits(ARCHITECTURES["sm_90"], program.graph.hints)
+    dtypes = buffer_dtypes(program)
+    return [k for nest in nests for k in emit(nest, dtypes, limits, origins).kernels]
+
+
+def text(found: list[Kernel]) -> str:
+    """The kernels, with what a launch takes."""
+    parts = []
+    for number, kernel in enumerate(found):
+        size, block, factor = kernel.programs
+        more = f", {kernel.across[0]} / {kernel.across[1]}" if kernel.across else ""
+        parts.append(f"# programs: {size} / {block} * {factor}{more}; warps: {kernel.warps}\n")
+        parts.append(named(kernel, f"kernel_{number}") + "\n")
+    return "".join(parts)
+
+
+def test_softmax(golden) -> None:
+    x = torch.randn(4096, 1000)
+    golden("codegen/triton/softmax.py.txt", text(kernels(lambda x: x.softmax(-1), x)))
+
+
+def test_long_softmax(golden) -> None:
+    x = torch.randn(64, 40000, dtype=torch.bfloat16)
+    golden("codegen/triton/long_softmax.py.txt", text(kernels(lambda x: x.softmax(-1), x)))
+
+
+def test_layer_norm(golden) -> None:
+    x, w = torch.randn(2048, 1024), torch.randn(1024)
+    words = text(kernels(lambda x, w: F.layer_norm(x, (1024,), w, w), x, w))
+    golden("codegen/triton/layer_norm.py.txt", words)
+
+
+def test_column_sum(golden) -> None:
+    x = torch.randn(8192, 256)
+    golden("codegen/triton/column_sum.py.txt", text(kernels(lambda x: (x * 2).sum(0), x)))
+
+
+def test_rows_with_sums_over_them(golden) -> None:
+    x = torch.randn(4096, 256)
+    words = text(
+        kernels(lambda x, y: (x * (x * y).sum(-1, keepdim=True), (x * y).sum(0)), x, x.clone())
+    )
+    golden("codegen/triton/riding.py.txt", words)
+
+
+def test_transposed_add(golden) -> None:
+    x = torch.randn(1024, 1024)
+    golden("codegen/triton/transposed_add.py.txt", text(kernels(lambda x: x + x.t(), x)))
+
+
+def test_sizes_that_are_symbols(golden) -> None:
+    x = torch.randn(30, 70)
+    words = text(kernels(lambda x: x.softmax(-1).sum(0), x, dynamic=True))
+    golden("codegen/triton/dynamic.py.txt", words)
+
+
+def test_the_host_launches_them(golden) -> None:
+    (program,) = programs(lambda x: (x * 2).sum(0), torch.randn(8192, 256))
+    made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
+    golden("codegen/triton/launch.cpp", made.code)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "exact"), [(torch.float32, True), (torch.bfloat16, False)], ids=str
+)
+def test_only_what_16_bits_hide_is_approximate(dtype: torch.dtype, exact: bool) -> None:
+    (kernel,) = kernels(lambda x: F.gelu(x) / (x.exp() + 1), torch.randn(512).to(dtype))
+    assert ("libdevice.erf(" in kernel.body) is exact
+    assert ("tl.div_rn(" in kernel.body) is exact
+    assert ("erf_quick(" in kernel.body) is not exact
+
+
+def test_what_a_comparison_sees_is_exact_in_16_bits_too() -> None:
+    x = torch.randn(512).to(torch.bfloat16)
+    (kernel,) = kernels(lambda x: torch.where(x.float().exp() / 3 > 1, x, -x), x)
+    assert "libdevice.exp(" in kernel.body
+    assert "tl.exp(" not in kernel.body
+
+
+def test_hostile_lines_stay_comments() -> None:
+    (kernel,) = kernels(
+        lambda x: x + 1, torch.randn(8), comment="x = 1\nimport os\x1b[31m\u2028os.system('x')"
+    )
+    assert "import os" not in [line.strip() for line in kernel.body.splitlines()]
+    assert "\x1b" not in kernel.body
+    assert len(kernel.body.splitlines()) == len(kernel.body.split("\n")) - 1
+
+
+def test_equal_nests_share_a_kernel() -> None:
+    (program,) = programs(
+        lambda x, y: (x.softmax(-1), y.softmax(-1)), torch.randn(64, 300), torch.randn(64, 300)
+    )
+    made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
+    assert made.device is not None
+    assert len(made.device.kernels) == 1
+    assert made.code.count("launch(device_kernels[0]") == 1

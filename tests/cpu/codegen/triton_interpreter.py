@@ -1,0 +1,191 @@
+"""Runs nests in Triton's interpreter, on the CPU, and compares them with the IR's own meaning.
+
+    TRITON_INTERPRET=1 python -m tests.cpu.codegen.triton_interpreter float32 mixed
+
+Triton decides at its import whether kernels are interpreted, so this is a process of its own: one
+JSON line for each case, with its name and what is wrong ("" if nothing is).
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import torch
+from triton import language as tl
+from triton.runtime.interpreter import TensorHandle
+
+from compiler.architectures import ARCHITECTURES
+from compiler.codegen.triton import functions
+from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.limits import Limits
+from compiler.codegen.triton.nests import emit
+from compiler.codegen.triton.unit import HEAD, named
+from compiler.codegen.unit import buffer_dtypes
+from compiler.loops.graph import Call, Input
+from compiler.loops.interpreter.memory import State
+from compiler.loops.interpreter.programs import run_program
+from compiler.loops.program import Program
+from compiler.loops.sizes import evaluate
+from tests.cpu.codegen import nest_cases
+from tests.cpu.codegen.nests import programs
+
+Case = tuple[Callable[..., Any], tuple[Any, ...]]
+
+_numbers = count()
+
+
+class Libdevice:
+    """NVIDIA's functions by torch's: the interpreter cannot call them."""
+
+    OTHERS: dict[str, Callable[..., Any]] = {
+        "nearbyint": torch.round,
+        "fmod": torch.fmod,
+        "ilogb": lambda x: torch.frexp(x)[1] - 1,
+        "ldexp": lambda x, exponent: torch.ldexp(x, exponent.to(torch.int32)),
+    }
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = self.OTHERS.get(name) or getattr(torch, name)
+
+        def call(*arguments: Any) -> Any:
+            first = next(a for a in arguments if isinstance(a, tl.tensor))
+            kind = torch.from_numpy(first.handle.data).dtype
+            tensors = [
+                torch.from_numpy(a.handle.data)
+                if isinstance(a, tl.tensor)
+                else torch.tensor(a, dtype=kind)
+                for a in arguments
+            ]
+            made = function(*tensors).to(kind).numpy()
+            scalar = first.dtype.scalar
+            shape = tl.block_type(scalar, list(made.shape)) if made.ndim else scalar
+            return tl.tensor(TensorHandle(made, scalar), shape)
+
+        return call
+
+
+def interpreted(kernel: Kernel) -> Any:
+    """The kernel as an interpreted function."""
+    name = f"<kernel {next(_numbers)}>"
+    text = HEAD + "".join(f"\n\n{functions.text(one)}" for one in sorted(kernel.needs))
+    text += "\n\n" + named(kernel, "kernel")
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    names: dict[str, Any] = {"__name__": name}
+    exec(compile(text, name, "exec", dont_inherit=True), names)
+    names["libdevice"] = Libdevice()
+    return names["kernel"]
+
+
+def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list[Any]:
+    """The outputs of a program whose nests are interpreted kernels."""
+    limits = Limits(ARCHITECTURES[arch], program.graph.hints)
+    dtypes = buffer_dtypes(program)
+    state = State(program.graph, arguments, None)
+    for memory in program.memories.values():
+        if memory.name not in state.memory:
+            state.allocate(memory.name, memory.dtype, memory.size)
+    for step in program.steps:
+        if isinstance(step, Call):
+            state.call(step)
+            continue
+        made = emit(step, dtypes, limits)
+        space = torch.full((evaluate(made.workspace.bytes, state.sizes) + 128,), 113).to(
+            torch.uint8
+        )
+        for kernel in made.kernels:
+            buffers = []
+            for name in kernel.pointers:
+                place = made.workspace.places.get(name)
+                if place is None:
+                    buffers.append(state.memory[name])
+                    continue
+                dtype = getattr(torch, place[0])
+                start = evaluate(place[1], state.sizes)
+                rest = (len(space) - start) // dtype.itemsize * dtype.itemsize
+                buffers.append(space[start : start + rest].view(dtype))
+            size, block, factor = kernel.programs
+            grid = -(-evaluate(size, state.sizes) // block) * factor
+            if kernel.across is not None:
+                grid *= -(-evaluate(kernel.across[0], state.sizes) // kernel.across[1])
+            interpreted(kernel)[(grid,)](*buffers, *(state.sizes[one] for one in kernel.sizes))
+    return state.outputs()
+
+
+def wrong(fn: Callable[..., Any], inputs: tuple[Any, ...], *, dynamic: bool = False) -> str:
+    """How a function's graphs differ from what the IR says; "" if they do not."""
+    for number, program in enumerate(programs(fn, *inputs, dynamic=dynamic)):
+        arguments = list(_arguments(program, inputs if number == 0 else ()))
+        copies = [_copy(a) if isinstance(a, torch.Tensor) else a for a in arguments]
+        expected = run_program(program, arguments)
+        for got, want in zip(run(program, copies), expected, strict=True):
+            if not isinstance(want, torch.Tensor):
+                continue
+            low = want.dtype in (torch.bfloat16, torch.float16)
+            close = {"rtol": 2e-2, "atol": 2e-2} if low else {"rtol": 1e-4, "atol": 2e-5}
+            try:
+                torch.testing.assert_close(got, want, equal_nan=True, **close)
+            except AssertionError as error:
+                return str(error)
+    return ""
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    return made.copy_(tensor)
+
+
+def _arguments(program: Program, given: tuple[Any, ...]) -> Iterator[Any]:
+    """The function's own tensors where they are the graph's inputs, else random ones."""
+    nodes = {node.name: node for node in program.graph.nodes if isinstance(node, Input)}
+    left = [tensor.detach() for tensor in given if isinstance(tensor, torch.Tensor)]
+    for name in program.graph.parameters:
+        node = nodes.get(name)
+        if node is None:
+            yield program.graph.hints[name]
+            continue
+        sizes = [evaluate(size, program.graph.hints) for size in node.shape]
+        strides = [evaluate(stride, program.graph.hints) for stride in node.strides]
+        dtype = getattr(torch, node.dtype)
+        own = next((t for t in left if t.dtype == dtype and list(t.shape) == sizes), None)
+        if own is not None and given:
+            left = [t for t in left if t is not own]
+            yield own
+            continue
+        made = torch.empty_strided(sizes, strides, dtype=dtype)
+        yield made.copy_(torch.randn(sizes) if dtype.is_floating_point else torch.ones(sizes))
+
+
+def chosen(name: str) -> dict[str, Case]:
+    """Cases by the name of a dtype, or `mixed`, `windows`, `dynamic`."""
+    if name == "mixed":
+        return nest_cases.mixed()
+    if name == "windows":
+        return nest_cases.windows(torch.float32)
+    if name == "dynamic":
+        return nest_cases.floats(torch.float32)
+    dtype = getattr(torch, name)
+    make = nest_cases.floats if dtype.is_floating_point else nest_cases.integers
+    return make(dtype)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    for name in sys.argv[1:]:
+        torch.manual_seed(0)
+        for case, (fn, inputs) in chosen(name).items():
+            try:
+                found = wrong(fn, inputs, dynamic=name == "dynamic")
+            except Exception:
+                found = traceback.format_exc()[-2000:]
+            print(json.dumps([f"{name}: {case}", found]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
