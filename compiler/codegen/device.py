@@ -18,6 +18,8 @@ class DeviceKernel(msgspec.Struct, frozen=True):
     """Of the module's text at which it begins, from 1."""
     count: int
     """How many lines it has."""
+    checks: bool = False
+    """It checks indices, and ends the program if one is out of range."""
 
 
 @dataclass(frozen=True, slots=True)

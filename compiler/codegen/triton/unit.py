@@ -56,6 +56,7 @@ class _Module:
                     warps=kernel.warps,
                     line=text.count("\n") + 1,
                     count=body.count("\n"),
+                    checks="tl.device_assert(" in body,
                 )
             )
             text += body

@@ -21,7 +21,7 @@ from compiler.codegen.device import DeviceKernel
 from compiler.runtime.kernels import without_comments
 from compiler.runtime.store import Store, digest
 
-FORMAT = 1
+FORMAT = 2
 STAGES = ("ttir", "ttgir", "llir", "ptx")
 DIVISIBLE = [["tt.divisibility", 16]]
 """Every buffer begins at a multiple of 16 bytes: the launcher sees to it."""
@@ -79,6 +79,7 @@ def binaries(text: str, kernels: Sequence[DeviceKernel], arch: str, store: Store
     for kernel in kernels:
         own = "\n".join(lines[kernel.line - 1 : kernel.line - 1 + kernel.count])
         parts = [FORMAT, shared_part, without_comments(own, "#"), kernel.types, kernel.warps]
+        parts.append(kernel.checks)
         key = digest(msgspec.json.encode([*parts, arch, triton_version()]))
         binary = _find(key, store)
         if binary is None:
@@ -149,9 +150,12 @@ def compiled(module: dict[str, Any], kernel: DeviceKernel, arch: str, store: Sto
     pointers = [i for i, kind in enumerate(kernel.types) if kind.startswith("*")]
     source = ASTSource(function, signature, {}, {(i,): DIVISIBLE for i in pointers})
     target = GPUTarget("cuda", int(arch.removeprefix("sm_")), 32)
+    # Triton drops assertions unless it debugs; then it would check integers for overflow, too.
+    debug = {"debug": True, "sanitize_overflow": False} if kernel.checks else {}
+    options = {"num_warps": kernel.warps, **debug}
     try:
         with _lock, _triton_in(store):
-            return triton.compile(source, target=target, options={"num_warps": kernel.warps})
+            return triton.compile(source, target=target, options=options)
     except Exception as error:
         cause: BaseException = error
         while cause.__cause__ is not None:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from compiler.architectures import ARCHITECTURES
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit
-from compiler.runtime.gpu.binaries import binaries, code_of
+from compiler.runtime.gpu.binaries import binaries, code_of, compiled, load_module
 from compiler.runtime.store import Store
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs
@@ -111,3 +111,16 @@ def test_a_binary_is_made_once(store: Store) -> None:
     code.write_bytes(b"damaged")
     built(case, "sm_90", store)
     assert code.read_bytes() != b"damaged"
+
+
+def test_an_index_is_checked_in_the_binary(store: Store) -> None:
+    def ptx(fn, *inputs: torch.Tensor) -> str:
+        (program,) = programs(fn, *inputs)
+        module = unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).device
+        assert module is not None
+        made = compiled(load_module(module.text), module.kernels[0], "sm_90", store)
+        return str(made.asm["ptx"])
+
+    table, places = torch.randn(8, 4), torch.tensor([1, 2])
+    assert "__assertfail" in ptx(lambda t, i: t[i] * 2, table, places)
+    assert "__assertfail" not in ptx(lambda t: t * 2, table)

@@ -9,7 +9,6 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 
 from compiler.control.decisions import Gate
 from compiler.engine.compile import compile_graph
-from compiler.engine.graph_facts import devices
 from compiler.engine.recording import listening
 from compiler.engine.targets import Cpu, Gpu, devices, target_of
 from compiler.loops.graph import Call
