@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from viewers.kit.colours import TONES
 from viewers.summary.differences import Difference, Effect
-from viewers.summary.differences.effects import OTHER_GRAPHS
 from viewers.summary.differences.words import TONE_GLYPHS, effect_words
-from viewers.text.difference import blocks
+from viewers.text.difference import blocks, same_cut
 from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural
 
@@ -24,7 +23,7 @@ def diff_lines(
     head = f"{before} → {after}"
     if not effects:
         title = line(("Nothing changed", "strong"), f": {head}", hang=2)
-        return [title, *_rest(difference, width, code)]
+        return [title, *figures_lines(difference, width, code)]
     first, *more = effects
     lines = [line((_sentence(first), TONES[first.tone]), hang=2)]
     if first.cause:
@@ -33,7 +32,7 @@ def diff_lines(
     if more:
         lines.append(BLANK)
     lines += effect_lines(more, MOST, first.cause)
-    return [*lines, *_rest(difference, width, code)]
+    return [*lines, *figures_lines(difference, width, code)]
 
 
 def effect_lines(effects: Sequence[Effect], most: int, told: str = "") -> list[Line]:
@@ -55,7 +54,7 @@ def _sentence(effect: Effect) -> str:
     return f"{effect.place}  {words}" if effect.place else words[:1].upper() + words[1:]
 
 
-def _rest(difference: Difference, width: int, code: bool) -> list[Line]:
-    cut = any(one.kind in OTHER_GRAPHS for one in difference.effects)
-    found = blocks(difference, width, code, graphs=not cut)
+def figures_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
+    """What stands below the effects: figures, and what differs, kind by kind."""
+    found = blocks(difference, width, code, graphs=same_cut(difference))
     return [one for block in found for one in (BLANK, *block)]

@@ -39,12 +39,13 @@ from workbench.cli.options import (
     FileCommand,
     json_option,
     machine_options,
+    markdown_option,
     model_options,
     quiet_option,
     settings_of,
     timeout_option,
 )
-from workbench.cli.output import room, write_json
+from workbench.cli.output import room, write_json, write_markdown
 from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
@@ -93,9 +94,12 @@ class Operand:
 @page_option
 @most_option
 @json_option
+@markdown_option
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
+    if ctx.params["as_markdown"] and ctx.params["as_json"]:
+        raise click.UsageError("--json and --markdown exclude each other", ctx)
     one, other = (
         _with_python(operand, ctx.params[f"python_{side}"])
         for side, operand in zip("ab", operands_of(ctx, operands), strict=True)
@@ -124,6 +128,11 @@ def _show(ctx: click.Context, base: Recording, run: Recording, names: tuple[str,
         from viewers.json_diff import diff_report
 
         write_json(diff_report(found, *names))
+        return
+    if ctx.params["as_markdown"]:
+        from viewers.markdown.diff import diff_markdown
+
+        write_markdown(diff_markdown(found, *names))
         return
     from viewers.text.diff import diff_lines
     from viewers.text.lines import write
