@@ -446,7 +446,7 @@ class Tour:
 
     def _zooms(self, navigator: Navigator) -> Iterator[str]:
         """The screens with the graph of this one at each scale, nothing opened."""
-        base, graph = navigator, navigator.view.graph()
+        base = navigator
         for scale in ZOOMS:
 
             def make(scale: int = scale) -> Navigator:
@@ -454,9 +454,17 @@ class Tour:
                 led.view.scale, led.view.unfolded = scale, set()
                 return led
 
-            key = f"graph|{navigator.view.compile_id}|{graph.id if graph else ''}|scale:{scale}"
+            key = self._drawn_key(navigator, scale, frozenset())
             self._ask(key, make)
             yield key
+
+    @staticmethod
+    def _drawn_key(navigator: Navigator, scale: int, unfolded: frozenset[str]) -> str:
+        """Of a screen with a picture: wherever it was opened from, it is the same."""
+        view = navigator.view
+        graph = view.graph()
+        words = (view.compile_id, graph.id if graph else "", str(scale), *sorted(unfolded))
+        return f"graph|drawn|{'|'.join(words)}"
 
     def _unfolded(self, navigator: Navigator, target: Target | None) -> frozenset[str]:
         """What of the picture is open where a block leads. Of the folds that do not stand in each
@@ -465,8 +473,7 @@ class Tour:
         if not isinstance(target, Fold):
             return open_now
         if target.key in open_now:
-            left = open_now - {target.key}
-            return left & self._folds(navigator, left)
+            return open_now - {target.key}
         around = open_now
         for key in sorted(open_now):
             if target.key in self._folds(navigator, around - {key}):
@@ -504,7 +511,7 @@ class Tour:
         way = "open" if opened else "at"
         key = f"{navigator.arrangement}|{view.compile_id}|{way}|{target}"
         if drawn:
-            key += f"|{view.scale}|{'|'.join(sorted(unfolded))}"
+            key = self._drawn_key(navigator, view.scale, unfolded)
         elif isinstance(target, Fold):
             key += f"|{target.key in view.unfolded}"
         self._ask(key, make, last=drawn)
