@@ -7,7 +7,7 @@ from viewers.markdown.report import WIDTH, environment_items
 from viewers.markdown.text import Comment, code, escaped
 from viewers.summary.differences import Difference, Effect, TextDiff
 from viewers.summary.differences.words import effect_words
-from viewers.text.diff import MOST, figures_lines
+from viewers.text.diff import MOST, call_lines, figures_lines
 from viewers.text.difference import same_cut, with_code
 from viewers.text.lines import to_text
 
@@ -21,14 +21,18 @@ def diff_markdown(difference: Difference, before: str, after: str) -> str:
     """`before`, `after`: what the two sides are called."""
     effects = difference.effects
     sides = f"{escaped(before)} → {escaped(after)}"
+    times = [f"- {escaped(one.text)}" for one in call_lines(difference)]
     if not effects:
         comment = Comment(MARKER, f"✅ tcw diff: nothing changed: {sides}")
+        comment.add([*times, ""], "the times")
     else:
         first = effects[0]
         comment = Comment(MARKER, f"{_MARKS[first.tone]} tcw diff: {escaped(_sentence(first))}")
         because = [f"because {code(first.cause)}\\"] if first.cause else []
         comment.add([*because, sides, ""], "what was compared")
-        comment.add([*effect_items(effects[1 : MOST + 1], MOST, first.cause), ""], "the effects")
+        comment.add(
+            [*times, *effect_items(effects[1 : MOST + 1], MOST, first.cause), ""], "the effects"
+        )
         more = effects[MOST + 1 :]
         if more:
             items = effect_items(more, _FOLDED, first.cause)

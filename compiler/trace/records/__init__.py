@@ -52,6 +52,7 @@ from compiler.trace.records.inductor import (
     Wrapper,
 )
 from compiler.trace.records.live import (
+    CallTimes,
     Note,
     Refused,
     Resumed,
@@ -158,6 +159,7 @@ AnyRecord = (
     | Resumed
     | Refused
     | Note
+    | CallTimes
     | WhatIf
     | Account
     | CallProfile
@@ -188,6 +190,7 @@ __all__ = [
     "CallProfile",
     "CallStart",
     "CallTimeline",
+    "CallTimes",
     "Ceilings",
     "CompiledStep",
     "Crossing",

@@ -144,6 +144,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Resumed": _fields(command=W, choice=W),
     "Refused": _fields("rule", id=W, choice=W, reason=W),
     "Note": _fields(on=W, text=D),
+    "CallTimes": _fields(reason=W),
     "WhatIf": _fields("graph base_kernels run_kernels", reason=W),
     "AccountLine": _fields(name=K, what=W),
     "CallProfile": _fields("device", what=W, unmeasured=W),
