@@ -36,6 +36,7 @@ from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
     CacheLookup,
+    CudagraphSkip,
     FusionGroup,
     FusionGroups,
     FusionPair,
@@ -147,6 +148,7 @@ AnyRecord = (
     | KernelBinary
     | Wrapper
     | CacheLookup
+    | CudagraphSkip
     | Phase
     | Decided
     | Speed
@@ -194,6 +196,7 @@ __all__ = [
     "Ceilings",
     "CompiledStep",
     "Crossing",
+    "CudagraphSkip",
     "Decided",
     "DynamicSize",
     "EagerFallback",

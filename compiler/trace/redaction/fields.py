@@ -126,6 +126,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "kernel arch configuration", ttir=C, ttgir=C, llir=C, ptx=C, sass=C, error=D
     ),
     "Wrapper": _fields("graph", text=P),
+    "CudagraphSkip": _fields("compile_id", reason=W),
     "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
     "Phase": _fields("compile_id", name=W),
     "Decided": {**_OF_DECISION, "choice": W, "wanted": W, "refused": W},
