@@ -9,6 +9,7 @@ import msgspec
 from viewers.json_profile import Item
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.effects import EffectKind, EffectTone
+from viewers.summary.differences.measured import Measured, Outcome
 
 VERSION = 1
 
@@ -73,6 +74,35 @@ class KernelsItem(Item):
     after: list[str]
 
 
+class CallTimesItem(Item):
+    """Whole calls of both sides. Times are in seconds; null where they were not measured."""
+
+    outcome: Outcome
+    before: float | None
+    after: float | None
+    difference: float | None
+    """Of the medians of all turns, after - before."""
+    noise: float | None
+    """A smaller difference does not count."""
+    turns: int
+    reason: str
+    """Why nothing was measured."""
+
+    @classmethod
+    def of_measured(cls, measured: Measured) -> CallTimesItem:
+        record = measured.record
+        known = record.before is not None
+        return cls(
+            outcome=measured.outcome,
+            before=record.before.median if record.before else None,
+            after=record.after.median if record.after else None,
+            difference=record.difference if known else None,
+            noise=record.noise if known else None,
+            turns=record.pairs,
+            reason=record.reason,
+        )
+
+
 class DiffReport(Item):
     """The whole object."""
 
@@ -94,10 +124,13 @@ class DiffReport(Item):
     decisions: list[DecisionItem]
     kernels: list[KernelsItem]
     """Without those that are the same."""
+    times: CallTimesItem | None
+    """Whole calls of both sides timed in turn; null without --measure."""
 
 
 def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
     """`before`, `after`: what the two sides are called."""
+    calls = [one for one in difference.measured if one.record.scope == "call"]
     return DiffReport(
         version=VERSION,
         before=before,
@@ -118,6 +151,7 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
             )
             for one in difference.changed_kernels
         ],
+        times=next((CallTimesItem.of_measured(one) for one in calls), None),
     )
 
 

@@ -121,8 +121,16 @@ class Measure(Command):
     scope: Literal["kernel", "graph", "call"] = "call"
 
 
+class TimeCalls(Command):
+    """Time whole calls of a finished run: one turn, while other processes have theirs after it."""
+
+    run: int
+    rounds: int
+    """Calls with each input set."""
+
+
 class Stop(Command):
     """End the recording: the worker exits with status `interrupted`."""
 
 
-AnyCommand = Go | Answer | SetBreakpoints | Pause | Rerun | Measure | Stop
+AnyCommand = Go | Answer | SetBreakpoints | Pause | Rerun | Measure | TimeCalls | Stop

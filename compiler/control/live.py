@@ -26,6 +26,7 @@ from compiler.control.commands import (
     Rerun,
     SetBreakpoints,
     Stop,
+    TimeCalls,
 )
 from compiler.control.recorded import asked_record
 from compiler.control.recorder import Recorder
@@ -64,7 +65,7 @@ class Live:
         called on the reading thread."""
         self.recorder = recorder
         self.stops = Stops()
-        self.pending: list[Rerun | Measure] = []
+        self.pending: list[Rerun | Measure | TimeCalls] = []
         """Commands to carry out when the run is over."""
         self.waits = 0
         """Number of `Waiting` records of this run so far."""
@@ -112,7 +113,7 @@ class Live:
             return ""
         return self._stand(found, decision)
 
-    def wait(self, kind: WaitingKind, why: str) -> Sequence[Rerun | Measure]:
+    def wait(self, kind: WaitingKind, why: str) -> Sequence[Rerun | Measure | TimeCalls]:
         """Wait before the first step or after the last. Returns the commands to carry out when the
         run is over, none if the person just continues; at the end of the run they are removed from
         `pending`. Does not wait at an end that already has pending commands."""
@@ -197,7 +198,7 @@ class Live:
             self.pending.append(command)
             self._hurries = True
             return True
-        if isinstance(command, Measure):
+        if isinstance(command, (Measure, TimeCalls)):
             self.pending.append(command)
             if kind != "end":
                 self.recorder.writer.emit(

@@ -7,6 +7,7 @@ from compiler.inductor import (
     cached,
     caches,
     codegen,
+    cudagraph_skips,
     fusion,
     fusion_cpp,
     kernel_builds,
@@ -39,6 +40,7 @@ HOOKS: tuple[Hook, ...] = (
     codegen.HOOK,
     cached.HOOK,
     kernel_builds.HOOK,
+    cudagraph_skips.HOOK,
     shadow.HOOK,
     stage_starts.HOOK,
 )

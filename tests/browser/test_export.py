@@ -117,6 +117,45 @@ async def test_what_goes_wrong_in_a_page_is_noticed(program: str, tmp_path: Path
         assert any("planted" in one for one in page.errors)
 
 
+async def test_the_graph_is_a_picture(program: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(exported(block_trace())[1])
+    blocks = "[...document.querySelectorAll('[data-pane=picture] .block')]"
+    node = "document.querySelector('[data-pane=node]').textContent"
+    way = "document.querySelector('[data-pane=picture] .way').getAttribute('d')"
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        await page.evaluate(TAB % "graph")
+        groups = await page.evaluate(f"{blocks}.length")
+        assert groups > 5
+        assert await page.evaluate(
+            f"""{blocks}.every((one, at) => {blocks}.slice(at + 1).every((other) => {{
+                const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
+                return a.right <= b.left || b.right <= a.left
+                    || a.bottom <= b.top || b.bottom <= a.top;
+            }}))"""
+        ), "blocks cover each other"
+        await page.evaluate(f"{blocks}.find(b => b.textContent.includes('softmax')).click()")
+        assert "softmax" in await page.evaluate(node)
+        assert await page.evaluate(way)
+        await page.press("Enter")
+        assert await page.evaluate(f"{blocks}.length") > groups
+        inside = await page.evaluate(f"{blocks}.find(b => b.matches('.cursor')).textContent")
+        assert inside.strip() in await page.evaluate(node)
+        await page.press("Enter")
+        assert await page.evaluate(ACTIVE) == "source"
+        assert await page.evaluate(LIT % "source")
+        await page.press("Escape")
+        await page.press("-")
+        assert await page.evaluate(f"{blocks}.length") == groups
+        await page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        wide = """[...document.querySelectorAll('#printed .drawing')].every(
+            one => one.style.zoom * parseFloat(one.style.width) <= 120.1)"""
+        assert await page.evaluate(wide)
+        assert await page.evaluate("document.querySelectorAll('#printed .block').length") >= groups
+        await quiet(page)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", SAMPLES)
 async def test_the_page_of_a_sample(program: str, tmp_path: Path, name: str) -> None:

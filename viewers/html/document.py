@@ -17,7 +17,7 @@ from typing import Any
 from viewers.html import BEGIN
 from viewers.html.pool import Numbered, Spans, encoded
 from viewers.html.style import style_sheet
-from viewers.html.tour import Place, Screen, Tour
+from viewers.html.tour import Panel, Place, Screen, Tour
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.plain import plain
 
@@ -47,6 +47,8 @@ def document(tour: Tour, title: str, report: str) -> str:
 <noscript><pre>{html.escape(report)}</pre></noscript>
 <div id="header"></div><nav id="tabs"></nav><main id="middle"></main>
 <div id="bar"></div><div id="replay"></div><div id="foot"></div><div id="printed"></div>
+<template id="lines">\
+<svg preserveAspectRatio="none"><path></path><path class="way"></path></svg></template>
 <script type="application/json" id="data">{_json(_data(tour))}</script>
 <script>{script}</script>
 </body>
@@ -72,20 +74,7 @@ def _data(tour: Tour) -> dict[str, Any]:
     if tour.left_out:
         said = f"{tour.left_out} more screens are in the trace: tcw open, or tcw export --most MB"
     return {
-        "panels": [
-            {
-                "pane": one.pane,
-                "name": plain(one.name),
-                "subject": plain(one.subject),
-                "right": one.right,
-                "rows": one.rows,
-                "refs": one.refs,
-                "keyed": one.keyed,
-                "still": one.still,
-                "left": one.left_out,
-            }
-            for one in tour.panels
-        ],
+        "panels": [_panel(one, tables.zooms(tour, at)) for at, one in enumerate(tour.panels)],
         "rows": list(tour.pool.rows.values()),
         "arrangements": [_arrangement(one) for one in tables.arrangements.values()],
         "headers": list(tables.headers.values()),
@@ -102,6 +91,24 @@ def _data(tour: Tour) -> dict[str, Any]:
         "lights": {ref: _signed(lit) for ref, lit in tour.lights().items()},
         "said": said,
     }
+
+
+def _panel(panel: Panel, zooms: list[int]) -> dict[str, Any]:
+    """What there is of it; the page knows what the rest is."""
+    found = {
+        "pane": panel.pane,
+        "name": "" if panel.name == panel.pane else plain(panel.name),
+        "subject": plain(panel.subject),
+        "right": panel.right,
+        "rows": panel.rows,
+        "refs": panel.refs if any(panel.refs) else (),
+        "keyed": panel.keyed,
+        "still": int(panel.still),
+        "left": panel.left_out,
+        "picture": panel.picture,
+        "zooms": zooms,
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def _arrangement(name: str) -> dict[str, Any]:
@@ -141,6 +148,12 @@ class _Tables:
             self.lit.number(_signed(screen.lit)),
             [self._place(one) for one in screen.places],
         )
+
+    def zooms(self, tour: Tour, panel: int) -> list[int]:
+        """The screens at each scale of a picture; empty unless all are in the document."""
+        keys = tour.zooms.get(panel, ())
+        found = [self.numbers[key] for key in keys if key in self.numbers]
+        return found if len(found) == len(keys) else []
 
     def _place(self, place: Place) -> int:
         moves, opens = (

@@ -2,7 +2,13 @@
 // Draws the screens of the document. Text of a trace becomes text nodes, nothing else.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { rows, panels, tabs, lights, stops, puzzles } = data;
+  const panels = data.panels.map((one) => {
+    const known = { name: one.pane, subject: "", right: [], rows: [], keyed: [], still: 0, left: 0, zooms: [], ...one };
+    known.refs = one.refs || known.rows.map(() => 0);
+    [known.drawn, known.scale, known.shows, known.nodes] = one.picture || [];
+    return known;
+  });
+  const { rows, tabs, lights, stops, puzzles } = data;
   const places = data.places.map(([p, c, m, o]) => ({ p, c, m: data.edges[m], o: data.edges[o] }));
   const screens = data.screens.map(([arrangement, c, header, b, lit, own]) => {
     const { name, top, columns, focus } = data.arrangements[arrangement];
@@ -28,7 +34,12 @@
     for (let i = 0; i < spans.length; i += 2) element.append(make("span", "r" + spans[i], spans[i + 1]));
     return element;
   };
-  const line = (spans) => fill(make("div", "line"), spans);
+  // The header is made for one width: the gap in it takes what this window has.
+  const line = (spans) => {
+    const element = fill(make("div", "line"), spans);
+    for (const span of element.children) if (/^ {2,}$/.test(span.textContent)) span.className = "gap";
+    return element;
+  };
 
   // Other panels that a slot can show: one file, graph or kernel each.
   const others = new Map();
@@ -51,13 +62,19 @@
     for (const one of lights[ref] || []) found[Math.abs(one)] = one > 0 ? 1 : 2;
     return found;
   };
-  const countLit = (panel, lit) => panel.refs.reduce((sum, ref) => sum + (ref && lit[ref] ? 1 : 0), 0);
+  // What a row shows; a block of a picture shows several nodes.
+  const shownBy = (panel, index) => panel.drawn ? panel.shows[index] : [panel.refs[index]];
+  const isLit = (panel, index, lit) => shownBy(panel, index).some((ref) => ref && lit[ref]);
+  const countLit = (panel, lit) => panel.refs.reduce((sum, _, index) => sum + (isLit(panel, index, lit) ? 1 : 0), 0);
+  const firstLit = (panel, exact) => panel.refs.findIndex(
+    (_, index) => shownBy(panel, index).some((ref) => ref && (exact ? state.lit[ref] === 1 : state.lit[ref])));
 
   const tint = (element, panel, index) => {
-    const ref = panel.refs[index];
+    const lit = shownBy(panel, index).filter((ref) => ref && state.lit[ref]);
     element.classList.remove("t-selected", "t-exact", "t-inferred");
-    if (!ref || !state.lit[ref]) return;
-    element.classList.add(ref === state.ref ? "t-selected" : state.lit[ref] === 1 ? "t-exact" : "t-inferred");
+    if (!lit.length) return;
+    const exact = lit.some((ref) => state.lit[ref] === 1);
+    element.classList.add(lit.includes(state.ref) ? "t-selected" : exact ? "t-exact" : "t-inferred");
   };
 
   const drawRow = (number, keyed) => {
@@ -67,6 +84,31 @@
     element.append(fill(make("span", "body" + ["", " t-added", " t-removed"][ground]), body));
     if (right.length) element.append(fill(make("span", "right"), right));
     return element;
+  };
+
+  // A picture: blocks in cells of the page's font, and their lines behind them.
+  const drawPicture = (inner, panel) => {
+    const [width, height, boxes, edges] = panel.drawn;
+    inner.classList.add("drawing");
+    inner.style.width = width + "ch";
+    inner.style.height = height * 1.4 + "em";
+    boxes.forEach(([x, y, across, down, role], index) => {
+      const block = make("div", "row keyed block r" + role);
+      Object.assign(block.style, { left: x + "ch", top: y * 1.4 + "em", width: across + "ch", height: down * 1.4 + "em" });
+      rows[panel.rows[index]][1].forEach((said, at) => { if (at % 2) block.append(make("div", "", said)); });
+      inner.append(block);
+    });
+    const svg = byId("lines").content.firstElementChild.cloneNode(true);
+    svg.setAttribute("viewBox", "0 0 " + width + " " + 2 * height);
+    Object.assign(svg.style, { width: width + "ch", height: height * 1.4 + "em" });
+    svg.firstElementChild.setAttribute("d", edges.map(wayOf).join(""));
+    inner.append(svg);
+  };
+  const wayOf = ([, , x, y, ...moves]) =>
+    x === undefined ? "" : "M" + (x + 0.5) + " " + y + moves.map((by, at) => (at % 2 ? "h" : "v") + by).join("");
+  const paintWay = (inner, panel, cursor) => {
+    const own = panel.drawn[3].filter(([from, to]) => from === cursor || to === cursor);
+    inner.querySelector(".way").setAttribute("d", own.map(wayOf).join(""));
   };
 
   const drawPane = (place, name) => {
@@ -79,7 +121,17 @@
     if (panel.right.length) title.append(fill(make("span", "right"), panel.right));
     const inner = make("div", "inner");
     const keyed = new Set(panel.keyed);
-    panel.rows.forEach((number, index) => inner.append(drawRow(number, keyed.has(index))));
+    if (panel.zooms.length) {
+      for (const [sign, by] of [["−", -1], ["+", 1]]) {
+        const button = make("button", "", sign);
+        button.tabIndex = -1;
+        button.setAttribute("aria-label", by > 0 ? "show more" : "show less");
+        button.addEventListener("click", (event) => { event.stopPropagation(); zoom(by, pane); });
+        title.append(button);
+      }
+    }
+    if (panel.drawn) drawPicture(inner, panel);
+    else panel.rows.forEach((number, index) => inner.append(drawRow(number, keyed.has(index))));
     if (panel.left) inner.append(make("div", "note", panel.left + " more rows are in the trace: tcw open"));
     const scroll = make("div", "rows");
     scroll.append(inner);
@@ -122,11 +174,20 @@
       tint(element, panel, index);
       element.classList.toggle("cursor", index === cursor);
     });
+    if (panel.drawn) paintWay(inner, panel, cursor);
   };
   const reveal = (pane, index) => {
     const element = pane.model.inner.children[index];
     if (!element) return;
-    const { scroll } = pane.model;
+    const { scroll, inner, panel } = pane.model;
+    if (panel.drawn) {
+      const x = inner.offsetLeft - scroll.offsetLeft + element.offsetLeft, y = inner.offsetTop - scroll.offsetTop + element.offsetTop;
+      if (y < scroll.scrollTop || y + element.offsetHeight > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y - scroll.clientHeight / 3;
+      if (x < scroll.scrollLeft || x + element.offsetWidth > scroll.scrollLeft + scroll.clientWidth) {
+        scroll.scrollLeft = x + element.offsetWidth / 2 - scroll.clientWidth / 2;
+      }
+      return;
+    }
     const top = element.offsetTop - scroll.offsetTop;
     if (top < scroll.scrollTop || top + element.offsetHeight > scroll.scrollTop + scroll.clientHeight) {
       scroll.scrollTop = Math.max(0, top - scroll.clientHeight / 3);
@@ -144,12 +205,7 @@
           const count = countLit(panels[place.p], state.lit);
           if (count > most) [best, most] = [place, count];
         }
-        if (best) {
-          const fresh = drawPane(best, pane.classList.contains("top") ? "top" : "");
-          fresh.style.flex = pane.style.flex;
-          if (pane.id) fresh.id = pane.id;
-          pane.replaceWith(fresh);
-        }
+        if (best) replacePane(pane, best);
       }
     }
     if (!past.has(state.key)) byId("bar").replaceChildren(); // it tells of another selection, and so do some titles
@@ -158,9 +214,8 @@
       const right = pane.querySelector(".title .right");
       if (right && SELECTED.has(pane.dataset.pane)) right.textContent = countLit(pane.model.panel, state.lit) + " lit";
       if (pane === from) continue;
-      const refs = pane.model.panel.refs;
-      const own = refs.indexOf(ref);
-      const first = own >= 0 ? own : refs.findIndex((one) => one && state.lit[one] === 1);
+      const own = pane.model.panel.refs.indexOf(ref);
+      const first = own >= 0 ? own : firstLit(pane.model.panel, true);
       if (first >= 0) reveal(pane, first);
     }
   };
@@ -174,25 +229,61 @@
       show(next, { keep: panel.pane, index });
       return;
     }
+    if (panel.drawn) tell(panel, index);
     if (panel.refs[index]) light(panel.refs[index], pane);
     else paint(pane);
     reveal(pane, index);
+  };
+  // What is known of a block stands beside the picture.
+  const tell = (panel, index) => {
+    const pane = panes().find((one) => one.dataset.pane === "node");
+    if (pane && panel.nodes.length) replacePane(pane, { p: panel.nodes[index], c: -1, m: {}, o: {} });
+  };
+  const replacePane = (pane, place) => {
+    const fresh = drawPane(place, pane.classList.contains("top") ? "top" : "");
+    fresh.style.flex = pane.style.flex;
+    if (pane.id) fresh.id = pane.id;
+    pane.replaceWith(fresh);
   };
   const open = (pane) => {
     const next = pane.model.place.o[pane.model.cursor];
     if (next !== undefined) { state.back.push(state.key); show(next); return; }
     const ref = pane.model.panel.refs[pane.model.cursor];
+    if (pane.dataset.pane === "node") { along("fusion"); return; }
     if (!ref) return;
+    if (pane.model.panel.drawn) { enter(pane, ref); return; }
     const all = panes();
     const at = all.indexOf(pane);
     const other = [...all.slice(at + 1), ...all.slice(0, at)].find((one) => countLit(one.model.panel, state.lit));
     if (other) {
       focus(other);
-      const first = other.model.panel.refs.findIndex((one) => one && state.lit[one]);
+      const first = firstLit(other.model.panel, false);
       other.model.cursor = first;
       paint(other);
       reveal(other, first);
     }
+  };
+
+  // Into a block: its operations, else the source.
+  const enter = (pane, ref) => {
+    const { panel, cursor } = pane.model;
+    const inside = panel.shows[cursor][1];
+    const key = state.key;
+    if (panel.scale === 0 && panel.shows[cursor].length > 2 && panel.zooms.length) {
+      zoom(1, pane);
+      const next = panes().find((one) => one.model.panel.drawn);
+      if (next) select(next, next.model.panel.shows.findIndex((refs) => refs.includes(inside)));
+      if (state.key !== key) state.back.push(key);
+    } else if (along("source")) light(ref, null);
+  };
+  // Another view of the same compile; whether there is one.
+  const along = (name) => {
+    const { c } = screens[state.key];
+    const next = screens.findIndex((one, number) => one.a === name && one.c === c && !past.has(number));
+    if (next < 0 || past.has(state.key)) return false;
+    state.back.push(state.key);
+    show(next);
+    return true;
   };
 
   const show = (key, kept) => {
@@ -228,7 +319,7 @@
       const known = scrolled.get(pane.dataset.pane);
       if (known) pane.model.scroll.scrollTop = known[1];
       if (pane.model.panel.still) continue;
-      const lit = pane.model.panel.refs.findIndex((ref) => ref && state.lit[ref] === 1);
+      const lit = firstLit(pane.model.panel, true);
       reveal(pane, lit >= 0 ? lit : pane.model.cursor);
     }
     const wanted = kept ? kept.keep : screen.f;
@@ -311,6 +402,15 @@
     focus(all[(all.indexOf(active()) + by + all.length) % all.length]);
   };
 
+  // More or less of the graph in a picture.
+  const zoom = (by, from = active()) => {
+    const pane = from.model.panel.zooms.length ? from : panes().find((one) => one.model.panel.zooms.length);
+    if (!pane) return;
+    const { zooms, scale } = pane.model.panel;
+    const next = zooms[Math.max(0, Math.min(zooms.length - 1, scale + by))];
+    if (next !== undefined && next !== state.key) show(next);
+  };
+
   // In what the view is a list of: the next difference, pair, cause or break.
   const ahead = (by) => {
     const pane = panes().find((one) => one.dataset.pane === screens[state.key].f);
@@ -323,6 +423,7 @@
     PageDown: () => move(20), PageUp: () => move(-20), Home: () => move(-1e9), End: () => move(1e9),
     h: () => { active().model.scroll.scrollLeft -= 60; }, l: () => { active().model.scroll.scrollLeft += 60; },
     Enter: () => open(active()), Escape: back, Backspace: back,
+    "+": () => zoom(1), "-": () => zoom(-1),
     "]": () => tab(1), "[": () => tab(-1), t: turn, p: predict,
     "}": () => goTo(state.stop + 1), "{": () => goTo(state.stop < 0 ? stops.length - 1 : state.stop - 1),
   };
@@ -357,7 +458,7 @@
   }
   byId("replay").append(stopped);
 
-  const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["n N", "next, previous"], ["esc", "back"], ["[ ]", "view"], ...(stops.length > 1 ? [["{ }", "in time"]] : []), ...(puzzles.length ? [["p", "predict"]] : []), ["t", "light or dark"]];
+  const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["n N", "next, previous"], ["esc", "back"], ["[ ]", "view"], ["+ -", "more or less of a graph"], ...(stops.length > 1 ? [["{ }", "in time"]] : []), ...(puzzles.length ? [["p", "predict"]] : []), ["t", "light or dark"]];
   for (const [key, words] of said) {
     const hint = make("span", "");
     hint.append(make("b", "", key + " "), words);
@@ -365,12 +466,21 @@
   }
   if (data.said) byId("foot").append(make("span", "", data.said));
 
+  const PAPER = 120; // cells across a page
   window.addEventListener("beforeprint", () => {
     const all = Object.values(tabs).flatMap((key) => placesOf(screens[key]));
-    const once = new Map(all.map((place) => [place.p, place]));
+    const once = new Map();
+    for (const place of all) {
+      const { pane, subject } = panels[place.p];
+      const name = pane === "source" ? subject : place.p; // once a file, whatever is lit in it
+      if (!once.has(name)) once.set(name, place);
+    }
     state.printed = document.documentElement.dataset.theme;
     theme("light");
     byId("printed").replaceChildren(...[...once.values()].map((place) => drawPane(place, "")));
+    for (const drawing of document.querySelectorAll("#printed .drawing")) {
+      drawing.style.zoom = Math.min(1, PAPER / parseFloat(drawing.style.width));
+    }
   });
   window.addEventListener("afterprint", () => { theme(state.printed); byId("printed").replaceChildren(); });
 

@@ -20,7 +20,17 @@ def style_sheet() -> str:
 
 def _rules(theme: Theme) -> Iterator[str]:
     at = f'[data-theme="{theme.name}"]'
-    named = ("background", "raised", "rule", "text", "dim", "accent", "selected")
+    named = (
+        "background",
+        "raised",
+        "rule",
+        "text",
+        "dim",
+        "accent",
+        "selected",
+        "faint",
+        "dim-on-fill",
+    )
     variables = "".join(f"--{name}:{theme.colours[name]};" for name in named)
     yield f"{at}{{color-scheme:{theme.name};{variables}}}"
     for tint in _TINTS:

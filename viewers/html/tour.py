@@ -8,18 +8,21 @@ as large as it may be; what was left out is counted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from compiler.trace import refs
 from compiler.trace.provenance import Quality
 from compiler.trace.records import Graph, Partition
+from viewers.drawing.blocks import SCALES, diagram
 from viewers.html import replay
+from viewers.html.drawn import MOST_BLOCKS, Drawn, drawn, refs_of
 from viewers.html.pool import Pool, Spans, size, spans
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
+from viewers.panes.picture import Picture
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import Fold, Target
 from viewers.panes.view import variant_of
@@ -28,12 +31,26 @@ from viewers.reader import Reader
 CELLS = 176
 """Width for which the panes are drawn."""
 SPINE_CELLS = 32
+ZOOMS = (0, 1)
+"""Scales of a picture that the page has: shapes stand in the pane beside it."""
 MOST_ROWS = 2000
 """Rows of a pane."""
+MOST_OPENED = 30
+"""Pictures with a module opened: each is laid out anew, and is a large panel."""
 _DIGITS = 4
 """Of a screen's number."""
-_LISTS = {"picture": "graph"}
-"""Pane -> the one with the same in rows."""
+
+
+class Pictured(NamedTuple):
+    """A picture on a panel."""
+
+    drawn: Drawn
+    scale: int
+    """How much of the graph it shows."""
+    shows: tuple[tuple[int, ...], ...]
+    """The refs of each block, its own first."""
+    nodes: tuple[int, ...]
+    """The panels that tell of each block; empty where there are none."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,8 @@ class Panel:
     """Its beginning stays in sight: it never scrolls by itself."""
     left_out: int
     """Rows that the trace has and the document does not."""
+    picture: Pictured | None = None
+    """The rows are the blocks of this picture."""
 
 
 @dataclass
@@ -82,6 +101,11 @@ class Screen:
 T = TypeVar("T", bound=Hashable)
 
 
+def _lines(words: Sequence[str]) -> Row:
+    """The lines of a block, a span each: of two roles by turns, as equal neighbours are joined."""
+    return Row(body=tuple((line, "dim" if at % 2 else "text") for at, line in enumerate(words)))
+
+
 def _size_of_edges(edges: tuple[tuple[int, str], ...]) -> int:
     return 3 + sum(5 + _DIGITS + len(str(row)) for row, _ in edges)
 
@@ -103,14 +127,20 @@ class Tour:
         """Label and screen of each place in time, in order."""
         self.puzzles: list[tuple[str, dict[str, str]]] = []
         """The right answer, and the screens by `ask`, `hint`, `fuse`, `apart` and `skip`."""
+        self.zooms: dict[int, tuple[str, ...]] = {}
+        """Panel with a picture -> the screens that show more and less of the graph."""
         self.left_out = 0
         """Screens that were not visited."""
         self._numbers: dict[Panel, int] = {}
         self._waiting: deque[tuple[str, Make]] = deque()
+        self._last: deque[tuple[str, Make]] = deque()
+        """What is visited after all else: a picture with a module opened is a large panel."""
         self._asked: set[str] = set()
         self.bytes = 0
         """Bytes that panels, screens and lights take in the file, or somewhat more."""
         self._counted: set[Hashable] = set()
+        self._nodes: dict[Hashable, tuple[int, ...]] = {}
+        self._in_sight: dict[Hashable, frozenset[str]] = {}
         self._weighed = 0
         """Refs whose lights are counted."""
         self._most_bytes = most_bytes
@@ -124,6 +154,11 @@ class Tour:
         if not self.left_out:
             self._replay()
         self._visit()
+        for _ in range(MOST_OPENED):
+            if self._last and not self.left_out:
+                self._waiting.append(self._last.popleft())
+                self._visit()
+        self.left_out += len(self._last)
         for screen in self.screens.values():
             for place in screen.places:
                 for edges in (place.moves, place.opens):
@@ -215,10 +250,10 @@ class Tour:
         known = ((self.pool.refs.known(ref), how) for ref, how in counterparts.items())
         return {number: how == "exact" for number, how in known if number is not None}
 
-    def _ask(self, key: str, make: Make) -> None:
+    def _ask(self, key: str, make: Make, last: bool = False) -> None:
         if key not in self._asked:
             self._asked.add(key)
-            self._waiting.append((key, make))
+            (self._last if last else self._waiting).append((key, make))
 
     # Where a tour starts
 
@@ -242,7 +277,7 @@ class Tour:
         if view.facts.comparison is not None:
             yield self._seed("engines", view.compile_id)
         for compile_id in view.facts.pieces:
-            for arrangement in ("kernels", "fusion", "memory", "guards"):
+            for arrangement in ("graph", "kernels", "fusion", "memory", "guards"):
                 yield self._seed(arrangement, compile_id)
             if any(one.compile_id == compile_id for one in recording.all(Partition)):
                 yield self._seed("autograd", compile_id)
@@ -252,7 +287,8 @@ class Tour:
                 if kernel.text:
                     yield self._kernel(compile_id, kernel.id)
             for graph in view.facts.graphs_of.get(compile_id, []):
-                yield self._variant(compile_id, graph)
+                yield self._variant("source", compile_id, graph)
+                yield self._variant("graph", compile_id, graph)
 
     def _seed(self, arrangement: str, compile_id: str) -> tuple[str, Make]:
         def make() -> Navigator:
@@ -276,8 +312,8 @@ class Tour:
 
         return f"source|{compile_id}|kernel:{kernel}", make
 
-    def _variant(self, compile_id: str, graph: Graph) -> tuple[str, Make]:
-        _, base = self._seed("source", compile_id)
+    def _variant(self, arrangement: str, compile_id: str, graph: Graph) -> tuple[str, Make]:
+        _, base = self._seed(arrangement, compile_id)
 
         def make() -> Navigator | None:
             navigator = base()
@@ -285,7 +321,7 @@ class Tour:
                 navigator.view.variant = variant_of(graph)
             return navigator
 
-        return f"source|{compile_id}|graph:{graph.id}", make
+        return f"{arrangement}|{compile_id}|graph:{graph.id}", make
 
     @staticmethod
     def _copy(navigator: Navigator) -> Navigator:
@@ -325,58 +361,158 @@ class Tour:
     def _place(self, navigator: Navigator, pane: str, cells: int, linked: bool) -> Place:
         content = self._content(navigator, pane, cells)
         rows = content.rows[:MOST_ROWS]
+        picture = content if isinstance(content, Picture) else None
+        number = self._panel(pane, content, self._drawn(navigator, picture, linked))
+        names = (row.key or row.ref for row in rows)
+        start = next((i for i, name in enumerate(names) if name and name == content.start), -1)
+        place = Place(number, start)
+        if picture is not None and linked:
+            self.zooms.setdefault(number, tuple(self._zooms(navigator)))
+        for index, row in enumerate(rows if linked else ()):
+            if picture is not None and not self._is_module(picture, index):
+                continue  # the page shows what is inside by another zoom
+            if row.at is not None and picture is None:
+                place.moves[index] = self._led(navigator, pane, row, opened=False)
+            if row.opens is not None:
+                place.opens[index] = self._led(navigator, pane, row, opened=True)
+        return place
+
+    def _panel(self, pane: str, content: Content, drawn: Pictured | None = None) -> int:
+        """The number of a panel with this content."""
+        rows = content.rows[:MOST_ROWS]
+        said = rows if not isinstance(content, Picture) else [_lines(one) for one in content.words]
         panel = Panel(
             pane,
             content.name,
             content.subject,
-            spans(content.right),
-            tuple(self.pool.row(row) for row in rows),
+            spans(content.right if drawn is None else ((SCALES[drawn.scale], "dim"),)),
+            tuple(self.pool.row(row) for row in said),
             tuple(self.pool.refs.number(row.ref or row.selects) for row in rows),
             tuple(index for index, row in enumerate(rows) if row.key),
             content.still,
             len(content.rows) - len(rows),
+            drawn,
         )
         number = self._numbers.setdefault(panel, len(self.panels))
         if number == len(self.panels):
             self.panels.append(panel)
             self.bytes += 60 + sum(map(size, vars(panel).values()))
-        names = (row.key or row.ref for row in rows)
-        start = next((i for i, name in enumerate(names) if name and name == content.start), -1)
-        place = Place(number, start)
-        for index, row in enumerate(rows if linked else ()):
-            if row.at is not None:
-                place.moves[index] = self._led(navigator, pane, row, opened=False)
-            if row.opens is not None:
-                place.opens[index] = self._led(navigator, pane, row, opened=True)
-        return place
+        return number
 
     @staticmethod
     def _content(navigator: Navigator, pane: str, cells: int) -> Content:
         view = navigator.view
         if pane == "spine":
             return spine.content(view, cells)
-        pane = _LISTS.get(pane, pane)
         try:
-            return notes.marked(view, PANES[pane](view, cells), cells)
+            content = PANES[pane](view, cells)
+            if isinstance(content, Picture):
+                if len(content.rows) <= MOST_BLOCKS:
+                    return content
+                content = PANES["graph"](view, cells)
+            return notes.marked(view, content, cells)
         except Exception as error:  # the other panes are still worth reading
             return Content(pane, rows=empty(cells, f"{type(error).__name__}: {error}"))
+
+    # Pictures
+
+    def _drawn(
+        self, navigator: Navigator, picture: Picture | None, linked: bool
+    ) -> Pictured | None:
+        if picture is None:
+            return None
+        diagram, number = picture.diagram, self.pool.refs.number
+        shows = tuple(
+            tuple(map(number, refs_of(diagram, index))) for index in range(len(diagram.blocks))
+        )
+        key = (diagram, navigator.view.predicted)
+        if linked and key not in self._nodes:
+            self._nodes[key] = tuple(self._node(navigator, row) for row in picture.rows)
+        nodes = self._nodes[key] if linked else ()
+        return Pictured(drawn(picture), diagram.scale, shows, nodes)
+
+    def _node(self, navigator: Navigator, row: Row) -> int:
+        """The panel that tells of a block."""
+        led = self._copy(navigator)
+        led.moved(row)
+        shares = sum(column.share for column in ARRANGEMENTS["graph"].columns)
+        cells = (CELLS - SPINE_CELLS) * ARRANGEMENTS["graph"].columns[-1].share // shares
+        return self._panel("node", self._content(led, "node", cells))
+
+    @staticmethod
+    def _is_module(picture: Picture, index: int) -> bool:
+        """Whether a block is a module of a large graph, or is drawn because one was opened."""
+        return ":draw:module:" in picture.diagram.blocks[index].fold
+
+    def _zooms(self, navigator: Navigator) -> Iterator[str]:
+        """The screens with the graph of this one at each scale, nothing opened."""
+        base = navigator
+        for scale in ZOOMS:
+
+            def make(scale: int = scale) -> Navigator:
+                led = self._copy(base)
+                led.view.scale, led.view.unfolded = scale, set()
+                return led
+
+            key = self._drawn_key(navigator, scale, frozenset())
+            self._ask(key, make)
+            yield key
+
+    @staticmethod
+    def _drawn_key(navigator: Navigator, scale: int, unfolded: frozenset[str]) -> str:
+        """Of a screen with a picture: wherever it was opened from, it is the same."""
+        view = navigator.view
+        graph = view.graph()
+        words = (view.compile_id, graph.id if graph else "", str(scale), *sorted(unfolded))
+        return f"graph|drawn|{'|'.join(words)}"
+
+    def _unfolded(self, navigator: Navigator, target: Target | None) -> frozenset[str]:
+        """What of the picture is open where a block leads. Of the folds that do not stand in each
+        other one is open at a time, so that their combinations need no screens."""
+        open_now = frozenset(key for key in navigator.view.unfolded if ":draw:" in key)
+        if not isinstance(target, Fold):
+            return open_now
+        if target.key in open_now:
+            return open_now - {target.key}
+        around = open_now
+        for key in sorted(open_now):
+            if target.key in self._folds(navigator, around - {key}):
+                around -= {key}
+        return around | {target.key}
+
+    def _folds(self, navigator: Navigator, unfolded: frozenset[str]) -> frozenset[str]:
+        """The folds in sight where these are open."""
+        view = navigator.view
+        graph = view.graph()
+        key = (graph.id if graph is not None else "", view.scale, view.predicted, unfolded)
+        if key not in self._in_sight:
+            found = diagram(replace(view, unfolded=set(unfolded)))
+            blocks = found.blocks if found is not None else ()
+            self._in_sight[key] = frozenset(block.fold for block in blocks if block.fold)
+        return self._in_sight[key]
 
     def _led(self, navigator: Navigator, pane: str, row: Row, opened: bool) -> str:
         """The screen to which a row leads."""
         target: Target | None = row.opens if opened else row.at
         base = navigator
+        drawn = pane == "picture"
+        unfolded = self._unfolded(navigator, target) if drawn else frozenset()
 
         def make() -> Navigator | None:
             led = self._copy(base)
             led.moved(row)
             if opened and not led.opened(row, pane):
                 return None
+            if drawn:
+                led.view.unfolded = set(unfolded)
             return led
 
         view = navigator.view
         way = "open" if opened else "at"
         key = f"{navigator.arrangement}|{view.compile_id}|{way}|{target}"
-        if isinstance(target, Fold):
+        if drawn:
+            key = self._drawn_key(navigator, view.scale, unfolded)
+        elif isinstance(target, Fold):
             key += f"|{target.key in view.unfolded}"
-        self._ask(key, make)
+        self._ask(key, make, last=drawn)
         return key

@@ -79,7 +79,7 @@ EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 """Number -> the group whose facts explain a change of it."""
 
 _COUNTED = {"library": "library calls of", "dtype": "kernels computing in"}
-_MORE_IS_WORSE = frozenset({"break", "eager", "recompile", "bypass", "failure"})
+_MORE_IS_WORSE = frozenset({"break", "eager", "recompile", "bypass", "cudagraph-skip", "failure"})
 _LESS_IS_WORSE = frozenset({"size", "fused"})
 _LESS_IS_BETTER = frozenset({"dtype"})
 """More is only different: bfloat16 may be what was wanted."""
@@ -139,6 +139,7 @@ GROUP_WORDS = {
     "recompile": "recompile",
     "size": "dynamic size",
     "bypass": "cache bypass",
+    "cudagraph-skip": "skipped CUDA graph",
     "setting": "torch setting",
     "library": "library call",
     "dtype": "dtype of a kernel",
@@ -234,7 +235,7 @@ def _number(value: Value | None) -> float:
 _STANDINGS: tuple[Standing, ...] = ("worse", "different", "better")
 _GROUPS = (
     "failure", "break", "eager", "recompile", "size", "fused", "dtype", "library", "setting", "",
-    "bypass",
+    "cudagraph-skip", "bypass",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 
 from compiler.trace.records import (
     CacheLookup,
+    CudagraphSkip,
     EagerFallback,
     Guards,
     Kernel,
@@ -105,6 +106,7 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
                 *_recompiles(summary),
                 *_dynamic_sizes(recording),
                 *_bypasses(recording),
+                *_cudagraph_skips(recording),
                 *_settings(recording),
                 *_libraries(recording),
                 *_dtypes(recording),
@@ -221,6 +223,15 @@ def _bypasses(recording: Recording) -> Iterator[Fact]:
     for one in recording.all(CacheLookup):
         if one.verdict == "bypass":
             yield Fact("bypass", f"{one.cache}: {_steady(one.missed)}", 1)
+
+
+def _cudagraph_skips(recording: Recording) -> Iterator[Fact]:
+    """Each by its reason and the text of its line."""
+    for one in recording.all(CudagraphSkip):
+        at = one.location
+        text = " ".join(recording.line(at.file, at.line).split()) if at else ""
+        name = f"{_steady(one.reason)}: {text}" if text else _steady(one.reason)
+        yield Fact("cudagraph-skip", name, 1, file=at.file if at else "", line=at.line if at else 0)
 
 
 def _settings(recording: Recording) -> Iterator[Fact]:

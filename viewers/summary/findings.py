@@ -2,7 +2,7 @@
 
 The order: wrong results, a slower result without a known cause, code that runs eagerly although it
 should be compiled, seconds of recompiling, then graph breaks by the graphs and bytes that they add
-to each call.
+to each call, then CUDA graphs that are not used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace import refs
-from compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
+from compiler.trace.records import Advice, CallStart, CudagraphSkip, EagerFallback, Numerics
 from viewers.command_line import command_line
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
@@ -28,9 +28,10 @@ from viewers.words import (
     seconds_text,
 )
 
-Kind = Literal["numerics", "fallback", "recompile", "break", "slower"]
+Kind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
 GLYPHS: dict[Kind, str] = {
     "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
+    "cudagraph": "✗",
 }  # fmt: skip
 
 
@@ -49,7 +50,7 @@ class Finding:
     compile_ids: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """Further facts, one phrase each."""
-    source: BreakSite | RecompileCause | EagerFallback | Numerics | None = None
+    source: BreakSite | RecompileCause | EagerFallback | Numerics | CudagraphSkip | None = None
     """The records behind the finding."""
 
     @property
@@ -92,6 +93,7 @@ def findings_of(
             found.append(_break(site, costless, carried.get(id(site), ())))
         elif site not in costless:
             found.append(_break(site, (), carried.get(id(site), ())))
+    found += _cudagraphs(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
     return (*found[:wrong], *_slower(recording, found), *found[wrong:])
 
@@ -194,6 +196,34 @@ def _fallbacks(recording: Recording) -> list[Finding]:
                 refs=(place.ref,) if place else (),
                 compile_ids=ids,
                 source=first,
+            )
+        )
+    return found
+
+
+def _cudagraphs(recording: Recording) -> list[Finding]:
+    """CUDA graphs that were not used, by reason and line."""
+    grouped: dict[tuple[str, str, int], list[CudagraphSkip]] = {}
+    for record in recording.all(CudagraphSkip):
+        at = record.location
+        key = (record.reason, at.file if at else "", at.line if at else 0)
+        grouped.setdefault(key, []).append(record)
+    found = []
+    for (reason, _, _), records in grouped.items():
+        place = place_of(recording, records[0].location)
+        ids = tuple(dict.fromkeys(one.compile_id for one in records if one.compile_id))
+        found.append(
+            Finding(
+                kind="cudagraph",
+                cost="launches",
+                title=f"no CUDA graph: {reason}",
+                place=place,
+                fixes=(),
+                refs=(place.ref,) if place else (),
+                compile_ids=ids,
+                notes=("kernels are launched one by one",)
+                + ((f"{len(records)} times",) if len(records) > 1 else ()),
+                source=records[0],
             )
         )
     return found

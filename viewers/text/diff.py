@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewers.kit.colours import TONES
+from viewers.kit.spans import Role
 from viewers.summary.differences import Difference, Effect
-from viewers.summary.differences.effects import OTHER_GRAPHS
-from viewers.summary.differences.words import TONE_GLYPHS, effect_words
-from viewers.text.difference import blocks
+from viewers.summary.differences.words import TONE_GLYPHS, call_words, effect_words
+from viewers.text.difference import blocks, same_cut
 from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural
 
@@ -21,19 +21,30 @@ def diff_lines(
 ) -> list[Line]:
     """`before`, `after`: what the two sides are called."""
     effects = difference.effects
+    times = call_lines(difference)
     head = f"{before} → {after}"
     if not effects:
         title = line(("Nothing changed", "strong"), f": {head}", hang=2)
-        return [title, *_rest(difference, width, code)]
+        return [title, *times, *figures_lines(difference, width, code)]
     first, *more = effects
     lines = [line((_sentence(first), TONES[first.tone]), hang=2)]
     if first.cause:
         lines.append(line(("because  ", "dim"), first.cause, hang=9))
     lines.append(line((head, "dim"), hang=2))
+    lines += times
     if more:
         lines.append(BLANK)
     lines += effect_lines(more, MOST, first.cause)
-    return [*lines, *_rest(difference, width, code)]
+    return [*lines, *figures_lines(difference, width, code)]
+
+
+_ROLES: dict[str, Role] = {"faster": "good", "slower": "bad"}
+
+
+def call_lines(difference: Difference) -> list[Line]:
+    """Whole calls of both sides, where they were timed in turn."""
+    calls = [one for one in difference.measured if one.record.scope == "call"]
+    return [line((call_words(one), _ROLES.get(one.outcome, "text")), hang=2) for one in calls]
 
 
 def effect_lines(effects: Sequence[Effect], most: int, told: str = "") -> list[Line]:
@@ -55,7 +66,7 @@ def _sentence(effect: Effect) -> str:
     return f"{effect.place}  {words}" if effect.place else words[:1].upper() + words[1:]
 
 
-def _rest(difference: Difference, width: int, code: bool) -> list[Line]:
-    cut = any(one.kind in OTHER_GRAPHS for one in difference.effects)
-    found = blocks(difference, width, code, graphs=not cut)
+def figures_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
+    """What stands below the effects: figures, and what differs, kind by kind."""
+    found = blocks(difference, width, code, graphs=same_cut(difference))
     return [one for block in found for one in (BLANK, *block)]

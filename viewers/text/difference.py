@@ -8,9 +8,11 @@ from viewers.kit.spans import Role
 from viewers.summary.differences import (
     CountChange,
     Difference,
+    KernelChange,
     TextDiff,
     Veto,
 )
+from viewers.summary.differences.effects import OTHER_GRAPHS
 from viewers.summary.differences.words import (
     change_text,
     change_words,
@@ -47,6 +49,16 @@ def blocks(
             [_veto(veto) for veto in difference.vetoes],
         ]
     return [block for block in found if block]
+
+
+def same_cut(difference: Difference) -> bool:
+    """Whether graphs are cut alike, so that their kernels can be compared one by one."""
+    return not any(one.kind in OTHER_GRAPHS for one in difference.effects)
+
+
+def with_code(difference: Difference, change: KernelChange) -> bool:
+    """Whether the code of both sides can be compared line by line."""
+    return len(set(difference.engines)) == 1 and change.language != "aten"
 
 
 def _settings(difference: Difference) -> list[Line]:
@@ -111,7 +123,7 @@ def _kernels(difference: Difference, width: int, code: bool) -> list[Line]:
     for one in changed:
         words = one.kind if across else kernel_words(one)
         lines.append(line("  ", (one.name, "strong"), f"  {words}", hang=4))
-        if code and not across and one.language != "aten":
+        if code and with_code(difference, one):
             lines += _diff(one.code)
     return lines
 

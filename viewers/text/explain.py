@@ -54,8 +54,8 @@ def explain(
     lines += [line((text, "warn"), hang=2) for text in asked_for_and_missing(summary)]
     lines += findings_lines(summary.findings, names, width, max(8, height - MARGIN))
     if not summary.findings and not failed:
-        lines += _nothing(summary)
-    evidence = _evidence(summary)
+        lines += nothing_lines(summary)
+    evidence = evidence_lines(summary)
     lines += [BLANK, *evidence] if evidence and summary.findings else evidence
     lines += warning_lines(summary)
     for wanted in show:
@@ -88,7 +88,7 @@ def _both(
     found = {one.title: one for one in (*second.summary.findings, *first.summary.findings)}
     lines += findings_lines(tuple(found.values()), names, width, max(8, height - MARGIN))
     if not found:
-        lines += _nothing(first.summary)
+        lines += nothing_lines(first.summary)
     for column in comparison.columns:
         notes = warning_lines(column.summary)
         lines += [line((column.engine, "accent")), *notes] if notes else []
@@ -107,7 +107,7 @@ def _both(
     return [*lines, BLANK, _footer(first.summary, show, trace, ("engines",))]
 
 
-def _nothing(summary: Summary) -> list[Line]:
+def nothing_lines(summary: Summary) -> list[Line]:
     if summary.graphs:
         until = summary.settings.until if summary.settings else "run"
         where = "" if until == "run" else f" up to {until}"
@@ -122,7 +122,7 @@ def _nothing(summary: Summary) -> list[Line]:
     return lines
 
 
-def _evidence(summary: Summary) -> list[Line]:
+def evidence_lines(summary: Summary) -> list[Line]:
     """Fusion, compile time and caches, one line each, as far as recorded."""
     lines = []
     if summary.fusion.graphs:

@@ -20,6 +20,7 @@ ROLES: dict[str, Role] = {
     "recompile": "warn",
     "break": "bad",
     "slower": "bad",
+    "cudagraph": "bad",
 }
 
 

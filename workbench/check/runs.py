@@ -10,9 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
-from compiler.trace.records import End, Settings
 from viewers.check.result import TargetResult
 from viewers.recording import Recording
 from viewers.summary import summarise
@@ -20,9 +17,9 @@ from viewers.summary.budget import compare
 from viewers.summary.differences import difference
 from viewers.summary.facts import Fact, facts
 from workbench.check.budget_file import Accepted
+from workbench.check.record import Record, here
 from workbench.check.targets import Project, Target
-from workbench.cli.revisions import NoRevision, at_revision
-from workbench.worker.client import record
+from workbench.cli.revisions import NoRevision
 
 BYTES_A_RUN = 1536 << 20
 """Memory that one run may need, in bytes: torch, the compiler and a small model."""
@@ -53,16 +50,18 @@ def check(
     jobs: int = 0,
     base: str = "",
     told: Callable[[TargetResult], None] = lambda result: None,
+    record: Record = here,
 ) -> list[Checked]:
     """Every target, in the project's order. `base`: the revision to compare with where a target
     fails, for the cause; "" looks for none. `told` is called as each target is done, in any order
-    and any thread. Ctrl-C ends the runs; the targets left are `interrupted`."""
+    and any thread. `record` makes the recordings, where they are made elsewhere `jobs` is how many
+    are waited for. Ctrl-C ends the runs; the targets left are `interrupted`."""
     stop = threading.Event()
 
     def one(target: Target) -> Checked:
         if stop.is_set():
             return Checked(_result(project, target, interrupted=True))
-        checked = _check(project, target, budget.get(target.name), base, stop)
+        checked = _check(project, target, budget.get(target.name), base, stop, record)
         told(checked.result)
         return checked
 
@@ -76,10 +75,15 @@ def check(
 
 
 def _check(
-    project: Project, target: Target, accepted: Accepted | None, base: str, stop: threading.Event
+    project: Project,
+    target: Target,
+    accepted: Accepted | None,
+    base: str,
+    stop: threading.Event,
+    record: Record,
 ) -> Checked:
     began = time.monotonic()
-    recording, end = _record(target.settings, stop)
+    recording, end = record(target.settings, "", stop)
     torch = version_of(recording)
     if end.status == "interrupted":
         return Checked(_result(project, target, torch=torch, interrupted=True))
@@ -103,19 +107,22 @@ def _check(
         accepted_under="" if accepted.knows(torch) else accepted.torch,
     )
     if base and any(one.fails for one in changes):
-        result = _with_cause(result, target, recording, base, stop)
+        result = _with_cause(result, target, recording, base, stop, record)
     seconds = time.monotonic() - began
     return Checked(replace(result, seconds=seconds), found)
 
 
 def _with_cause(
-    result: TargetResult, target: Target, recording: Recording, base: str, stop: threading.Event
+    result: TargetResult,
+    target: Target,
+    recording: Recording,
+    base: str,
+    stop: threading.Event,
+    record: Record,
 ) -> TargetResult:
     """What changed since `base`, as `tcw diff` says it."""
     try:
-        with at_revision(target.file, base) as file:
-            settings = msgspec.structs.replace(target.settings, file=str(file))
-            before, end = _record(settings, stop)
+        before, end = record(target.settings, base, stop)
     except NoRevision as error:
         return replace(result, no_cause=str(error))
     if end.status != "ok":
@@ -123,14 +130,6 @@ def _with_cause(
     effects = difference(before, recording).effects
     why = "" if effects else f"nothing has changed since {base[:12]}"
     return replace(result, base=base, effects=effects, no_cause=why)
-
-
-def _record(settings: Settings, stop: threading.Event) -> tuple[Recording, End]:
-    recording = Recording()
-    end = record(settings, trace=None, on_record=lambda one: recording.feed([one]), stop=stop)
-    if recording.end is None:
-        recording.feed([end])
-    return recording, end
 
 
 def version_of(recording: Recording) -> str:

@@ -10,6 +10,7 @@ files that the project names, as its tests would.
   tcw check block mlp                these
   tcw check --accept                 accept what they compile to now, for review
   tcw check --changed-since main     those that the change can touch
+  tcw check --executor ray           on a Ray cluster
   tcw check --format markdown        a comment for a pull request
 """
 
@@ -80,6 +81,12 @@ FORMATS = tuple(_BEGINS)
     metavar="N",
     help="Targets at a time; else what cores and free memory allow.",
 )
+@click.option(
+    "--executor",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    help="ray: spread the targets over a Ray cluster (RAY_ADDRESS, else one on this machine).",
+)
 @click.option("--strict", is_flag=True, help="Fail on improvements, too: they are to be accepted.")
 @click.option(
     "--format",
@@ -116,7 +123,17 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
     if base is None:
         base = runs.last_accepted(file)
     progress = _Progress(len(project.targets), bool(given["quiet"]))
-    checked = runs.check(project, budget, jobs=given["jobs"] or 0, base=base, told=progress.told)
+    made = partial(runs.check, project, budget, base=base, told=progress.told)
+    jobs = given["jobs"] or 0
+    if given["executor"] == "ray":
+        from workbench.check.on_ray import NoRay, OnRay
+
+        try:
+            checked = made(jobs=jobs or len(project.targets), record=OnRay(runs.BYTES_A_RUN))
+        except NoRay as error:
+            raise click.UsageError(str(error), ctx) from error
+    else:
+        checked = made(jobs=jobs)
     progress.end()
     results = [one.result for one in checked]
     if given["accept"]:

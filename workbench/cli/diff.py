@@ -10,6 +10,7 @@ is no change. A trace is data: it is read and never run.
   tcw diff --base main model.py                      the file at a git revision, and as it is now
   tcw diff main..HEAD model.py                       at two revisions
   tcw diff model.py --b '--mode max-autotune'        the same file with other options
+  tcw diff --base main model.py --measure            run times, too, measured in turn
   tcw diff before.tcw after.tcw -o diff.html         also as a page for the browser
   tcw diff --python-a ../old/bin/python model.py     with another environment's torch
 """
@@ -20,6 +21,7 @@ import contextlib
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ import msgspec
 from click.core import ParameterSource
 
 from compiler.trace.reader import TraceError
-from compiler.trace.records import Settings
+from compiler.trace.records import Settings, WhatIf
 from viewers.recording import Recording
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
@@ -39,12 +41,13 @@ from workbench.cli.options import (
     FileCommand,
     json_option,
     machine_options,
+    markdown_option,
     model_options,
     quiet_option,
     settings_of,
     timeout_option,
 )
-from workbench.cli.output import room, write_json
+from workbench.cli.output import room, write_json, write_markdown
 from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
@@ -86,6 +89,11 @@ class Operand:
     metavar="PATH",
     help="Record B with this interpreter and its torch.",
 )
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Also time whole calls of both sides in turn, each in a process of its own.",
+)
 @click.option("--code", is_flag=True, help="Show the changed kernels as a line diff.")
 @model_options
 @machine_options
@@ -93,14 +101,19 @@ class Operand:
 @page_option
 @most_option
 @json_option
+@markdown_option
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
+    if ctx.params["as_markdown"] and ctx.params["as_json"]:
+        raise click.UsageError("--json and --markdown exclude each other", ctx)
     one, other = (
         _with_python(operand, ctx.params[f"python_{side}"])
         for side, operand in zip("ab", operands_of(ctx, operands), strict=True)
     )
     wanted = [_settings(ctx, operand) for operand in (one, other)]  # refuses before anything runs
+    if ctx.params["measure"]:
+        _check_measurable(ctx, (one, other), wanted)
     outputs = Outputs(*filter(None, wanted))
     outputs.expect("--output", ctx.params["output"], PAGE)
     with contextlib.ExitStack() as stack:
@@ -110,20 +123,62 @@ def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
         run, code = _recording(ctx, other, wanted[1], stack)
         if code:
             return code
-        _show(ctx, base, run, (one.name, other.name))
+        measured = _measured(ctx, (base, run), (one, other)) if ctx.params["measure"] else ()
+        _show(ctx, base, run, (one.name, other.name), measured)
         if ctx.params["output"] is not None:
-            _write(ctx, outputs, base, run, (one.name, other.name))
+            _write(ctx, outputs, base, run, (one.name, other.name), measured)
     return outputs.code(codes.OK)
 
 
-def _show(ctx: click.Context, base: Recording, run: Recording, names: tuple[str, str]) -> None:
+def _check_measurable(
+    ctx: click.Context, operands: Sequence[Operand], wanted: Sequence[Settings | None]
+) -> None:
+    """Raises `click.UsageError` if a side does not run here as a whole."""
+    for operand, settings in zip(operands, wanted, strict=True):
+        why = ""
+        if settings is None:
+            why = "is a trace: what it recorded is not run again"
+        elif settings.engine == "both":
+            why = "has two engines: take one of them"
+        if why:
+            raise click.UsageError(f"--measure: {operand.name} {why}", ctx)
+
+
+def _measured(
+    ctx: click.Context, sides: Sequence[Recording], operands: Sequence[Operand]
+) -> tuple[WhatIf, ...]:
+    """Both sides timed in turn, as they were recorded."""
+    from workbench.cli.in_turn import in_turn
+    from workbench.cli.progress import ProgressLine
+
+    given = [
+        (one.start.settings, at.python)
+        for one, at in zip(sides, operands, strict=True)
+        if one.start is not None
+    ]
+    with ProgressLine(sys.stderr, bool(ctx.params["quiet"])) as progress:
+        return (in_turn(given, progress.see),)
+
+
+def _show(
+    ctx: click.Context,
+    base: Recording,
+    run: Recording,
+    names: tuple[str, str],
+    measured: Sequence[WhatIf],
+) -> None:
     from viewers.summary.differences import difference
 
-    found = difference(base, run)
+    found = difference(base, run, measured)
     if ctx.params["as_json"]:
         from viewers.json_diff import diff_report
 
         write_json(diff_report(found, *names))
+        return
+    if ctx.params["as_markdown"]:
+        from viewers.markdown.diff import diff_markdown
+
+        write_markdown(diff_markdown(found, *names))
         return
     from viewers.text.diff import diff_lines
     from viewers.text.lines import write
@@ -133,14 +188,19 @@ def _show(ctx: click.Context, base: Recording, run: Recording, names: tuple[str,
 
 
 def _write(
-    ctx: click.Context, outputs: Outputs, base: Recording, run: Recording, names: tuple[str, str]
+    ctx: click.Context,
+    outputs: Outputs,
+    base: Recording,
+    run: Recording,
+    names: tuple[str, str],
+    measured: Sequence[WhatIf],
 ) -> None:
     from viewers.reader import whole
     from viewers.summary.differences import difference
     from viewers.text.diff import diff_lines
 
     reader = whole(run, whole(base).view.facts)
-    report = diff_lines(difference(base, run), *names, COLUMNS)
+    report = diff_lines(difference(base, run, measured), *names, COLUMNS)
     title = "tcw: " + " → ".join(names)
     write_page(outputs, ctx.params["output"], reader, title, report, ctx.params["most"])
 

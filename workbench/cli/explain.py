@@ -10,6 +10,7 @@ another form is recorded by `tcw run`; FILE may also be its folder of traces, wh
   tcw explain model.py --train --show breaks,guards
   tcw explain model.py --until capture              fast: generates no code
   tcw explain model.py --model 'Net(64)' --inputs 'f32[8,64]' --inputs 'f32[16,64]'
+  tcw explain model.py --markdown                   for an issue or a chat
   tcw explain train.py --trace run.tcw -- --epochs 1
 """
 
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from compiler.control.stages import STAGES
 from compiler.output_file import TRACE, OutputRefused
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
-from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.files import python_file
@@ -35,30 +34,17 @@ from workbench.cli.options import (
     FileCommand,
     json_option,
     machine_options,
+    markdown_option,
     model_options,
     quiet_option,
     settings_of,
     timeout_option,
     trace_option,
 )
-from workbench.cli.output import room, write_json
+from workbench.cli.output import room, write_json, write_markdown
 from workbench.cli.outputs import Outputs
 from workbench.cli.progress import ProgressLine
-
-
-def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    names = [name.strip() for value in values for name in value.split(",") if name.strip()]
-    for wanted in names:
-        name, equals, detail = wanted.partition("=")
-        if name in SECTIONS and equals and detail not in DETAILS.get(name, ()):
-            there = " or ".join(f"{name}={one}" for one in DETAILS.get(name, ()))
-            raise click.BadParameter(f"{wanted}: use {there or name}")
-        if name not in SECTIONS:
-            close = get_close_matches(name, SECTIONS, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Sections: {', '.join(SECTIONS)}."
-            raise click.BadParameter(f"no section {name!r}. {hint}")
-    detailed = {wanted.partition("=")[0]: wanted for wanted in sorted(names)}
-    return tuple(detailed[name] for name in SECTIONS if name in detailed)
+from workbench.cli.sections import show_option
 
 
 @click.command(name="explain", cls=FileCommand, help=__doc__)
@@ -81,18 +67,18 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
 @machine_options
 @timeout_option
 @trace_option
-@click.option(
-    "--show",
-    multiple=True,
-    callback=_show,
-    metavar="SECTION,…",
-    help=f"Show after the summary: {', '.join(SECTIONS)}; guards=all lists every guard.",
-)
+@show_option("Show after the summary: {}; guards=all lists every guard.")
 @json_option
+@markdown_option
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
+    if ctx.params["as_markdown"] and ctx.params["as_json"]:
+        raise click.UsageError("--json and --markdown exclude each other", ctx)
     if file.is_dir():
+        if ctx.params["as_markdown"]:
+            each = f"tcw export {file / 'TRACE.tcw'} --markdown"
+            raise click.UsageError(f"--markdown is of one recording: {each}", ctx)
         from workbench.cli.folders import only_trace, tell
 
         if not tell(file, "stdout"):
@@ -112,6 +98,10 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         from viewers.json_report import report
 
         write_json(report(recording))
+    elif ctx.params["as_markdown"]:
+        from viewers.markdown.report import report as markdown
+
+        write_markdown(markdown(recording, ctx.params["show"]))
     else:
         show_text(recording, ctx.params["show"], trace)
     outputs.recorded(trace, end)

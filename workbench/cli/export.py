@@ -5,6 +5,9 @@ findings, source, graphs, kernels, guards, fusion decisions, memory and profile,
 line, for the mouse and the keyboard, dark and light. It needs no network and no server, and
 nothing in it runs but its own script: text from the trace is shown as text.
 
+With --markdown it is a text for a GitHub issue or a chat: verdict, findings with lines and fixes,
+details folded, within GitHub's limit of 65,536 characters. It goes to stdout without -o.
+
 With --redact it is a trace again, for people who cannot send code: source text, names, paths,
 strings, constants and printed output are taken out, and what was taken out is listed in it.
 
@@ -14,6 +17,7 @@ overwritten if tcw exported it.
 \b
   tcw explain model.py --trace run.tcw
   tcw export run.tcw -o run.html
+  tcw export run.tcw --markdown
   tcw export run.tcw --redact -o redacted.tcw
 """
 
@@ -23,41 +27,71 @@ from pathlib import Path
 
 import click
 
+from compiler.output_file import Kind
 from compiler.trace.reader import TraceError
+from viewers.markdown import MARKER
 from viewers.reader import whole
 from viewers.recording import Recording
 from viewers.text.explain import explain
 from workbench.cli import codes
 from workbench.cli.files import existing_file
+from workbench.cli.options import markdown_option
+from workbench.cli.output import write_markdown
 from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
+from workbench.cli.sections import show_option
+
+REPORT = Kind("Markdown report", lambda head: head.startswith(MARKER.encode()))
 
 
 @click.command(name="export", help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The new file."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The new file.")
 @most_option
 @click.option(
     "--redact",
     is_flag=True,
     help="Write a trace without source, names, paths, strings and output instead.",
 )
-def command(file: Path, output: Path, most: float, redact: bool) -> int:
+@markdown_option
+@show_option("With --markdown: sections to fold below the findings: {}.")
+def command(
+    file: Path,
+    output: Path | None,
+    most: float,
+    redact: bool,
+    as_markdown: bool,
+    show: tuple[str, ...],
+) -> int:
     existing_file(file)
     outputs = Outputs()
-    if redact:
+    if redact and as_markdown:
+        raise click.UsageError("--redact and --markdown exclude each other: redact first")
+    if show and not as_markdown:
+        raise click.UsageError("--show goes with --markdown: a page has everything")
+    if output is None and not as_markdown:
+        raise click.UsageError("Missing option '-o' / '--output'.")
+    if redact and output is not None:
         from workbench.cli.redact import redact as write_redacted
 
         return write_redacted(outputs, file, output)
-    outputs.expect("--output", output, PAGE)
+    outputs.expect("--output", output, REPORT if as_markdown else PAGE)
     try:
         recording = Recording.open(file)
     except TraceError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from error
+    if as_markdown:
+        from viewers.markdown.report import report as markdown
+
+        text = markdown(recording, show)
+        if output is None:
+            write_markdown(text)
+        else:
+            outputs.write("--output", output, text, REPORT)
+        return outputs.code(codes.OK)
+    assert output is not None
     report = explain(recording, COLUMNS, 0)
     write_page(outputs, output, whole(recording), f"tcw: {file.name}", report, most)
     return outputs.code(codes.OK)

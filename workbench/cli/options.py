@@ -76,6 +76,12 @@ trace_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON (docs/json.md)."
 )
+markdown_option = click.option(
+    "--markdown",
+    "as_markdown",
+    is_flag=True,
+    help="Print the result as Markdown, for a GitHub issue or a chat.",
+)
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress on stderr.")
 
 _MODEL: tuple[Callable[[Any], Any], ...] = (

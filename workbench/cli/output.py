@@ -93,3 +93,10 @@ def write_json(value: Any) -> None:
     from viewers.json_text import json_text
 
     sys.stdout.write(json_text(value, encoding=sys.stdout.encoding or "utf-8"))
+
+
+def write_markdown(text: str) -> None:
+    """Write a report to stdout, with replacements where the stream's encoding requires them."""
+    from viewers.plain import fit_encoding
+
+    sys.stdout.write(fit_encoding(text, sys.stdout.encoding or "utf-8"))

@@ -15,11 +15,12 @@ from typing import Any, Protocol, cast
 import click
 from msgspec import structs
 
-from compiler.control.commands import Measure, Rerun
+from compiler.control.commands import Measure, Rerun, TimeCalls
 from compiler.control.decisions import engine_of
 from compiler.trace.records import (
     AnyRecord,
     CallEnd,
+    CallTimes,
     Decided,
     End,
     Engine,
@@ -279,6 +280,22 @@ class Bench:
             return ran, None
         self._driver.send(Measure(base=1, run=ran.number, scope="call"))
         return ran, self._comparison()
+
+    def turn(self, rounds: int) -> CallTimes:
+        """Time so many calls of the base, which is compiled if it is not yet. Raises `Gone`."""
+        self._ready()
+        assert self._driver is not None
+        self._driver.send(TimeCalls(run=1, rounds=rounds))
+        found: CallTimes | None = None
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            record = self._next(deadline)
+            if isinstance(record, CallTimes):
+                found = record
+            elif isinstance(record, Waiting) and record.kind == "end":
+                if found is None:
+                    raise Gone("nothing was timed")
+                return found
 
     def close(self) -> None:
         driver, self._driver = self._driver, None

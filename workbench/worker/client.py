@@ -135,6 +135,7 @@ class Driver:
         on_record: OnRecord,
         breakpoints: Sequence[Breakpoint] = (),
         first: Rerun | None = None,
+        python: str = "",
     ) -> None:
         self.end: End | None = None
         """How it ended, once it has."""
@@ -148,6 +149,7 @@ class Driver:
         self._stopping = threading.Event()
         self._breakpoints = SetBreakpoints(breakpoints=tuple(breakpoints))
         self._first = first
+        self._python = python
         self._rerun: Rerun | None = None
         """Sent, and no run began for it yet."""
         self._idle: queue.SimpleQueue[AnyCommand] = queue.SimpleQueue()
@@ -167,14 +169,21 @@ class Driver:
         on_record: OnRecord,
         breakpoints: Sequence[Breakpoint] = (),
         first: Rerun | None = None,
+        python: str = "",
     ) -> Driver:
         """Start the recording. `trace` is written anew; None writes nothing to disk. `first`: how
-        run 1 is to begin, where it shall not wait before its first step.
+        run 1 is to begin, where it shall not wait before its first step. `python` is the
+        interpreter of the worker, with its own torch; "" for this one.
 
         Raises OSError where the trace file cannot be created.
         """
         driver = cls(
-            settings, trace=trace, on_record=on_record, breakpoints=breakpoints, first=first
+            settings,
+            trace=trace,
+            on_record=on_record,
+            breakpoints=breakpoints,
+            first=first,
+            python=python,
         )
         driver._thread.start()
         return driver
@@ -251,7 +260,7 @@ class Driver:
     def _work(self, job: Job) -> End:
         """One worker, from its start to its end."""
         try:
-            child = Child(job, self._file, self._stopping)
+            child = Child(job, self._file, self._stopping, self._python)
         except OSError as error:
             self._file.emit(not_started(error))
             end = End(status="failed", seconds=self._file.writer.now())

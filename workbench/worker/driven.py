@@ -18,7 +18,7 @@ import msgspec
 import torch
 
 from compiler import pipeline
-from compiler.control.commands import Rerun
+from compiler.control.commands import Rerun, TimeCalls
 from compiler.control.live import Live
 from compiler.control.safely import Safely
 from compiler.control.stages import reached
@@ -27,7 +27,7 @@ from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model, RandomState, original_of, prepare
 from compiler.measure.host import Host
 from compiler.measure.what_if.finished_run import FinishedRun
-from compiler.trace.records import Engine, Settings, Warned
+from compiler.trace.records import CallTimes, Engine, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from workbench.worker import isolation, measuring_hooks
 from workbench.worker.backends import alone, torch_compile, undo_compile
@@ -301,9 +301,22 @@ class Driven:
             for command in self.live.wait("end", why):
                 if isinstance(command, Rerun):
                     again = command
+                elif isinstance(command, TimeCalls):
+                    self._time(command.run, command.rounds)
                 else:
                     self._measure(command.base, command.run, command.scope)
         return again
+
+    def _time(self, number: int, rounds: int) -> None:
+        recorder = self.recorder
+        if number not in self.finished:
+            recorder.emit(CallTimes(run=number, reason=f"run {number} is not in this process"))
+            return
+        with Safely(recorder, "timing calls"):
+            with isolation.ours_again():
+                turn = importlib.import_module("compiler.measure.what_if.turn")
+            time_calls: Callable[[Host, FinishedRun, int], None] = turn.time_calls
+            time_calls(measuring(recorder), self.finished[number], rounds)
 
     def _measure(self, base: int, run: int, scope: Literal["kernel", "graph", "call"]) -> None:
         recorder = self.recorder

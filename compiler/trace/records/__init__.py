@@ -36,6 +36,7 @@ from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
     CacheLookup,
+    CudagraphSkip,
     FusionGroup,
     FusionGroups,
     FusionPair,
@@ -52,6 +53,7 @@ from compiler.trace.records.inductor import (
     Wrapper,
 )
 from compiler.trace.records.live import (
+    CallTimes,
     Note,
     Refused,
     Resumed,
@@ -146,6 +148,7 @@ AnyRecord = (
     | KernelBinary
     | Wrapper
     | CacheLookup
+    | CudagraphSkip
     | Phase
     | Decided
     | Speed
@@ -158,6 +161,7 @@ AnyRecord = (
     | Resumed
     | Refused
     | Note
+    | CallTimes
     | WhatIf
     | Account
     | CallProfile
@@ -188,9 +192,11 @@ __all__ = [
     "CallProfile",
     "CallStart",
     "CallTimeline",
+    "CallTimes",
     "Ceilings",
     "CompiledStep",
     "Crossing",
+    "CudagraphSkip",
     "Decided",
     "DynamicSize",
     "EagerFallback",

@@ -271,6 +271,17 @@ class CacheLookup(Record):
     saved_seconds: Seconds | None = None
 
 
+class CudagraphSkip(Record):
+    """A CUDA graph that torch did not use: the kernels are launched one by one instead."""
+
+    reason: str
+    """In torch's words: `mutated inputs (1 instances)`."""
+    compile_id: str = ""
+    """Empty if torch found out in a call, after the compile."""
+    location: Location | None = None
+    """The user's line that torch holds responsible; None if it names none."""
+
+
 class Phase(Record):
     """A timed phase that has ended. Children are within their parent in time."""
 

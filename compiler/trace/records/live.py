@@ -99,6 +99,16 @@ class Note(Record):
     run: Index = 0
 
 
+class CallTimes(Record):
+    """One turn of a run whose calls are timed while another process has its turns in between."""
+
+    run: Index
+    seconds: tuple[Seconds, ...] = ()
+    """Of each round: the mean over the input sets. Empty if the run cannot be called again."""
+    reason: str = ""
+    """Why there are none."""
+
+
 class WhatIf(Record):
     """Two runs compared by measurement, kernel by kernel or as a whole."""
 

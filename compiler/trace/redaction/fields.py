@@ -126,6 +126,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "kernel arch configuration", ttir=C, ttgir=C, llir=C, ptx=C, sass=C, error=D
     ),
     "Wrapper": _fields("graph", text=P),
+    "CudagraphSkip": _fields("compile_id", reason=W),
     "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
     "Phase": _fields("compile_id", name=W),
     "Decided": {**_OF_DECISION, "choice": W, "wanted": W, "refused": W},
@@ -144,6 +145,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Resumed": _fields(command=W, choice=W),
     "Refused": _fields("rule", id=W, choice=W, reason=W),
     "Note": _fields(on=W, text=D),
+    "CallTimes": _fields(reason=W),
     "WhatIf": _fields("graph base_kernels run_kernels", reason=W),
     "AccountLine": _fields(name=K, what=W),
     "CallProfile": _fields("device", what=W, unmeasured=W),

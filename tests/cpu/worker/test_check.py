@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cpu.command_line import tcw
+from tests.cpu.command_line import tcw, tcw_process
 from tests.cpu.worker.test_diff import MODEL, git
 from workbench.check.budget_file import NAME
 
@@ -135,3 +135,21 @@ def test_a_target_that_cannot_be_recorded(accepted: Callable[[Path], None], tmp_
     assert done.code == 1
     assert "could not be recorded" in done.out
     assert "SystemError: gone" in done.out
+
+
+def test_targets_on_a_ray_cluster(tmp_path: Path, accepted: Callable[[Path], None]) -> None:
+    """A cluster of one machine, started for the check; the cause is found there, too."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tcw[ray]'")
+    accepted(tmp_path)
+    done = tcw_process(tmp_path, "check", "--executor", "ray", "--quiet", "--format", "json")
+    assert done.code == 0, done.out + done.err
+    found = json.loads(done.out)
+    assert [one["outcome"] for one in found["targets"]] == ["ok", "ok"]
+    file = tmp_path / "parts.py"
+    file.write_text(PARTS.replace("return torch.relu(x)", "print(1)\n    return torch.relu(x)"))
+    done = tcw_process(tmp_path, "check", "net", "--executor", "ray", "--quiet", "--format", "json")
+    assert done.code == 1, done.out + done.err
+    (one,) = json.loads(done.out)["targets"]
+    assert one["outcome"] == "worse"
+    assert any("GB0059" in change["name"] for change in one["changes"])
+    assert one["effects"][0]["cause"] == "parts.py:5 is new: print(1)"

@@ -3,15 +3,19 @@ line."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import venv
 from pathlib import Path
 
+import jsonschema
 import pytest
 import torch
 
 from tests.cpu.command_line import tcw
+from viewers import json_diff
+from workbench.cli.in_turn import FEWEST
 from workbench.worker.guardian import CACHES_PREFIX
 
 MODEL = """\
@@ -151,3 +155,31 @@ def test_an_interpreter_that_cannot_record_is_refused_before_anything_runs(tmp_p
     done = tcw(tmp_path, "diff", "a.tcw", "model.py", "--python-a", sys.executable)
     assert done.code == 2
     assert "is a trace" in done.err
+
+
+def test_calls_of_both_sides_are_timed_in_turn(tmp_path: Path) -> None:
+    """Each in a process of its own, that is there until the last turn."""
+    model = """\
+import torch
+
+def model(x):
+    for _ in range(TIMES):
+        x = torch.mm(x, x) * 0.01
+    return x
+
+example_inputs = (torch.randn(160, 160),)
+"""
+    for name, times in (("one", 1), ("many", 4)):
+        (tmp_path / f"{name}.py").write_text(model.replace("TIMES", str(times)))
+    done = tcw(tmp_path, "diff", "one.py", "many.py", "--measure", "--json", *OPTIONS)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    jsonschema.validate(found, json_diff.schema())
+    times = found["times"]
+    assert times["reason"] == ""
+    assert times["outcome"] in ("slower", "in noise", "faster")
+    assert times["after"] > 0
+    assert times["before"] > 0
+    assert times["noise"] > 0
+    assert times["turns"] >= FEWEST
+    assert not list(tmp_path.glob(f"{CACHES_PREFIX}*"))

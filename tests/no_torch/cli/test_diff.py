@@ -72,6 +72,18 @@ def test_json(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> No
         assert (found["before"], found["after"]) == ("before.tcw", second)
 
 
+def test_times_of_recordings_made_elsewhere_are_never_compared(
+    traces: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", *traces, "--measure"]) == codes.USAGE
+    assert "before.tcw is a trace: what it recorded is not run again" in capsys.readouterr().err
+
+
+def test_markdown(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *traces, "--markdown"]) == codes.OK
+    assert capsys.readouterr().out == (GOLDENS / "markdown" / "diff.txt").read_text()
+
+
 @pytest.mark.parametrize("how", ["added", "replaced"])
 def test_hostile_text_is_shown_and_steers_nothing(
     how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

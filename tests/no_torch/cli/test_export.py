@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.no_torch.tui.conftest import block_file
+from viewers.markdown import MARKER
 from workbench.cli import codes
 from workbench.cli.main import main
 
@@ -40,3 +41,30 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
     model.write_text("raise SystemExit\n")
     assert main(["export", str(model), "-o", str(tmp_path / "x.html")]) == codes.USAGE
     assert not (tmp_path / "x.html").exists()
+
+
+def test_markdown_goes_to_stdout_or_to_a_file_of_ours(
+    block_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(block_file), "--markdown", "--show", "guards"]) == codes.OK
+    text = capsys.readouterr().out
+    assert text.startswith(MARKER)
+    assert "<summary>guards</summary>" in text
+    note = tmp_path / "run.md"
+    for _ in range(2):
+        again = ["export", str(block_file), "--markdown", "--show", "guards", "-o", str(note)]
+        assert main(again) == codes.OK
+    assert note.read_text() == text
+    note.write_text("# mine")
+    assert main(again) == codes.USAGE
+    assert note.read_text() == "# mine"
+
+
+def test_options_that_contradict_each_other(
+    block_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(block_file)]) == codes.USAGE
+    assert main(["export", str(block_file), "--markdown", "--redact"]) == codes.USAGE
+    assert main(["export", str(block_file), "-o", "x.html", "--show", "guards"]) == codes.USAGE
+    assert capsys.readouterr().out == ""
+    assert main(["diff", str(block_file), str(block_file), "--markdown", "--json"]) == codes.USAGE

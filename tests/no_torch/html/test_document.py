@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from compiler.trace import refs
-from compiler.trace.records import AnyRecord
+from compiler.trace.records import AnyRecord, Graph, Node
 from tests.block_trace import block_trace, large_trace
+from tests.no_torch import traces
 from tests.no_torch.hostile import How, hostile
 from viewers.html.document import document
 from viewers.html.tour import MOST_ROWS, Tour
@@ -50,6 +51,8 @@ class Parsed(HTMLParser):
 
 def data_of(text: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads("".join(Parsed(text).raw["script"][:1]))
+    for panel in found["panels"]:
+        panel.setdefault("rows", [])
     return found
 
 
@@ -105,6 +108,80 @@ def test_every_fusion_pair_has_a_screen_of_its_own() -> None:
     known = {pair.id for found in tour.reader.view.facts.pairs.values() for pair in found}
     assert known
     assert {id.partition("|at|pair:")[2] for id in pairs} >= known
+
+
+def test_pictures_have_the_blocks_and_edges_of_the_workbench() -> None:
+    tour, text = page(block_trace())
+    data = data_of(text)
+    drawings = [one for one in data["panels"] if "picture" in one]
+    assert drawings
+    graphs = {graph.id for graph in tour.reader.recording.graphs.values()}
+    for panel in drawings:
+        (width, height, boxes, edges), _scale, shows, nodes = panel["picture"]
+        assert len(boxes) == len(panel["rows"]) == len(shows)
+        assert all(x + across <= width and y + down <= height for x, y, across, down, _ in boxes)
+        for first, second, *way in edges:
+            assert first < second
+            x, y, *moves = way
+            (left, top, across, down, _), (to, below, wide, _, _) = boxes[first], boxes[second]
+            assert left <= x < left + across
+            assert y == 2 * (top + down)
+            assert to <= x + sum(moves[1::2]) < to + wide, "the line ends above the block"
+            assert y + sum(moves[::2]) == 2 * below
+        assert not nodes or len(nodes) == len(boxes)
+        for node in nodes:
+            assert data["panels"][node]["pane"] == "node"
+        by_number = list(tour.pool.refs.values())
+        for own in shows:
+            assert all(refs.kind(by_number[one]) in ("fx", "k") for one in own)
+    zoomed = [one for one in drawings if one.get("zooms")]
+    assert zoomed
+    assert all(0 <= one < len(data["screens"]) for panel in zoomed for one in panel["zooms"])
+    assert graphs
+
+
+def test_modules_open_in_each_other() -> None:
+    """A module that is opened inside of another leaves that open; of those beside each other one is
+    open at a time."""
+    placed = [(f"n{at}", f"layers.{at // 700}.mlp") for at in range(2100)]
+    nodes = [
+        Node(
+            name=name, op="call_function", target="aten.relu", inputs=(f"n{at - 1}",), module=module
+        )
+        for at, (name, module) in enumerate(placed)
+    ]
+    graph = Graph(id="0/0", kind="captured", compile_id="0/0", nodes=tuple(nodes), ops=2100)
+    records = [*traces.opening(), traces.call(), *traces.frame()]
+    records = [graph if isinstance(one, Graph) else one for one in records]
+    tour, text = page(records, 30_000_000)
+    data = data_of(text)
+    check(data)
+    numbers = {key: number for number, key in enumerate(tour.screens)}
+
+    def blocks(screen: str) -> list[str]:
+        *_, own = data["screens"][numbers[screen]]
+        panels = [data["panels"][data["places"][place][0]] for place in own]
+        panel = next(one for one in panels if "picture" in one)
+        return [data["rows"][row][1][1].strip() for row in panel["rows"]]
+
+    def opened(screen: str, title: str) -> str:
+        *_, own = data["screens"][numbers[screen]]
+        place = next(one for one in own if "picture" in data["panels"][data["places"][one][0]])
+        leads = data["edges"][data["places"][place][3]]
+        return list(tour.screens)[leads[str(blocks(screen).index(title))]]
+
+    folded = tour.tabs["graph"]
+    assert blocks(folded) == ["layers.0.mlp", "layers.1.mlp", "layers.2.mlp"]
+    layer = opened(folded, "layers.0.mlp")
+    runs = blocks(layer)
+    assert (runs[0], runs[-2], runs[-1]) == ("ops 1–5", "layers.1.mlp", "layers.2.mlp")
+    run = opened(layer, "ops 1–5")
+    assert blocks(run)[:6] == [*(f"relu n{n}" for n in range(5)), "ops 6–10"], (
+        "the layer around it was closed"
+    )
+    assert blocks(opened(run, "ops 6–10"))[0] == "ops 1–5", "the run beside it is still open"
+    assert blocks(opened(run, "layers.1.mlp"))[0] == "layers.0.mlp"
+    assert blocks(opened(run, "relu n0")) == runs, "an operation closes what it was opened from"
 
 
 def test_only_its_own_script_and_style_are_allowed() -> None:

@@ -19,7 +19,7 @@ from viewers.reader import whole
 from viewers.recording import Recording
 from viewers.teaching.predict import Quiz, Truths
 
-SCREENS = 200
+SCREENS = 260
 """Enough for every view and stop, and some questions; a page of all of them takes seconds."""
 
 

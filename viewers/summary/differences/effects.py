@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from compiler.trace.records import CacheLookup, EagerFallback, Guards, Kernel
+from compiler.trace.records import CacheLookup, CudagraphSkip, EagerFallback, Guards, Kernel
 from viewers.labels import kernel_label
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EffectKind = Literal[
     "failure", "numerics", "break", "fallback", "recompile", "size", "graph", "operation",
-    "fusion", "kernel", "memory", "cache",
+    "fusion", "kernel", "memory", "cudagraph", "cache",
 ]  # fmt: skip
 EffectTone = Literal["bad", "good", "neutral"]
 
@@ -76,7 +76,7 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         found += _fusions(difference)
         found += _operations(one for one in operations if not one.telling)
         found += [*_kernels(difference), *_memory(difference)]
-    found += _caches(alignment)
+    found += [*_cudagraphs(alignment), *_caches(alignment)]
     lines = [one.line for one in found if one.line is not None]
     lines += [one.line for one in operations if one.line is not None]
     causes = Causes(
@@ -269,6 +269,26 @@ def _memory(difference: Difference) -> Iterator[Effect]:
             sizes = bytes_change(int(one.before), int(one.after))
             tone: EffectTone = "bad" if one.after > one.before else "good"
             yield Effect("memory", tone, f"{one.what} {sizes}")
+
+
+def _cudagraphs(alignment: Alignment) -> Iterator[Effect]:
+    """CUDA graphs that one side does not use, by reason; the line is the run's, or the base's."""
+
+    def skipped(recording: Recording) -> dict[str, CudagraphSkip]:
+        found: dict[str, CudagraphSkip] = {}
+        for one in recording.all(CudagraphSkip):
+            found.setdefault(one.reason, one)
+        return found
+
+    base, run = skipped(alignment.base), skipped(alignment.run)
+    for reason, one in run.items():
+        if reason not in base:
+            at = one.location
+            line = MatchedLine(at.file, at.line) if at else None
+            yield Effect("cudagraph", "bad", f"a CUDA graph is skipped: {reason}", line)
+    for reason in base:
+        if reason not in run:
+            yield Effect("cudagraph", "good", f"no CUDA graph is skipped any more: {reason}")
 
 
 def _caches(alignment: Alignment) -> Iterator[Effect]:

@@ -8,6 +8,7 @@ from viewers.summary.differences import (
     Effect,
     Figure,
     KernelChange,
+    Measured,
     Veto,
 )
 from viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
@@ -87,6 +88,21 @@ def kernel_words(change: KernelChange) -> str:
     if change.language == "aten":
         return kind_words(change)
     return f"{kind_words(change)}, +{change.code.added} −{change.code.removed} lines"
+
+
+def call_words(measured: Measured) -> str:
+    """`a call takes 6.16 → 5.02 ms, -1.14 ms ±0.08, in noise (20 turns)`."""
+    record = measured.record
+    if measured.outcome == "not measured":
+        return f"call time not measured: {record.reason}"
+    before, after, unit = measured.times
+    how = (
+        measured.outcome
+        if measured.outcome == "in noise"
+        else (f"{measured.share_text} {measured.outcome}")
+    )
+    turns = plural(record.pairs, "turn")
+    return f"a call takes {before} → {after} {unit}, {measured.change_text}: {how} ({turns})"
 
 
 def veto_words(veto: Veto) -> tuple[str, str]:

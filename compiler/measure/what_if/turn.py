@@ -1,0 +1,40 @@
+"""A turn of one run's calls, timed while the runs of other processes have theirs in between."""
+
+from __future__ import annotations
+
+import torch
+
+from compiler.measure.calls.runs import prepared
+from compiler.measure.compiled.alone import NotAlone
+from compiler.measure.host import Host, reason_of
+from compiler.measure.rounds.noise import mean_round
+from compiler.measure.rounds.rounds import Plan
+from compiler.measure.rounds.whole_runs import seconds_in_rounds
+from compiler.measure.what_if.compare import SETS
+from compiler.measure.what_if.finished_run import FinishedRun
+from compiler.trace.records import CallTimes
+
+MODEL = "model that is timed in turns"
+"""The key of a finished run's compiled model in `FinishedRun.kept`."""
+
+
+def time_calls(host: Host, run: FinishedRun, rounds: int) -> None:
+    """Time whole calls of a run after a warm-up, and record the seconds, or why there are none.
+
+    The first turn compiles the run again, unrecorded, and makes Dynamo forget other runs.
+    """
+    try:
+        if run.compile_again is None or run.status != "ok" or not run.sets:
+            raise NotAlone(f"run {run.number} cannot be called again ({run.status})")
+        if MODEL not in run.kept:
+            host.begins("compiling again, to time whole calls")
+            torch._dynamo.reset()
+            run.kept[MODEL] = next(iter(run.compile_again().values()))
+        model, mode = run.kept[MODEL], run.settings.grad
+        calls = [[prepared(model, one, mode)] for one in list(run.sets)[:SETS]]
+        with host.unrecorded():
+            times = seconds_in_rounds(calls, Plan(rounds=rounds))
+        host.emit(CallTimes(run=run.number, seconds=tuple(mean_round([one[0] for one in times]))))
+    except Exception as error:  # a failed measurement is recorded as such; the run does not fail
+        words = str(error) if isinstance(error, NotAlone) else reason_of(error, 200)
+        host.emit(CallTimes(run=run.number, reason=words))

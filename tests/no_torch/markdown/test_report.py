@@ -1,0 +1,167 @@
+"""`--markdown`: golden texts, and what a Markdown parser makes of them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+
+import pytest
+from markdown_it import MarkdownIt
+
+from compiler.trace.records import AnyRecord
+from tests.block_trace import block_trace
+from tests.conftest import Golden
+from tests.no_torch.both_engines import both_engines_trace
+from tests.no_torch.hostile import EVIL, hostile
+from tests.no_torch.two_runs import vetoed_run
+from viewers.markdown import MARKER
+from viewers.markdown.diff import diff_markdown
+from viewers.markdown.report import report
+from viewers.markdown.text import (
+    MOST_CHARACTERS,
+    MOST_FOLDED,
+    Comment,
+    cell_code,
+    code,
+    escaped,
+    fenced,
+)
+from viewers.recording import Recording
+from viewers.summary.differences import difference
+
+GITHUB = 65_536
+"""Characters of a comment."""
+NASTY = (
+    *EVIL,
+    "@octocat fixes #12 and GH-34",
+    "![x](http://example.com/a.png) [a](b) <https://example.com> www.example.com",
+    "````\n```\n</details></summary>",
+    "1. one\n- two\n=====\n# three\n    four\n> five",
+    "a\\|b | c `d` ``e``",
+    "__init__ *x* _y_ ~~z~~ $E=mc^2$ :tada:",
+)
+PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+def rendered(text: str) -> str:
+    return PARSER.render(text)
+
+
+def words(page: str) -> str:
+    """The text of a page as GitHub's filters for mentions see it: outside of code."""
+    page = re.sub(r"<(pre|code)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]*>", "", page))
+
+
+def tags(page: str) -> set[str]:
+    return set(re.findall(r"<(\w+)", page))
+
+
+ALLOWED = {
+    "h3", "p", "br", "ol", "ul", "li", "strong", "code", "pre", "details", "summary", "blockquote",
+}  # fmt: skip
+
+
+def of(records: Sequence[AnyRecord]) -> Recording:
+    return Recording(records)
+
+
+def test_golden_of_the_block(golden: Golden) -> None:
+    golden("markdown/block.txt", report(of(block_trace())))
+
+
+def test_golden_of_both_engines(golden: Golden) -> None:
+    golden("markdown/engines.txt", report(of(both_engines_trace()), ("engines", "kernels")))
+
+
+def test_golden_of_a_diff(golden: Golden) -> None:
+    found = difference(of(block_trace()), of(vetoed_run()))
+    golden("markdown/diff.txt", diff_markdown(found, "before.tcw", "after.tcw"))
+
+
+def test_nothing_changed() -> None:
+    found = difference(of(block_trace()), of(block_trace()))
+    text = diff_markdown(found, "a.tcw", "b.tcw")
+    assert "### ✅ tcw diff: nothing changed: a.tcw → b.tcw\n" in text
+
+
+def test_it_is_rendered_as_meant() -> None:
+    page = rendered(report(of(block_trace())))
+    assert tags(page) <= ALLOWED
+    assert page.count("<details>") == page.count("</details>") == page.count("<summary>") > 3
+    assert page.index("<ol>") < page.index("<details>")
+    assert '<pre><code class="language-python">' in page
+    assert "<summary>environment</summary>" in page
+
+
+def test_only_the_sections_asked_for() -> None:
+    page = rendered(report(of(block_trace()), ("kernels",)))
+    assert re.findall("<summary>(.*?)</summary>", page) == ["kernels", "environment"]
+
+
+@pytest.mark.parametrize("how", ["added", "replaced", "long"])
+def test_hostile_text_is_data(how: str) -> None:
+    records = hostile(block_trace(), how)  # type: ignore[arg-type]
+    both = difference(of(block_trace()), of(records))
+    for text in (report(of(records)), diff_markdown(both, *NASTY[-2:])):
+        assert len(text) <= GITHUB
+        page = rendered(text.partition("\n")[2])
+        assert tags(page) <= ALLOWED
+        assert page.count("<details>") == page.count("</details>")
+        for control in "\x1b\x07\x9b\u202e\u2066\x00":
+            assert control not in text
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_a_phrase_renders_as_itself(text: str) -> None:
+    page = rendered(f"x {escaped(text)}\n\n{escaped(text)}\n\n- {escaped(text)}\n")
+    assert tags(page) <= {"p", "ul", "li"}
+    assert page.count("<li>") == 1
+    assert not re.search(r"@\w|#\d|GH-\d", words(page))
+    shown = words(page.splitlines()[0]).replace("\u200b", "")
+    assert shown.strip() == f"x {escaped_source(text)}".strip()
+
+
+def escaped_source(text: str) -> str:
+    """What a phrase is meant to read."""
+    from viewers.kit.cells import cut
+    from viewers.plain import plain_lines
+
+    return cut(" ".join(plain_lines(text)).strip(), 300)
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_code_renders_as_itself(text: str) -> None:
+    page = rendered(f"a {code(text)} b")
+    assert tags(page) <= {"p", "code"}
+    rows = rendered(f"| a | b |\n|---|---|\n| {cell_code(text)} | last |\n")
+    assert "<td>last</td>" in rows
+    block = rendered("\n".join(["- x", *("  " + row for row in fenced(text.split("\n"))), "", "y"]))
+    assert block.count("<pre>") == 1
+    assert block.endswith("<p>y</p>\n")
+
+
+def test_what_does_not_fit_is_named() -> None:
+    comment = Comment(MARKER, "heading")
+    for number in range(9):
+        comment.fold_text(f"part {number}", ["x" * 99] * 200)
+    text = comment.text("See there.")
+    assert len(text) <= GITHUB
+    assert len(text) >= MOST_CHARACTERS - MOST_FOLDED
+    page = rendered(text)
+    shown = page.count("<details>")
+    assert 4 <= shown < 9
+    assert "lines of part 0; " in text
+    assert f"part {shown}" in text.splitlines()[-1]
+    assert text.endswith("See there.\n")
+
+
+def test_a_table_keeps_the_rows_for_which_there_is_room() -> None:
+    comment = Comment(MARKER, "heading")
+    comment.table(("a", "b"), [("x" * 300, "y")] * 500, "rows")
+    text = comment.text("")
+    assert len(text) < MOST_CHARACTERS
+    kept = rendered(text).count("<tr>") - 1
+    assert kept > 50
+    assert f"{500 - kept} rows" in text

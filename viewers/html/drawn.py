@@ -1,0 +1,69 @@
+"""The picture of a graph in the page: where its blocks stand, their lines, and the refs of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from compiler.trace import refs
+from compiler.trace.refs import Ref
+from viewers.drawing.diagram import Diagram
+from viewers.drawing.layout import Down, Line, lay_out
+from viewers.html.pool import ROLES
+from viewers.kit.colours import fill_of
+from viewers.panes.picture import Picture, sizes_of
+
+MOST_BLOCKS = 1200
+"""Of a picture; a larger graph is a list."""
+
+
+class Drawn(NamedTuple):
+    """A picture in cells. Vertical places of lines are counted in half cells."""
+
+    width: int
+    height: int
+    boxes: tuple[tuple[int, int, int, int, int], ...]
+    """Column, row, cells across, rows and role of each block."""
+    edges: tuple[tuple[int, ...], ...]
+    """Block, the block that reads it, the column and half row where the line starts, then half rows
+    down, cells to the right, half rows down, …; no line for an edge that is too long to draw."""
+
+
+@lru_cache(maxsize=64)
+def _laid_out(diagram: Diagram, words: tuple[tuple[str, ...], ...]) -> Drawn:
+    layout = lay_out(sizes_of(words), diagram.edges)
+    boxes = tuple(
+        (box.x, box.y, box.width, box.height, ROLES.index(fill_of(block.hue)))
+        for box, block in zip(layout.boxes, diagram.blocks, strict=True)
+    )
+    edges = tuple((*edge, *_way(layout.route(*edge))) for edge in diagram.edges)
+    return Drawn(layout.width, layout.height, boxes, edges)
+
+
+def drawn(picture: Picture) -> Drawn:
+    return _laid_out(picture.diagram, tuple(picture.words))
+
+
+def _way(route: Sequence[Line]) -> tuple[int, ...]:
+    """A route as moves, down and across by turns. It leads across from one vertical line to the
+    next."""
+    downs = [line for line in route if isinstance(line, Down)]
+    if not downs:
+        return ()
+    x, y = downs[0].x, downs[0].top
+    found = [x, y, 0]
+    for line in downs:
+        if line.x != x:
+            found += [line.x - x, 0]
+            x = line.x
+        found[-1] += line.bottom - y
+        y = line.bottom
+    return tuple(found)
+
+
+def refs_of(diagram: Diagram, number: int) -> list[Ref]:
+    """What a block shows, its own ref first: it lights up with any of them."""
+    nodes = (diagram.graph.nodes[index].name for index in diagram.blocks[number].nodes)
+    found = [diagram.ref(number), *(refs.node(diagram.graph.id, name) for name in nodes)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,60 @@
+"""`tcw diff --markdown`: what changed in words, and its cause; figures and code folded."""
+
+from __future__ import annotations
+
+from viewers.markdown.effects import effect_items
+from viewers.markdown.report import WIDTH, environment_items
+from viewers.markdown.text import Comment, code, escaped
+from viewers.summary.differences import Difference, Effect, TextDiff
+from viewers.summary.differences.words import effect_words
+from viewers.text.diff import MOST, call_lines, figures_lines
+from viewers.text.difference import same_cut, with_code
+from viewers.text.lines import to_text
+
+MARKER = "<!-- tcw diff -->"
+_FOLDED = 200
+"""Effects listed below the first ones."""
+_MARKS = {"bad": "❌", "good": "✅", "neutral": "·"}
+
+
+def diff_markdown(difference: Difference, before: str, after: str) -> str:
+    """`before`, `after`: what the two sides are called."""
+    effects = difference.effects
+    sides = f"{escaped(before)} → {escaped(after)}"
+    times = [f"- {escaped(one.text)}" for one in call_lines(difference)]
+    if not effects:
+        comment = Comment(MARKER, f"✅ tcw diff: nothing changed: {sides}")
+        comment.add([*times, ""], "the times")
+    else:
+        first = effects[0]
+        comment = Comment(MARKER, f"{_MARKS[first.tone]} tcw diff: {escaped(_sentence(first))}")
+        because = [f"because {code(first.cause)}\\"] if first.cause else []
+        comment.add([*because, sides, ""], "what was compared")
+        comment.add(
+            [*times, *effect_items(effects[1 : MOST + 1], MOST, first.cause), ""], "the effects"
+        )
+        more = effects[MOST + 1 :]
+        if more:
+            items = effect_items(more, _FOLDED, first.cause)
+            comment.fold(f"{len(more)} more effects", items)
+    rows = to_text(figures_lines(difference, WIDTH), WIDTH).strip("\n").splitlines()
+    if rows:
+        comment.fold_text("figures, decisions, kernels", rows)
+    for one in difference.changed_kernels:
+        if same_cut(difference) and with_code(difference, one):
+            comment.fold_text(f"code of {one.name}", _code(one.code), "diff")
+    for name, side in ((before, difference.base), (after, difference.run)):
+        comment.fold(f"environment of {name}", environment_items(side))
+    return comment.text("`tcw diff` of the two shows it.")
+
+
+def _code(diff: TextDiff) -> list[str]:
+    rows = []
+    for hunk in diff.hunks:
+        rows.append(f"@@ {hunk.head} @@")
+        rows += [f"{one.sign} {one.text}" for one in hunk.lines]
+    return rows
+
+
+def _sentence(effect: Effect) -> str:
+    return f"{effect.place} {effect_words(effect)}".strip()

@@ -1,0 +1,242 @@
+"""`--markdown` of a recording: the verdict, the findings with their lines and fixes, then, folded,
+what `--show` has of it, and where it was recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msgspec import structs
+
+from compiler.trace.records import Advice, Environment, Settings, TorchSettings
+from viewers.command_line import command_line
+from viewers.kit.spans import words_of
+from viewers.losses import losses_sentences
+from viewers.markdown import MARKER
+from viewers.markdown.text import Comment, code, escaped, fenced
+from viewers.places import FileNames
+from viewers.recording import Recording
+from viewers.summary import Finding, Place, Summary, summarise
+from viewers.summary.engines import Comparison, compare
+from viewers.text import engines
+from viewers.text.code import window
+from viewers.text.explain import (
+    asked_for_and_missing,
+    evidence_lines,
+    nothing_lines,
+    warning_lines,
+)
+from viewers.text.failure import failure_lines
+from viewers.text.header import counts, file_name, names_of, settings_words
+from viewers.text.lines import Line, to_text
+from viewers.text.sections import OF_BOTH, View, section
+from viewers.words import plural
+
+WIDTH = 100
+"""Columns of what is shown as in the terminal."""
+WHOLE = 10
+"""Findings shown with line and fix; the rest are listed."""
+_FOLDED = (
+    "breaks", "recompiles", "fusion", "kernels", "memory", "phases", "caches", "guards", "autograd",
+)  # fmt: skip
+"""Sections shown without `--show`, the first ones first where not all fit."""
+_CODE_ROWS = 20
+"""Rows of a fix."""
+
+
+def report(recording: Recording, show: Sequence[str] = ()) -> str:
+    """`show`: the sections to fold below the findings, as of `tcw explain --show`; else all that
+    have something to say."""
+    comparison = compare(recording)
+    if comparison is None:
+        recording = next(iter(recording.engines.values()), recording)
+        summaries = [summarise(recording)]
+        recordings = [recording]
+    else:
+        summaries = [one.summary for one in comparison.columns]
+        recordings = [one.recording for one in comparison.columns]
+    first = summaries[0]
+    names = names_of(first)
+    found = {one.title: one for one in (*first.findings, *summaries[-1].findings)}
+    findings = tuple(found.values())
+    comment = Comment(MARKER, _heading(first, findings, comparison))
+    _head(comment, recording, summaries, comparison)
+    for one, summary in zip(recordings, summaries, strict=True):
+        if summary.verdict.tone == "failed":
+            rows = to_text(failure_lines(one, summary, names, WIDTH), WIDTH)
+            comment.add([*fenced(rows.splitlines()), ""], "the failure")
+    _findings(comment, findings, names)
+    if not findings and first.verdict.tone != "failed":
+        said = [f"- {escaped(one.text)}" for one in nothing_lines(first)]
+        comment.add([*said, ""], "what was left to Python")
+    comment.add(_bullets(summaries, comparison), "compile time")
+    _sections(comment, recording, recordings, summaries, comparison, names, show)
+    comment.fold("environment", environment_items(recording))
+    return comment.text(_elsewhere(first.settings))
+
+
+def _heading(summary: Summary, findings: Sequence[Finding], comparison: Comparison | None) -> str:
+    tone = summary.verdict.tone
+    mark = "❌" if tone in ("failed", "lost") else "⚠️" if findings else "✅"
+    said = [] if comparison else [summary.verdict.headline]
+    said += [plural(len(findings), "finding")] if findings else []
+    words = "; ".join(said) or "nothing needs attention"
+    return f"{mark} tcw explain: {code(file_name(summary))}: {escaped(words)}"
+
+
+def _head(
+    comment: Comment,
+    recording: Recording,
+    summaries: Sequence[Summary],
+    comparison: Comparison | None,
+) -> None:
+    first = summaries[0]
+    if comparison is None:
+        detail = first.verdict.detail.text
+        said = [detail] if detail and first.verdict.tone != "failed" else []
+        said.append(counts(first).text)
+        comment.add([*(f"{escaped(one)}\\" for one in said)], "the counts")
+        comment.add([escaped(" · ".join(settings_words(first))), ""], "the settings")
+    else:
+        rows = to_text(engines.header(comparison, first, WIDTH), WIDTH)
+        comment.add([*fenced(rows.splitlines()), ""], "the engines")
+    missing = [one for summary in summaries for one in asked_for_and_missing(summary)]
+    for words in dict.fromkeys([*losses_sentences(recording), *missing]):
+        comment.add([f"> {escaped(words)}", ""], "what the recording lacks")
+
+
+def _findings(comment: Comment, findings: Sequence[Finding], names: FileNames) -> None:
+    for number, finding in enumerate(findings[:WHOLE], 1):
+        comment.add(_finding(number, finding, names), finding.title)
+    rest = findings[WHOLE:]
+    if rest:
+        comment.fold(
+            plural(len(rest), "more finding"),
+            [f"- {_title(one)}{_where(one.place, names)}" for one in rest],
+        )
+
+
+def _finding(number: int, finding: Finding, names: FileNames) -> list[str]:
+    """One item of a numbered list."""
+    start = f"{number}. "
+    notes = f"; {escaped(', '.join(finding.notes))}" if finding.notes else ""
+    body = [f"{_title(finding)}{_where(finding.place, names)}{notes}"]
+    if finding.place is not None and finding.place.text.strip():
+        shown, first, last = window(finding.place, WIDTH)
+        carets = first is not None and last is not None and last > first
+        rows = [shown, " " * first + "^" * (last - first)] if carets else [shown]  # type: ignore[operator]
+        body += fenced(rows, "python")
+    for advice in finding.fixes[:1]:
+        body += _fix(advice)
+    return [start + body[0], *(" " * len(start) + row if row else "" for row in body[1:]), ""]
+
+
+def _title(finding: Finding) -> str:
+    return f"**{escaped(finding.cost)}**: {escaped(finding.title)}"
+
+
+def _where(place: Place | None, names: FileNames) -> str:
+    return f" at {code(names.place(place.file, place.line))}" if place else ""
+
+
+def _fix(advice: Advice) -> list[str]:
+    by = "Fix" if advice.by == "tcw" else "torch says"
+    rows = [row for row in advice.code.splitlines() if row.strip()]
+    if not rows:
+        return [f"{by}: {escaped(advice.text)}"]
+    more = [f"# … {plural(len(rows) - _CODE_ROWS, 'line')} more"]
+    shown = rows[:_CODE_ROWS] + (more if len(rows) > _CODE_ROWS else [])
+    return [f"{by}:", *fenced(shown, "python"), *([escaped(advice.text)] if advice.text else [])]
+
+
+def _bullets(summaries: Sequence[Summary], comparison: Comparison | None) -> list[str]:
+    """What the terminal shows below the findings; the engines' are in their table."""
+    if comparison is not None:
+        return []
+    lines = [*evidence_lines(summaries[0]), *warning_lines(summaries[0])]
+    items = []
+    for one in lines:
+        (label, _role), *rest = one.spans
+        items.append(f"- {escaped(label)}: {escaped(words_of(tuple(rest)))}".replace("- : ", "- "))
+    return [*items, ""] if items else []
+
+
+def _sections(
+    comment: Comment,
+    recording: Recording,
+    recordings: Sequence[Recording],
+    summaries: Sequence[Summary],
+    comparison: Comparison | None,
+    names: FileNames,
+    show: Sequence[str],
+) -> None:
+    failed = any(one.failure is not None for one in summaries)
+    usual = [*(["output"] if failed else []), *(["engines"] if comparison else []), *_FOLDED]
+    for wanted in show or usual:
+        name, _, detail = wanted.partition("=")
+        source = recording if name == "engines" else recordings[0]
+        pairs = [(source, summaries[0])]
+        if comparison is not None and name not in OF_BOTH:
+            pairs = list(zip(recordings, summaries, strict=True))
+        for number, (one, summary) in enumerate(pairs):
+            lines = section(name)(View(one, summary, names, WIDTH, detail))
+            if len(lines) < 2 and not show:
+                continue  # a heading: nothing is recorded of it
+            engine = (
+                f", {comparison.columns[number].engine}" if len(pairs) > 1 and comparison else ""
+            )
+            rows = to_text(_without_paths(lines, names.root), WIDTH).splitlines()
+            comment.fold_text(name + engine, rows)
+
+
+def _without_paths(lines: Sequence[Line], root: str) -> list[Line]:
+    """Files below the model's folder by their short names, in torch's messages too."""
+    if not root.strip("/"):
+        return list(lines)
+    return [
+        replace(
+            one, spans=tuple((words.replace(f"{root}/", ""), role) for words, role in one.spans)
+        )
+        for one in lines
+    ]
+
+
+def environment_items(recording: Recording) -> list[str]:
+    """The command, the versions, the machine and the changed settings, an item each. Paths are
+    short: a report is for others."""
+    start, machine = recording.start, recording.environment
+    items: list[tuple[str, str]] = []
+    if start is not None:
+        if not start.settings.program:
+            items.append(("command", command(start.settings)))
+        items += [("tcw", start.tool_version), ("python", start.python)]
+        items.append(("platform", start.platform))
+    items += _machine(machine) if machine is not None else []
+    lines = [f"- {name}: {code(value)}" for name, value in items if value]
+    for record in recording.all(TorchSettings):
+        lines += [f"- the file sets {code(' = '.join(one))}" for one in record.changed.items()]
+    return lines
+
+
+def _machine(machine: Environment) -> list[tuple[str, str]]:
+    cpu = ", ".join(one for one in (machine.cpu, machine.vector) if one)
+    return [
+        ("torch", machine.torch),
+        ("triton", machine.triton),
+        ("compiler", machine.compiler),
+        ("cpu", f"{cpu}, {plural(machine.threads, 'thread')}".removeprefix(", ")),
+        ("gpu", machine.gpu),
+    ]
+
+
+def command(settings: Settings, options: Sequence[str] = ()) -> str:
+    """The command line of the recording, with the file's name for its path."""
+    here = structs.replace(settings, file=os.path.basename(settings.file))
+    return command_line("explain", here, options)
+
+
+def _elsewhere(settings: Settings | None) -> str:
+    if settings is None or settings.program:
+        return "`tcw open` shows it from the trace."
+    return f"{code(command(settings, ['--show', 'SECTION']))} shows it, as does `tcw open TRACE`."
