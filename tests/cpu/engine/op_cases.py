@@ -264,7 +264,7 @@ def called(function: Function, tensors: Sequence[torch.Tensor], gradients: bool)
     leaves = [t for t in inputs if t.requires_grad]
     found: list[Any] = []
     if roots and leaves:
-        weights = [_weights(root) for root in roots]
+        weights = [_weights(root).to(root.device) for root in roots]
         found = list(torch.autograd.grad(roots, leaves, weights, allow_unused=True))
     return [o.detach() if isinstance(o, torch.Tensor) else o for o in outputs] + found
 
