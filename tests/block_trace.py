@@ -7,6 +7,7 @@ and measurements are made up. The same records every time.
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,12 @@ CALLS = (
 
 def block_trace() -> list[AnyRecord]:
     """The whole recording: 4 calls, 7 compiles, 2 breaks, 2 causes of recompiling, finished."""
+    return list(_block_trace())
+
+
+@cache
+def _block_trace() -> tuple[AnyRecord, ...]:
+    """Records are frozen: all tests of a process share them."""
     data = json.loads((DATA / "block.json").read_text())
     out = Builder()
     inductor = Inductor(data, location, tensor)
@@ -282,7 +289,7 @@ def block_trace() -> list[AnyRecord]:
     out.add(
         End(status="ok", seconds=round(out.clock, 3), lines=len(out.records), exit_code=0)
     )  # fmt: skip
-    return out.records
+    return tuple(out.records)
 
 
 def large_trace(records: int) -> list[AnyRecord]:

@@ -75,13 +75,18 @@ print(json.dumps({
 """
 
 
-@pytest.fixture
-def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmStart]:
-    """With a server of its own, in place of the run's."""
+@pytest.fixture(scope="module")
+def own() -> Iterator[WarmStart]:
+    """With servers of its own, in place of the run's: each takes seconds to import torch."""
     made = WarmStart(start_process, always_cold=lambda: False)
-    monkeypatch.setattr(child, "start_process", made.start)
     yield made
     made.close()
+
+
+@pytest.fixture
+def warm(own: WarmStart, monkeypatch: pytest.MonkeyPatch) -> WarmStart:
+    monkeypatch.setattr(child, "start_process", own.start)
+    return own
 
 
 def printed(folder: Path, text: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from compiler.engine.backend import backend
 from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 
-EXAMPLES = int(os.environ.get("TCW_RANDOM_GRAPHS", "20"))
+EXAMPLES = int(os.environ.get("TCW_RANDOM_GRAPHS", "10"))
 """The number of programs of each kind; CONTRIBUTING.md has the command for a long run."""
 
 SHRINK = (Phase.shrink,) if os.environ.get("TCW_SHRINK") else ()

@@ -54,9 +54,6 @@ def constants_and_offsets() -> None:
     torch.compile(function)(torch.arange(10.0)[1:4])
 
 
-WORK = (training_with_two_batches, sizes_known_only_at_run_time, constants_and_offsets)
-
-
 def observed(work: Callable[[], None], shadow: bool) -> tuple[dict[str, Any], list[str]]:
     """The results of torch's compile: generated code, guards in order, counters, metrics."""
     code: list[str] = []
@@ -93,7 +90,15 @@ def _without_addresses(line: str) -> str:
     return re.sub(r"\b(0x[0-9a-f]+|\d{9,})\b", "N", line)
 
 
-@pytest.mark.parametrize("work", WORK, ids=lambda work: work.__name__)
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(training_with_two_batches, marks=pytest.mark.long),
+        sizes_known_only_at_run_time,
+        constants_and_offsets,
+    ],
+    ids=lambda work: work.__name__,
+)
 def test_the_real_compile_is_the_same(work: Callable[[], None]) -> None:
     alone, none = observed(work, shadow=False)
     watched, wrappers = observed(work, shadow=True)

@@ -68,7 +68,7 @@ def secrets() -> set[str]:
     return {one.lower() for one in words - public_words() - {"and", "Zanzibar.", "Brewing"}}
 
 
-@pytest.mark.parametrize("engine", ["tcw", "inductor"])
+@pytest.mark.parametrize("engine", ["tcw", pytest.param("inductor", marks=pytest.mark.long)])
 def test_nothing_of_the_source_is_left(engine: str, tmp_path: Path) -> None:
     folder = tmp_path / "zanzibar_kitchen"
     folder.mkdir()

@@ -14,6 +14,7 @@ import pytest
 
 from tests.no_torch.cli.served import Served, gone, served, until
 from tests.no_torch.tui.conftest import block_file
+from workbench.web.messages import BadMessage, decode
 
 pytest.importorskip("textual_serve")
 
@@ -97,14 +98,37 @@ MESSAGES = {
 }
 
 
-async def test_a_bad_message_ends_its_page_alone(block_file: Path, tmp_path: Path) -> None:
+SENT = ("deeply nested", "nothing", "an element too many", "too long", "bytes")
+"""Messages that a server gets, each on a page of its own, which is a process: those that are
+refused in different places."""
+
+
+@pytest.mark.parametrize("name", [name for name in MESSAGES if name not in ("too long", "bytes")])
+def test_a_bad_message_is_not_decoded(name: str) -> None:
+    message = MESSAGES[name]
+    assert isinstance(message, str)
+    with pytest.raises(BadMessage):
+        decode(message)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(SENT, id="some"),
+        pytest.param(tuple(MESSAGES), id="all", marks=pytest.mark.long),
+    ],
+)
+async def test_a_bad_message_ends_its_page_alone(
+    names: tuple[str, ...], block_file: Path, tmp_path: Path
+) -> None:
     with served(str(block_file), cache=tmp_path) as server:
         async with aiohttp.ClientSession() as session:
             alone = server.family()
             other = await server.workbench(session)
             await shown(other, b"overview")
             kept = server.family()
-            for name, message in MESSAGES.items():
+            for name in names:
+                message = MESSAGES[name]
                 page = await server.workbench(session)
                 if isinstance(message, str):
                     await page.send_str(message)

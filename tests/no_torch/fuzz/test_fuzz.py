@@ -65,5 +65,5 @@ def test_a_raw_error_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise IndexError("planted")
 
     monkeypatch.setitem(PANES, "memory", content)
-    found = [run.failure_of(number, tmp_path) for number in range(23)]
+    found = (run.failure_of(number, tmp_path) for number in range(23))
     assert any(one is not None and "planted" in str(one["error"]) for one in found)

@@ -31,6 +31,12 @@ def page(
     return tour, document(tour, "tcw: a.tcw", "the report")
 
 
+@pytest.fixture(scope="module")
+def block_page() -> tuple[Tour, str]:
+    """The whole page of a recording, which takes seconds to make. It is only read."""
+    return page(block_trace())
+
+
 class Parsed(HTMLParser):
     """The elements of a page, and the texts of its scripts and styles."""
 
@@ -79,8 +85,8 @@ def check(data: dict[str, Any]) -> None:
     assert all(0 <= screen < len(data["screens"]) for screen in data["tabs"].values())
 
 
-def test_it_has_the_rows_of_the_panes_and_their_links() -> None:
-    tour, text = page(block_trace())
+def test_it_has_the_rows_of_the_panes_and_their_links(block_page: tuple[Tour, str]) -> None:
+    tour, text = block_page
     data = data_of(text)
     check(data)
     assert tour.left_out == 0
@@ -102,8 +108,8 @@ def test_it_has_the_rows_of_the_panes_and_their_links() -> None:
     assert lit, "no source line lights anything"
 
 
-def test_every_fusion_pair_has_a_screen_of_its_own() -> None:
-    tour, _ = page(block_trace())
+def test_every_fusion_pair_has_a_screen_of_its_own(block_page: tuple[Tour, str]) -> None:
+    tour, _ = block_page
     pairs = {id for id in tour.screens if "|at|pair:" in id}
     known = {pair.id for found in tour.reader.view.facts.pairs.values() for pair in found}
     assert known

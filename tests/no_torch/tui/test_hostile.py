@@ -28,7 +28,7 @@ def whole(reader: Reader, where: str) -> None:
     assert reader.app.is_running
 
 
-@pytest.mark.parametrize("how", ["added", "replaced", "long"])
+@pytest.mark.parametrize("how", ["added", "replaced", pytest.param("long", marks=pytest.mark.long)])
 async def test_every_text_of_every_record(how: How, open_trace: Open, tmp_path: Path) -> None:
     path = tmp_path / "hostile.tcw"
     path.write_bytes(encoded(hostile(every_record(), how)))
