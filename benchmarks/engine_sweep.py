@@ -184,7 +184,7 @@ def main() -> None:
         raise SystemExit(run_cases(left, given.results, given.seconds, given.threads))
     if given.again:
         forget(given.results, {case.key for case in chosen}, given.threads)
-    environment = {**os.environ, **timing.SAME_ALLOCATOR}
+    environment = {**os.environ, **timing.SAME_ALLOCATOR, "TCW_STRICT": "1"}
     code = 0 if given.print else MORE
     while code:
         # a signal, SIGALRM included: the case that had begun is a crash, and the next are measured
