@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.reader import Losses
+from compiler.trace.losses import Losses
 from viewers.recording import Recording
 from viewers.words import number, plural
 

@@ -15,7 +15,8 @@ from typing import TypeVar, cast
 
 from msgspec import structs
 
-from compiler.trace.reader import Losses, read_trace
+from compiler.trace.losses import Losses
+from compiler.trace.reader import read_trace
 from compiler.trace.records import (
     AnyRecord,
     Asked,

@@ -9,13 +9,14 @@ duplicates are read once.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 import msgspec
 
 from compiler.plain_file import NotPlain, open_plain
+from compiler.trace.losses import Losses
 from compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
@@ -41,36 +42,6 @@ LONGEST = 64 << 20
 
 class TraceError(Exception):
     """The file is not a trace, or its schema is newer than this version reads."""
-
-
-@dataclass
-class Losses:
-    """What a reader skipped, and what is missing."""
-
-    damaged: int = 0
-    """Lines that are not a JSON object, do not match their record, or are too long."""
-    unknown: dict[str, int] = field(default_factory=dict)
-    """Tags that this version does not know, with their counts: written by a newer tcw."""
-    doubled: int = 0
-    """Records that are in the trace more than once; each is read once."""
-    foreign: int = 0
-    """Records of another recording in the same file, or after the end of this one."""
-    written: int = 0
-    """Lines that were written, according to the end record; 0 if it does not say."""
-    missing: int = 0
-    """Lines that were written and are missing."""
-    added: int = 0
-    """Records before the end that the recording did not write, without duplicates."""
-    partial: bool = False
-    """Whether the last line is incomplete: the writer was killed, or is still writing."""
-
-    @property
-    def total(self) -> int:
-        """Lines of the file that were skipped."""
-        return self.damaged + sum(self.unknown.values()) + self.doubled + self.foreign
-
-    def __bool__(self) -> bool:
-        return bool(self.total or self.missing or self.added)
 
 
 class _Tag(msgspec.Struct):
@@ -130,7 +101,7 @@ class TraceDecoder:
         for line in lines:
             if len(line) > LONGEST:
                 self._lines += 1
-                self.losses.damaged += 1
+                self.losses.damage(self._lines)
                 continue
             try:
                 record = decode(line)
@@ -157,7 +128,7 @@ class TraceDecoder:
         elif before <= LONGEST:
             self._pieces.clear()
             self._lines += 1
-            self.losses.damaged += 1
+            self.losses.damage(self._lines)
 
     def _belongs(self, record: AnyRecord) -> bool:
         """Whether a record belongs to this recording and was not read before under its name."""
@@ -211,7 +182,7 @@ class TraceDecoder:
         if tag and tag not in _KNOWN:
             self.losses.unknown[tag] = self.losses.unknown.get(tag, 0) + 1
         else:
-            self.losses.damaged += 1
+            self.losses.damage(self._lines)
 
 
 def open_trace(path: Path) -> FileIO:

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from textual.message import Message
 
-from compiler.trace.reader import CHUNK, FileFollower, Losses, TraceDecoder, TraceError
+from compiler.trace.losses import Losses
+from compiler.trace.reader import CHUNK, FileFollower, TraceDecoder, TraceError
 from compiler.trace.records import AnyRecord, Start
 from workbench.tui.messages import Delivered, Unreadable
 
