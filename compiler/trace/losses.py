@@ -38,6 +38,12 @@ class Losses:
     first_altered: list[int] = field(default_factory=list)
     """The lines of the first of them."""
 
+    def alter(self, line: int) -> None:
+        """Count a payload that does not match its checksum."""
+        self.altered += 1
+        if len(self.first_altered) < NAMED:
+            self.first_altered.append(line)
+
     def damage(self, line: int, count: int = 1) -> None:
         """Count damaged lines, from `line` on."""
         self.damaged += count

@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -33,7 +34,11 @@ from compiler.trace.records import (
     Start,
     Waiting,
 )
+from compiler.trace.torch_logs.decoder import LogDecoder, is_log
+from compiler.trace.unpacked import UnknownCompression, unpacked
 
+HEAD = 1 << 16
+"""Bytes from which a file is known as a trace or a log."""
 CHUNK = 4 << 20
 """Bytes read at once, so that a trace is not also in memory as bytes."""
 LONGEST = 64 << 20
@@ -119,6 +124,10 @@ class TraceDecoder:
                 records.append(record)
         return records
 
+    def finish(self) -> list[AnyRecord]:
+        """What is known only at the end of the file: nothing, for a trace."""
+        return []
+
     def _hold(self, piece: bytes) -> None:
         """Keep a piece of a line, or count the line as damaged once it is too long."""
         before = self._size
@@ -185,16 +194,40 @@ class TraceDecoder:
             self.losses.damage(self._lines)
 
 
-def open_trace(path: Path) -> FileIO:
-    """Open a file that may be a trace, for reading.
+class Decoder(Protocol):
+    """What turns the bytes of a trace or log into records."""
 
-    Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file: a FIFO or
-    a device may block forever and has no end.
+    losses: Losses
+    ended: bool
+    """Whether nothing more belongs to this recording."""
+    start: Start | None
+
+    def feed(self, data: bytes) -> list[AnyRecord]:
+        """The records that these bytes complete, in order."""
+
+    def finish(self) -> list[AnyRecord]:
+        """The last records, at the end of a file that does not grow."""
+
+
+def decoder_for(head: bytes, path: Path) -> Decoder:
+    """What decodes a file that begins like this: a trace of ours, or a log of torch's."""
+    if is_log(head[:HEAD]) and not head.startswith(b'{"record"'):
+        return LogDecoder(path.name)
+    return TraceDecoder()
+
+
+def open_trace(path: Path) -> BinaryIO:
+    """Open a file that may be a trace or a log, for reading; a compressed one is unpacked.
+
+    Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file (a FIFO or
+    a device may block forever and has no end), or if its compression cannot be read here.
     """
     try:
-        return FileIO(open_plain(path))
+        return unpacked(FileIO(open_plain(path)))
     except NotPlain as error:
         raise TraceError(str(error)) from error
+    except UnknownCompression as error:
+        raise TraceError(f"{path}: {error}") from error
 
 
 class FileFollower:
@@ -231,12 +264,15 @@ def read_trace(path: Path) -> Trace:
     Raises `TraceError` if the file has no start record of a trace, and `OSError` if it cannot be
     read.
     """
-    decoder = TraceDecoder()
     records: list[AnyRecord] = []
     with open_trace(path) as file:
-        while data := file.read(CHUNK):
+        data = file.read(CHUNK)
+        decoder = decoder_for(data, path)
+        while data:
             records.extend(decoder.feed(data))
+            data = file.read(CHUNK)
+    records.extend(decoder.finish())
     if decoder.start is None and not records:
         name = os.fspath(path)
-        raise TraceError(f"{name} is not a tcw trace: none of its lines is a record")
+        raise TraceError(f"{name} is not a tcw trace, nor a log of torch's: no line is a record")
     return Trace(records, decoder.losses, path)

@@ -25,11 +25,9 @@ from pathlib import Path
 
 import click
 
-from compiler.trace.reader import TraceDecoder, TraceError, open_trace
+from compiler.trace.reader import HEAD, TraceError, decoder_for, open_trace
 from workbench.cli.files import existing_file, python_file
 from workbench.cli.options import ascii_option, questions_option
-
-HEAD_BYTES = 1 << 16
 
 
 @click.command(name="open", help=__doc__)
@@ -103,18 +101,20 @@ def _trace(file: Path) -> Path:
 def check(file: Path) -> None:
     """Raise a one-line error if `file` is missing, not a trace, or of a newer schema."""
     existing_file(file)
-    decoder = TraceDecoder()
     try:
         with open_trace(file) as stream:
-            head = stream.read(HEAD_BYTES)
-        records = decoder.feed(head)
+            head = stream.read(HEAD)
+        decoder = decoder_for(head, file)
+        records = [*decoder.feed(head), *decoder.finish()]
     except TraceError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from error
     if not records and decoder.start is None and not _may_grow(head):
         hint = f"; did you mean 'tcw explain {file}'?" if file.suffix == ".py" else ""
-        raise click.UsageError(f"{file} is not a tcw trace: no record in its first lines{hint}")
+        raise click.UsageError(
+            f"{file} is not a tcw trace, nor a log of torch's: no record in its first lines{hint}"
+        )
 
 
 def _may_grow(head: bytes) -> bool:

@@ -36,6 +36,7 @@ from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
     CacheLookup,
+    Collectives,
     FusionGroup,
     FusionGroups,
     FusionPair,
@@ -97,6 +98,7 @@ from compiler.trace.records.session import (
     Environment,
     Failure,
     HookStatus,
+    NotInLog,
     Output,
     OutputCapped,
     Progress,
@@ -113,6 +115,7 @@ AnyRecord = (
     Start
     | Environment
     | TorchSettings
+    | NotInLog
     | Source
     | Text
     | Progress
@@ -146,6 +149,7 @@ AnyRecord = (
     | KernelBinary
     | Wrapper
     | CacheLookup
+    | Collectives
     | Phase
     | Decided
     | Speed
@@ -189,6 +193,7 @@ __all__ = [
     "CallStart",
     "CallTimeline",
     "Ceilings",
+    "Collectives",
     "CompiledStep",
     "Crossing",
     "Decided",
@@ -229,6 +234,7 @@ __all__ = [
     "NestTime",
     "NewGuard",
     "Node",
+    "NotInLog",
     "Note",
     "Numerics",
     "Output",

@@ -57,6 +57,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "mode arch", file=F, model=N, inputs=V, overrides=W, mark_dynamic=N, as_tensors=N,
         torch_settings=V, edits=W, repro=W, arguments=D, defaults_from=F,
     ),
+    "NotInLog": _fields("kinds"),
     "Environment": _fields("torch triton compiler cpu vector gpu"),
     "HookStatus": _fields("name offers reason tried_on"),
     "TorchSettings": _fields(changed=V),
@@ -126,6 +127,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "kernel arch configuration", ttir=C, ttgir=C, llir=C, ptx=C, sass=C, error=D
     ),
     "Wrapper": _fields("graph", text=P),
+    "Collectives": _fields("compile_id graph", operations=T),
     "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
     "Phase": _fields("compile_id", name=W),
     "Decided": {**_OF_DECISION, "choice": W, "wanted": W, "refused": W},

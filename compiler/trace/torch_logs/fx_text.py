@@ -12,17 +12,20 @@ from compiler.trace.records.base import MOST
 from compiler.trace.refs import digits
 
 _WIDTHS = {
-    **{name: 1 for name in ("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2")},
-    **{name: 1 for name in ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")},
-    **{name: 2 for name in ("int16", "uint16", "float16", "bfloat16")},
-    **{name: 4 for name in ("int32", "uint32", "float32", "complex32")},
-    **{name: 8 for name in ("int64", "uint64", "float64", "complex64")},
+    **dict.fromkeys(("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2"), 1),
+    **dict.fromkeys(("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float32", "complex32"), 4),
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
     "complex128": 16,
 }
 """Bytes of an element."""
 _DTYPES = {short: name for name, short in SHORT_NAMES.items()} | {
     **{f"f8e{kind}": f"float8_e{kind}" for kind in ("4m3fn", "5m2", "4m3fnuz", "5m2fnuz")},
-    **{"u16": "uint16", "u32": "uint32", "u64": "uint64", "c32": "complex32"},
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "c32": "complex32",
     "f8e8m0fnu": "float8_e8m0fnu",
 }
 
@@ -34,10 +37,11 @@ _DECLARED = re.compile(r'^(?P<name>\w+): "(?P<type>[^"]*)"$')
 _STATEMENT = re.compile(r'^(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P<value>.*)$')
 _DELETED = re.compile(r";  (?:\w+ = )+None$")
 _COMMENT = re.compile(
-    r"^# File: (?P<file>.+?):(?P<line>\d{1,9})(?: in (?P<function>[^,]*))?(?:, code: (?P<code>.*))?$"
+    r"^# File: (?P<file>.+?):(?P<line>\d{1,9})"
+    r"(?: in (?P<function>[^,]*))?(?:, code: (?P<code>.*))?$"
 )
 _CALL = re.compile(r"^(?P<target>[A-Za-z_][\w.]*)\((?P<args>.*)\)$", re.DOTALL)
-_WORD = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?<![\w.])[A-Za-z_]\w*(?!\w*\s=\s)")
+_WORD = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?<![\w.])[A-Za-z_]\w*")
 _KEYWORD = re.compile(r"(?<=[(, ])(\w+) = |^(\w+) = ")
 _DEVICE = re.compile(r"device\(type='(\w+)'(?:, index=(\d+))?\)")
 _INFIX = re.compile(r"^(?P<left>\S+) (?P<operator>[-+*/%@&|^<>=!]{1,2}=?) (?P<right>\S+)$")
@@ -45,9 +49,25 @@ _ITEM = re.compile(r"^(?P<of>\w+)\[(?P<item>.*)\]$", re.DOTALL)
 _ATTRIBUTE = re.compile(r"^(?P<of>\w+)\.(?P<name>\w+)$")
 _PREFIX = re.compile(r"^(?P<operator>[-+~])(?P<right>\w+)$")
 _OPERATORS = {
-    **{"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "/": "truediv", "%": "mod"},
-    **{"@": "matmul", "<<": "lshift", ">>": "rshift", "&": "and_", "|": "or_", "^": "xor"},
-    **{"**": "pow", "==": "eq", "!=": "ne", "<": "lt", ">": "gt", "<=": "le", ">=": "ge"},
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "//": "floordiv",
+    "/": "truediv",
+    "%": "mod",
+    "@": "matmul",
+    "<<": "lshift",
+    ">>": "rshift",
+    "&": "and_",
+    "|": "or_",
+    "^": "xor",
+    "**": "pow",
+    "==": "eq",
+    "!=": "ne",
+    "<": "lt",
+    ">": "gt",
+    "<=": "le",
+    ">=": "ge",
 }
 _SIGNS = {"-": "neg", "+": "pos", "~": "invert"}
 _INPLACE = {f"{sign}=": f"i{name.rstrip('_')}" for sign, name in _OPERATORS.items()}
@@ -194,7 +214,7 @@ class _Parser:
         annotation: str,
         location: Location | None,
     ) -> None:
-        words = (match.group() for match in _WORD.finditer(args))
+        words = (match.group() for match in _WORD.finditer(_KEYWORD.sub("", args)))
         value = tensor_meta(annotation)
         self.nodes[name] = Node(
             name=name,
