@@ -38,7 +38,7 @@ from compiler.trace.records.graph import GraphKind
 from compiler.trace.torch_logs import frames, fx_text, output_code
 from compiler.trace.torch_logs.breaks import graph_break
 from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
-from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile
+from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
 from compiler.trace.torch_logs.phases import Phases
 from compiler.trace.torch_logs.places import Files, outside_torch, users
 from compiler.trace.writer import clean, text_hash
@@ -387,9 +387,7 @@ class LogDecoder:
         record = guards_of(
             entry.text, self._files, entry.compile_id, self._function(entry.compile_id), symbols
         )
-        self._hold_guards(
-            msgspec.structs.replace(record, dynamic=tuple(sizes.values())), entry.compile_id
-        )
+        self._hold_guards(with_bounds(record, sizes.values()), entry.compile_id)
 
     def _list(self, entry: Entry) -> None:
         record = listed_guards(
@@ -422,7 +420,7 @@ class LogDecoder:
                 reasons,
                 self._files,
                 entry.compile_id,
-                self._frames.starts.get(entry.compile_id),
+                self._frames.first(entry.compile_id),
                 self._guards,
             )
         )

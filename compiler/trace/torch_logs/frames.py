@@ -122,6 +122,10 @@ class Frames:
         """Compile -> outcome of its last break."""
         self._functions: dict[tuple[str, str], Location] = {}
 
+    def first(self, compile_id: str) -> FrameStart | None:
+        """The start of the first compile of this frame."""
+        return self.starts.get(compile_id.rpartition("/")[0] + "/0")
+
     def open(self) -> list[str]:
         """Compiles without an end."""
         return [one for one in self.starts if one not in self._ended]

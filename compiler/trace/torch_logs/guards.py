@@ -6,8 +6,18 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from compiler.trace.dtypes import short_dtype
-from compiler.trace.records import FailedGuard, FrameStart, Guard, Guards, Location, Recompile
+from compiler.trace.records import (
+    DynamicSize,
+    FailedGuard,
+    FrameStart,
+    Guard,
+    Guards,
+    Location,
+    Recompile,
+)
 from compiler.trace.refs import digits
 from compiler.trace.source_names import SOURCE, guard_name, readable
 from compiler.trace.torch_logs.places import Files
@@ -94,6 +104,29 @@ def guards_of(
     )
 
 
+_BOUNDS = re.compile(
+    r"(?:(?P<lower>\d{1,18}) <= )?(?P<source>L\[[^<>=]+\])(?: <= (?P<upper>\d{1,18}))?$"
+)
+
+
+def with_bounds(record: Guards, sizes: Iterable[DynamicSize]) -> Guards:
+    """The guards with the compile's symbolic sizes, bounded by what the guards say of them."""
+    bounds: dict[str, tuple[int | None, int | None]] = {}
+    for code in (code for guard in record.guards for code in guard.code):
+        if " <= " in code and (match := _BOUNDS.match(code)):
+            bounds[match["source"]] = digits(match["lower"] or ""), digits(match["upper"] or "")
+    found = []
+    for size in sizes:
+        lower, upper = bounds.get(size.source, (None, None))
+        one = msgspec.structs.replace(
+            size,
+            lower=size.lower if lower is None else lower,
+            upper=size.upper if upper is None else upper,
+        )
+        found.append(one)
+    return msgspec.structs.replace(record, dynamic=tuple(found))
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -146,7 +179,7 @@ def place_of(text: str, files: Files) -> Location | None:
 def _value(
     kind: str, source: str, leaves: list[tuple[str, str]], symbols: Mapping[str, str]
 ) -> str:
-    condition = _condition(next(rest for one, rest in leaves if one == kind or kind not in one))
+    condition = _condition(next((rest for one, rest in leaves if one == kind), leaves[0][1]))
     if kind == "TENSOR_MATCH":
         return _tensor(condition, source, symbols)
     if kind in ("EQUALS_MATCH", "CONSTANT_MATCH"):
@@ -211,7 +244,8 @@ def recompile(
     start: FrameStart | None,
     entries: Mapping[str, Guards],
 ) -> Recompile:
-    """Why a frame was compiled again. `start`: of this compile. `entries`: the guards of the compiles so far."""
+    """Why a frame was compiled again. `start`: of a compile of it; `entries`: the guards of the
+    compiles so far."""
     texts = [reason[:LONGEST] for reason in reasons]
     failed = tuple(_failed(text, files, entries) for text in texts)
     location = (failed[0].location if failed else None) or (start.location if start else None)
