@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 import msgspec
 
@@ -35,7 +34,8 @@ from compiler.trace.records import (
     Waiting,
 )
 from compiler.trace.torch_logs.decoder import LogDecoder, is_log
-from compiler.trace.unpacked import UnknownCompression, unpacked
+from compiler.trace.torch_logs.files import parts
+from compiler.trace.unpacked import Joined, UnknownCompression, unpacked
 
 HEAD = 1 << 16
 """Bytes from which a file is known as a trace or a log."""
@@ -217,13 +217,16 @@ def decoder_for(head: bytes, path: Path) -> Decoder:
 
 
 def open_trace(path: Path) -> BinaryIO:
-    """Open a file that may be a trace or a log, for reading; a compressed one is unpacked.
+    """Open a file that may be a trace or a log, for reading; a compressed one is unpacked, and the
+    parts of a rotated log are joined.
 
     Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file (a FIFO or
     a device may block forever and has no end), or if its compression cannot be read here.
     """
     try:
-        return unpacked(FileIO(open_plain(path)))
+        files = parts(path)
+        streams = [unpacked(open_plain(file)) for file in files]
+        return streams[0] if len(streams) == 1 else cast(BinaryIO, Joined(streams))
     except NotPlain as error:
         raise TraceError(str(error)) from error
     except UnknownCompression as error:

@@ -43,11 +43,12 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def unpacked(file: io.FileIO) -> BinaryIO:
-    """The stream of what the file holds; the file itself if it is not compressed.
+def unpacked(descriptor: int) -> BinaryIO:
+    """The stream of what an open file holds, which it owns; not unpacked if it is not compressed.
 
     A damaged one ends where it cannot be unpacked further. Raises `UnknownCompression`.
     """
+    file = io.FileIO(descriptor)
     try:
         magic = file.read(4)
         file.seek(0)
@@ -70,3 +71,28 @@ def _zstd(file: io.FileIO) -> Any:
         return module.open(file, "rb")
     file.close()
     raise UnknownCompression("it is compressed with zstd: unpack it, or `pip install zstandard`")
+
+
+class Joined(io.RawIOBase):
+    """Several streams, one after the other."""
+
+    def __init__(self, streams: list[BinaryIO]) -> None:
+        self._streams = streams
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while self._at < len(self._streams):
+            data = self._streams[self._at].read(len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+            self._at += 1
+        return 0
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+        super().close()

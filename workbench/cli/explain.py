@@ -25,12 +25,13 @@ import click
 
 from compiler.control.stages import STAGES
 from compiler.output_file import TRACE, OutputRefused
+from compiler.trace.reader import TraceError
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
 from viewers.text.sections import DETAILS, SECTIONS
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import python_file
+from workbench.cli.files import is_log, python_file
 from workbench.cli.options import (
     FileCommand,
     json_option,
@@ -92,12 +93,8 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    if file.is_dir():
-        from workbench.cli.folders import only_trace, tell
-
-        if not tell(file, "stdout"):
-            only_trace(file)
-        return codes.OK
+    if file.is_dir() or is_log(file):
+        return _recorded(ctx, file)
     python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
@@ -116,6 +113,30 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         show_text(recording, ctx.params["show"], trace)
     outputs.recorded(trace, end)
     return outputs.code(exit_code(recording, end))
+
+
+def _recorded(ctx: click.Context, path: Path) -> int:
+    """What a folder of traces or a log of torch's says: nothing is run."""
+    from workbench.cli.folders import only_trace, tell, trace_in, traces
+
+    if path.is_dir() and len(traces(path)) != 1:
+        if not tell(path, "stdout"):
+            only_trace(path)
+        return codes.OK
+    file = trace_in(path)
+    try:
+        recording = Recording.open(file)
+    except TraceError as error:
+        raise click.UsageError(str(error)) from error
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from error
+    if ctx.params["as_json"]:
+        from viewers.json_report import report
+
+        write_json(report(recording))
+    else:
+        show_text(recording, ctx.params["show"], file)
+    return codes.OK
 
 
 def record(

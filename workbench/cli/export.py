@@ -29,6 +29,7 @@ from viewers.recording import Recording
 from viewers.text.explain import explain
 from workbench.cli import codes
 from workbench.cli.files import existing_file
+from workbench.cli.folders import trace_in
 from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
 
@@ -45,6 +46,7 @@ from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
     help="Write a trace without source, names, paths, strings and output instead.",
 )
 def command(file: Path, output: Path, most: float, redact: bool) -> int:
+    file = trace_in(file)
     existing_file(file)
     outputs = Outputs()
     if redact:

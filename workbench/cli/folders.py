@@ -1,4 +1,5 @@
-"""A folder of traces, as `tcw run` and TCW_RECORD write it: one trace a process."""
+"""A folder of traces, as `tcw run` and TCW_RECORD write it, or of torch's logs (`TORCH_TRACE`): one
+file a process."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import click
 
 from compiler.plain_file import SAFELY
 from compiler.trace.reader import TraceError
+from compiler.trace.torch_logs.files import logs
 from viewers.recording import Recording
 from viewers.text.lines import write
 from viewers.text.processes import Process, in_order, report
@@ -24,8 +26,9 @@ _NOTE_BYTES = 2000
 
 
 def traces(folder: Path) -> list[Path]:
-    """The traces in the folder, by name."""
-    return sorted(one for one in folder.iterdir() if one.suffix == TRACE and one.is_file())
+    """The traces in the folder by name, then the logs by rank."""
+    own = sorted(one for one in folder.iterdir() if one.suffix == TRACE and one.is_file())
+    return [*own, *logs(folder)]
 
 
 def only_trace(folder: Path) -> Path:
@@ -35,7 +38,9 @@ def only_trace(folder: Path) -> Path:
     except OSError as error:
         raise click.UsageError(f"{folder}: {error.strerror}") from error
     if not found:
-        raise click.UsageError(f"{folder} is a folder without traces (*{TRACE})")
+        raise click.UsageError(
+            f"{folder} is a folder without traces (*{TRACE}) or logs of torch's (*.log)"
+        )
     if len(found) > 1:
         names = "\n".join(f"  tcw open {one}" for one in found)
         raise click.UsageError(
@@ -44,12 +49,18 @@ def only_trace(folder: Path) -> Path:
     return found[0]
 
 
+def trace_in(path: Path) -> Path:
+    """The file itself; of a folder, its only trace. Raises `click.UsageError` if it has several."""
+    return only_trace(path) if path.is_dir() else path
+
+
 def tell(folder: Path, stream: str) -> int:
     """Write the verdict over all processes to `stdout` or `stderr`. Returns how many compiled."""
     processes = []
     for file in traces(folder):
         try:
-            processes.append(Process(file, Recording.open(file), _is_locked(file)))
+            running = file.suffix == TRACE and _is_locked(file)
+            processes.append(Process(file, Recording.open(file), running))
         except (TraceError, OSError) as error:
             say(f"{file}: {error}")
     for note in sorted(folder.glob(NOTES)):

@@ -90,10 +90,9 @@ def command(
 
 def _trace(file: Path) -> Path:
     """A trace that can be opened; of a folder the only one."""
-    if file.is_dir():
-        from workbench.cli.folders import only_trace
+    from workbench.cli.folders import trace_in
 
-        file = only_trace(file)
+    file = trace_in(file)
     check(file)
     return file
 

@@ -38,6 +38,7 @@ from compiler.trace.records.graph import GraphKind
 from compiler.trace.torch_logs import frames, fx_text, output_code
 from compiler.trace.torch_logs.breaks import graph_break
 from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
+from compiler.trace.torch_logs.files import rank_of
 from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
 from compiler.trace.torch_logs.phases import Phases
 from compiler.trace.torch_logs.places import Files, outside_torch, users
@@ -70,7 +71,6 @@ _PATIENCE = 500
 MOST_LINES = 200_000
 """Lines of all sources together, with those that the log does not quote."""
 _DAY = 86400.0
-_RANK = re.compile(r"rank_(\d{1,7})_")
 UNKNOWN_LINE = "…"
 """What stands for a source line that the log does not quote."""
 
@@ -99,8 +99,7 @@ class LogDecoder:
         self._days = 0.0
         self._now = 0.0
         self._last = 0.0
-        rank = _RANK.search(name)
-        self._rank: int | None = int(rank[1]) if rank else None
+        self._rank = rank_of(name)
         self._pid = 0
         self._main = ""
         self._torch = ""
