@@ -17,6 +17,7 @@ _PLACE = re.compile(r"^Graph break in user code at (?P<file>.+):(?P<line>\d{1,9}
 _REASON = re.compile(r"^(?:Graph Break )?Reason: ?", re.MULTILINE)
 _STACK = re.compile(r"^User code traceback:$", re.MULTILINE)
 _TORCHS = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
+_IN_LOOP = "graph break in loop"
 _SKIPPED = "The graph break occurred in the following user code:\n"
 _RAISED = re.compile(r"^(?:[\w.]{1,200}\.)?(?:Unsupported|UserError): ?", re.MULTILINE)
 _CODE = re.compile(r"/gb/gb(?P<code>\d{1,6})\.html")
@@ -45,6 +46,8 @@ def graph_break(
     reason = _reason(before, text, skipped)
     stack = _stack(before, files, skipped, frame)
     messages = [_message(part) for part in reason.split(JOINED)]
+    # a break in a loop gives up the frame, which torch says in no other way
+    skipped = skipped or any(one.type == _IN_LOOP for one in messages)
     cause = messages[0]
     place = _PLACE.search(text)
     location = stack[-1] if stack else _named(place) or _unknown(frame)

@@ -10,6 +10,7 @@ from compiler.trace.dtypes import SHORT_NAMES
 from compiler.trace.records import Location, Node, Size, TensorMeta
 from compiler.trace.records.base import MOST
 from compiler.trace.refs import digits
+from compiler.trace.torch_logs.places import outside_torch
 
 _WIDTHS = {
     **dict.fromkeys(("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2"), 1),
@@ -35,6 +36,13 @@ _ANNOTATION = re.compile(
 _PARAMETER = re.compile(r'^\*?(?P<name>\w+)(?:: "(?P<type>[^"]*)")?(?: = .*)?$')
 _DECLARED = re.compile(r'^(?P<name>\w+): "(?P<type>[^"]*)"$')
 _STATEMENT = re.compile(r'^(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P<value>.*)$')
+_IN_PLACE = re.compile(
+    r"^(?P<left>\w+) (?P<operator>[-+*/%@&|^<>]{1,2}=) (?P<right>[^;]+);  "
+    r'(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P=left)$'
+)
+_SET_ITEM = re.compile(
+    r"^(?P<left>\w+)\[(?P<item>.+)\] = (?P<right>[^;]+);  (?P<name>\w+) = (?P=left)$"
+)
 _DELETED = re.compile(r";  (?:\w+ = )+None$")
 _COMMENT = re.compile(
     r"^# File: (?P<file>.+?):(?P<line>\d{1,9})"
@@ -69,6 +77,9 @@ _OPERATORS = {
     "<=": "le",
     ">=": "ge",
 }
+_GLOBAL = re.compile(r"^_?(?P<module>math|cmath|operator)[._](?P<name>\w+)$")
+"""Functions of Python's modules: the text names some by a variable, `math_exp`."""
+_WRAPPED = "torch__dynamo_utils_"
 _SIGNS = {"-": "neg", "+": "pos", "~": "invert"}
 _INPLACE = {f"{sign}=": f"i{name.rstrip('_')}" for sign, name in _OPERATORS.items()}
 _MOST_ARGS = 400
@@ -166,6 +177,9 @@ class _Parser:
                 self.location = None
             return
         line = digits(match["line"]) or 0
+        if not outside_torch(match["file"]):
+            self.location = None  # the user's line is further out, and not in the text
+            return
         self.location = Location(file=match["file"], line=line, function=match["function"] or "")
         if match["code"]:
             self.found.lines[match["file"], line] = match["code"]
@@ -177,6 +191,19 @@ class _Parser:
             for name in ("primals", "tangents"):
                 self.parameters.pop(name, None)
             self.parameters[declared["name"]] = declared["name"], declared["type"]
+            return
+        changed = _IN_PLACE.match(text)
+        if changed is not None and changed["operator"] in _INPLACE:
+            target = f"operator.{_INPLACE[changed['operator']]}"
+            args = f"{changed['left']}, {changed['right']}"
+            kind = changed["type"] or ""
+            self._add(changed["name"], "call_function", target, args, kind, self.location)
+            return
+        put = _SET_ITEM.match(text)
+        if put is not None:
+            args = f"{put['left']}, {put['item']}, {put['right']}"
+            target = "operator.setitem"
+            self._add(put["name"], "call_function", target, args, "", self.location)
             return
         match = _STATEMENT.match(text)
         if match is None:
@@ -260,12 +287,16 @@ def _parts(value: str, nodes: dict[str, Node]) -> tuple[str, str, str]:
 def _target(text: str) -> str:
     """`torch.ops.aten.add.Tensor` -> `aten.add.Tensor`, as recordings name targets."""
     if text.startswith("torch.ops."):
-        return text[len("torch.ops.") :]
+        operation = text[len("torch.ops.") :]
+        return operation if operation.count(".") != 1 else f"torch._ops.{operation}"
+    if text.startswith(_WRAPPED):
+        return f"torch._dynamo.utils.{text[len(_WRAPPED) :]}"
     if text.startswith("torch._C._nn."):
         return "torch.nn.functional." + text[len("torch._C._nn.") :]
-    if text.startswith("torch._C."):
+    if text.startswith("torch._C.") and "." in text[len("torch._C.") :]:
         return "torch." + text[len("torch._C.") :]
-    return text.replace("_operator.", "operator.", 1) if text.startswith("_operator.") else text
+    known = _GLOBAL.match(text)
+    return f"{known['module']}.{known['name']}" if known else text
 
 
 def _shown(args: str) -> str:

@@ -24,7 +24,7 @@ from compiler.trace.torch_logs.places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
 _MANAGER = re.compile(
-    r"^(?:\| )*\+- (?:\w*Manager|\w+GuardManager): source=(?P<source>.*?), accessed_by="
+    r"^(?:\| )*\+- (?:\w*Manager|\w+GuardManager): source=(?P<source>.*?), (?:accessed_by|type)="
 )
 _NODE = re.compile(r"^(?:\| )*\+- ")
 _LATENCY = re.compile(r"^Guard latency = (?P<us>[\d.]{1,15}) us", re.MULTILINE)
@@ -34,6 +34,7 @@ _TENSOR = re.compile(
     r"DispatchKeySet\((?P<keys>[^)]*)\), torch\.(?P<dtype>\w+), device=(?P<index>\w+), "
     r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], stride=\[(?P<stride>[^\]]*)\]"
 )
+_CHECKED = re.compile(r"^check_tensor\((?P<source>.+?), [A-Za-z_]\w*, DispatchKeySet\(")
 _MARKING = "DIMENSION_DYNAMIC_MARKING_GUARD"
 _AMBIENT = {
     "GLOBAL_STATE": "GLOBAL_STATE",
@@ -47,6 +48,9 @@ _SIZE = re.compile(
 )
 _OTHER = re.compile(
     r"tensor '(?P<name>.+)' (?P<what>\w+) mismatch\. expected (?P<expected>.+), actual (?P<seen>.+)"
+)
+_NO_TENSOR = re.compile(
+    r"expected type of '(?P<name>.+)' to be a tensor type, ' but found (?P<seen>.+)"
 )
 _EQUAL = re.compile(r"^(?P<left>.+?) == (?P<right>.+)$", re.DOTALL)
 _ENTRY = re.compile(r"^(?P<entry>!?\d+(?:/\d+){1,2}): ")
@@ -142,6 +146,8 @@ def _guard(
     kind = next((one for one in kinds if one != "TYPE_MATCH"), kinds[0])
     kind = "TENSOR_MATCH" if "TENSOR_MATCH" in kinds else kind
     code = [_condition(rest) for _, rest in leaves]
+    if kind == "TENSOR_MATCH" and (named := _CHECKED.match(code[kinds.index(kind)])):
+        source = named["source"]  # of the value of a dictionary, as torch writes it elsewhere
     if kind == "LAMBDA_GUARD" and not source:
         kind = "AUTOGRAD_SAVED_TENSORS_HOOKS" if "saved_tensors_hooks" in code[0] else kind
     kind = "SHAPE_ENV" if kind == "SYMBOLIC_SHAPE_GUARD" else kind
@@ -205,10 +211,13 @@ def _tensor(condition: str, source: str, symbols: Mapping[str, str]) -> str:
     for at, size in enumerate(sizes):
         sizes[at] = symbols.get(f"{source}.size()[{at}]", size)
     strides = [part.strip() for part in match["stride"].split(",") if part.strip()]
+    strides = ["?" if part == "None" else part for part in strides]
     stride = f"({strides[0]},)" if len(strides) == 1 else f"({', '.join(strides)})"
     keys = [key.strip() for key in match["keys"].split(",")]
     device = keys[0].lower() + (f":{match['index']}" if match["index"] != "None" else "")
-    words = [f"{short_dtype(match['dtype'])}[{', '.join(sizes)}]", f"stride {stride}", device]
+    words = [f"{short_dtype(match['dtype'])}[{', '.join(sizes)}]"]
+    words += [f"stride {stride}"] if strides else []
+    words.append(device)
     return " ".join(words + (["requires_grad"] if match["grad"] == "True" else []))
 
 
@@ -269,10 +278,13 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
     source, name, what = "", "", ""
     expected = seen = ""
     if size := _SIZE.search(condition):
-        source, expected, seen = f"L['{size['name']}']", size["expected"], size["seen"]
+        source, expected, seen = _local(size["name"]), size["expected"], size["seen"]
         name, what = f"{size['name']}.{size['what']}({size['index']})", "TENSOR_MATCH"
+    elif kind_of := _NO_TENSOR.search(condition):
+        source, name, what = _local(kind_of["name"]), kind_of["name"], "TENSOR_MATCH"
+        expected, seen = "a tensor", kind_of["seen"]
     elif other := _OTHER.search(condition):
-        source = f"L['{other['name']}']"
+        source = _local(other["name"])
         name, what = f"{other['name']}.{other['what'].replace(' ', '_')}", "TENSOR_MATCH"
         expected, seen = (_DTYPES.get(other[side], other[side]) for side in ("expected", "seen"))
     else:
@@ -288,7 +300,7 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
             name = condition.partition("(")[2].partition(",")[0]
             expected, what = type_["name"], "TYPE_MATCH"
     location = place_of(head, files) or (stack[-1] if stack else None)
-    guard = _guard_on(source or f"L['{name}']", entries.get(number))
+    guard = _guard_on(source or _local(name), entries.get(number))
     if guard is not None:
         location = location or guard.location
     if location is not None and stack and stack[-1].line == location.line:
@@ -304,6 +316,15 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
         location=location,
         source_line=files.code(location) if location else "",
     )
+
+
+def _local(name: str) -> str:
+    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`."""
+    base = re.match(r"\w+", name)
+    end = base.end() if base else 0
+    if name[end : end + 1] not in ("", ".", "["):
+        return name  # an expression
+    return f"L['{name[:end]}']{name[end:]}"
 
 
 def _guard_on(source: str, guards: Guards | None) -> Guard | None:
