@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol
 
 import msgspec
 
-from compiler.plain_file import NotPlain, open_plain
+from compiler.plain_file import NotPlain
 from compiler.trace.losses import Losses
 from compiler.trace.records import (
     SCHEMA_VERSION,
@@ -34,8 +34,8 @@ from compiler.trace.records import (
     Waiting,
 )
 from compiler.trace.torch_logs.decoder import LogDecoder, is_log
-from compiler.trace.torch_logs.files import parts
-from compiler.trace.unpacked import Joined, UnknownCompression, unpacked
+from compiler.trace.torch_logs.files import open_log
+from compiler.trace.unpacked import UnknownCompression
 
 HEAD = 1 << 16
 """Bytes from which a file is known as a trace or a log."""
@@ -224,9 +224,7 @@ def open_trace(path: Path) -> BinaryIO:
     a device may block forever and has no end), or if its compression cannot be read here.
     """
     try:
-        files = parts(path)
-        streams = [unpacked(open_plain(file)) for file in files]
-        return streams[0] if len(streams) == 1 else cast(BinaryIO, Joined(streams))
+        return open_log(path)
     except NotPlain as error:
         raise TraceError(str(error)) from error
     except UnknownCompression as error:

@@ -94,7 +94,7 @@ def lines(records: Sequence[AnyRecord]) -> dict[tuple[str, str], tuple[str, int]
         for one in all_of(Graph, records)
         if one.kind == "captured"
         for node in one.nodes
-        if node.location is not None and not node.inferred
+        if node.location is not None and not node.inferred and node.op.startswith("call")
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 
 from compiler.plain_file import SAFELY
 from compiler.trace.reader import TraceError
+from compiler.trace.torch_logs.alike import glances
 from compiler.trace.torch_logs.files import logs
 from viewers.recording import Recording
 from viewers.text.lines import write
@@ -56,13 +58,7 @@ def trace_in(path: Path) -> Path:
 
 def tell(folder: Path, stream: str) -> int:
     """Write the verdict over all processes to `stdout` or `stderr`. Returns how many compiled."""
-    processes = []
-    for file in traces(folder):
-        try:
-            running = file.suffix == TRACE and _is_locked(file)
-            processes.append(Process(file, Recording.open(file), running))
-        except (TraceError, OSError) as error:
-            say(f"{file}: {error}")
+    processes = _processes(traces(folder))
     for note in sorted(folder.glob(NOTES)):
         with contextlib.suppress(OSError):
             words = note.read_text(encoding="utf-8", errors="replace")[:_NOTE_BYTES].strip()
@@ -72,6 +68,31 @@ def tell(folder: Path, stream: str) -> int:
         width, height = room()
         write(report(in_order(processes), width, height, str(folder)), target, width)
     return len(processes)
+
+
+def _processes(files: list[Path]) -> list[Process]:
+    """What can be read; of logs that say the same, one is decoded."""
+    processes = []
+    seen = glances([file for file in files if file.suffix != TRACE])
+    read: dict[bytes, Recording] = {}
+    gc.disable()  # records live as long as this process: collecting takes longer than decoding
+    try:
+        for file in files:
+            glance = seen.get(file)
+            try:
+                if glance is None:
+                    running = file.suffix == TRACE and _is_locked(file)
+                    processes.append(Process(file, Recording.open(file), running))
+                    continue
+                if glance.digest not in read:
+                    read[glance.digest] = Recording.open(file)
+                processes.append(Process(file, read[glance.digest], glance=glance))
+            except (TraceError, OSError) as error:
+                say(f"{file}: {error}")
+    finally:
+        gc.freeze()
+        gc.enable()
+    return processes
 
 
 def _is_locked(file: Path) -> bool:

@@ -37,14 +37,20 @@ class _Message:
 
 
 def graph_break(
-    text: str, files: Files, compile_id: str, attempt: int, frame: FrameStart | None
+    text: str,
+    files: Files,
+    compile_id: str,
+    attempt: int,
+    frame: FrameStart | None,
+    callers: int,
 ) -> GraphBreak:
-    """The record of one break. `frame`: the compile it was in, as far as the log has it."""
+    """The record of one break. `frame`: the compile it was in, as far as the log has it; `callers`:
+    how many of the user's frames called it."""
     skipped = _SKIPPED in text
     torchs = _TORCHS.search(text)
     before = text[: torchs.start()] if torchs else text
     reason = _reason(before, text, skipped)
-    stack = _stack(before, files, skipped, frame)
+    stack = _stack(before, files, skipped, frame, callers)
     messages = [_message(part) for part in reason.split(JOINED)]
     # a break in a loop gives up the frame, which torch says in no other way
     skipped = skipped or any(one.type == _IN_LOOP for one in messages)
@@ -108,7 +114,7 @@ def _dedented(text: str) -> str:
 
 
 def _stack(
-    text: str, files: Files, skipped: bool, frame: FrameStart | None
+    text: str, files: Files, skipped: bool, frame: FrameStart | None, callers: int
 ) -> tuple[Location, ...]:
     """The user's frames from the compiled one inwards; its callers are no part of the break."""
     if skipped:
@@ -121,7 +127,8 @@ def _stack(
     if frame is not None:
         own = (frame.location.file, frame.function)
         places = [at for at, one in enumerate(stack) if (one.file, one.function) == own]
-        stack = stack[places[-1] :] if places else stack
+        start = callers if callers in places else max(places, default=0)
+        stack = stack[start:]
     return stack
 
 

@@ -270,6 +270,7 @@ class LogDecoder:
             name = str(stack[-1].get("name", ""))
         if not self._main and (own := users(places)):
             self._main = own[0].file
+        self._frames.callers.setdefault(entry.compile_id, len(users(places[:-1])))
         location = places[-1] if places else Location(file="", line=0)
         self._emit(
             self._frames.start(entry.compile_id, entry.attempt, location, user_name(name), name)
@@ -277,7 +278,10 @@ class LogDecoder:
 
     def _break(self, entry: Entry) -> None:
         frame = self._frames.starts.get(entry.compile_id)
-        record = graph_break(entry.text, self._files, entry.compile_id, entry.attempt, frame)
+        callers = self._frames.callers.get(entry.compile_id, 0)
+        record = graph_break(
+            entry.text, self._files, entry.compile_id, entry.attempt, frame, callers
+        )
         self._frames.broke(record)
         self._emit(record)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from compiler.plain_file import NotPlain, open_plain
-from compiler.trace.unpacked import UnknownCompression, unpacked
+from compiler.trace.unpacked import Joined, UnknownCompression, unpacked
 
 _NAME = re.compile(r"^(?P<name>.+?\.log)(?:\.(?P<part>\d{1,6}))?(?P<packed>\.gz|\.zst)?$")
 _RANK = re.compile(r"rank_(\d{1,7})(?:_|\.)")
@@ -67,6 +68,20 @@ def parts(file: Path) -> list[Path]:
     own = _age(file)[0]
     ages[own] = file
     return [ages[part] for part in sorted(ages, reverse=True) if part >= own]
+
+
+def open_log(file: Path) -> BinaryIO:
+    """The bytes of a log, unpacked, all its parts joined. Raises `OSError`, `NotPlain` and
+    `UnknownCompression`."""
+    streams: list[BinaryIO] = []
+    try:
+        for part in parts(file):
+            streams.append(unpacked(open_plain(part)))
+    except BaseException:
+        for stream in streams:
+            stream.close()
+        raise
+    return streams[0] if len(streams) == 1 else cast(BinaryIO, Joined(streams))
 
 
 def head_of(file: Path) -> bytes:

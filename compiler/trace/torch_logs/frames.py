@@ -115,6 +115,8 @@ class Frames:
         self.starts: dict[str, FrameStart] = {}
         self.guarded: dict[str, Guards] = {}
         """Guards that are written with the end of their compile, which has their count."""
+        self.callers: dict[str, int] = {}
+        """Compile -> how many of the user's frames called it."""
         self._attempts: dict[str, int] = {}
         self._ended: set[str] = set()
         self._errors: dict[str, str] = {}
@@ -179,7 +181,14 @@ class Frames:
         soft = metrics.fail_type.rpartition(".")[2] in _SOFT
         skipped = soft and (self._broke.get(compile_id) == "skip-frame" or limit)
         if soft and not skipped and broken:
-            found = graph_break(broken, files, compile_id, self._attempts.get(compile_id, 0), start)
+            found = graph_break(
+                broken,
+                files,
+                compile_id,
+                self._attempts.get(compile_id, 0),
+                start,
+                self.callers.get(compile_id, 0),
+            )
             yield msgspec.structs.replace(found, outcome="error")
         status = "compiled" if metrics.count("graph_op_count") else "empty"
         if metrics.fail_type:
