@@ -24,6 +24,8 @@ def losses_sentences(recording: Recording) -> list[str]:
     found = [f"left out of this trace: {what}"] if what else []
     if losses.bytes:
         found[0] += f"; {bytes_text(losses.bytes)} in all"
+    if losses.archive:
+        found.append("the compressed file is damaged: the rest of it cannot be unpacked")
     if losses.missing:
         there = number(losses.written - losses.missing)
         missing = f"{number(losses.missing)} {'is' if losses.missing == 1 else 'are'} missing"

@@ -33,6 +33,8 @@ class Losses:
     """The first of the damaged lines, by their numbers from 1."""
     bytes: int = 0
     """Bytes of what is damaged in a torch log; 0 for a trace."""
+    archive: bool = False
+    """Whether the rest of the compressed file cannot be unpacked."""
     altered: int = 0
     """Payloads of a torch log that do not match their checksum; none of them is read."""
     first_altered: list[int] = field(default_factory=list)
@@ -56,4 +58,4 @@ class Losses:
         return self.damaged + sum(self.unknown.values()) + self.doubled + self.foreign
 
     def __bool__(self) -> bool:
-        return bool(self.total or self.missing or self.added or self.altered)
+        return bool(self.total or self.missing or self.added or self.altered or self.archive)

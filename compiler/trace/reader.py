@@ -35,7 +35,7 @@ from compiler.trace.records import (
 )
 from compiler.trace.torch_logs.decoder import LogDecoder, is_log
 from compiler.trace.torch_logs.files import open_log
-from compiler.trace.unpacked import UnknownCompression
+from compiler.trace.unpacked import UnknownCompression, ends_early
 
 HEAD = 1 << 16
 """Bytes from which a file is known as a trace or a log."""
@@ -241,6 +241,11 @@ class FileFollower:
         """At most the next `size` bytes; all that there are for -1."""
         return self._file.read(size) or b""
 
+    @property
+    def ends_early(self) -> bool:
+        """Whether the rest of a compressed file cannot be unpacked."""
+        return ends_early(self._file)
+
     def close(self) -> None:
         self._file.close()
 
@@ -272,6 +277,7 @@ def read_trace(path: Path) -> Trace:
         while data:
             records.extend(decoder.feed(data))
             data = file.read(CHUNK)
+        decoder.losses.archive = ends_early(file)
     records.extend(decoder.finish())
     if decoder.start is None and not records:
         name = os.fspath(path)

@@ -8,6 +8,7 @@ import fcntl
 import gc
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -72,27 +73,37 @@ def tell(folder: Path, stream: str) -> int:
 
 def _processes(files: list[Path]) -> list[Process]:
     """What can be read; of logs that say the same, one is decoded."""
-    processes = []
-    seen = glances([file for file in files if file.suffix != TRACE])
-    read: dict[bytes, Recording] = {}
+    logs = [file for file in files if file.suffix != TRACE]
     gc.disable()  # records live as long as this process: collecting takes longer than decoding
     try:
+        with glances(logs) as looked_at:
+            known = dict(_opened(logs[:1]))
+            seen = looked_at()
+        first: dict[bytes, Path] = {}
+        for file, look in seen.items():
+            first.setdefault(look.digest, file)
+        known |= dict(_opened(file for file in files if file not in seen))
+        known |= dict(_opened(file for file in first.values() if file not in known))
+        processes = []
         for file in files:
             glance = seen.get(file)
-            try:
-                if glance is None:
-                    running = file.suffix == TRACE and _is_locked(file)
-                    processes.append(Process(file, Recording.open(file), running))
-                    continue
-                if glance.digest not in read:
-                    read[glance.digest] = Recording.open(file)
-                processes.append(Process(file, read[glance.digest], glance=glance))
-            except (TraceError, OSError) as error:
-                say(f"{file}: {error}")
+            recording = known.get(first[glance.digest] if glance is not None else file)
+            if recording is not None:
+                running = file.suffix == TRACE and _is_locked(file)
+                processes.append(Process(file, recording, running, glance))
+        return processes
     finally:
         gc.freeze()
         gc.enable()
-    return processes
+
+
+def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
+    """Those that can be read; of the others it is said why not."""
+    for file in files:
+        try:
+            yield file, Recording.open(file)
+        except (TraceError, OSError) as error:
+            say(f"{file}: {error}")
 
 
 def _is_locked(file: Path) -> bool:

@@ -129,6 +129,7 @@ class FileFeed:
                 records.extend(self.decoder.feed(data))
             if self._known:
                 records.extend(self.decoder.finish())
+                self.decoder.losses.archive = follower.ends_early
         finally:
             if large:
                 gc.freeze()

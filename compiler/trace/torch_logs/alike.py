@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -125,17 +126,23 @@ def glance(file: Path) -> Glance:
     return Glance(look.digest.digest(), look.rank, look.pid, look.seconds, look.size)
 
 
-def glances(files: Sequence[Path]) -> dict[Path, Glance]:
-    """A glance at each log, several at once if they are large; without those that cannot be
-    read."""
+@contextmanager
+def glances(files: Sequence[Path]) -> Iterator[Callable[[], dict[Path, Glance]]]:
+    """A glance at each log, in other processes if they are large: they begin at once, and what is
+    yielded waits for them. Logs that cannot be read are left out."""
     sizes = [file.stat().st_size for file in files if file.is_file()]
-    workers = min(len(files), os.cpu_count() or 1, 8) if sum(sizes) > LARGE else 1
-    if workers <= 1:
-        found = list(map(_glance_or_none, files))
-    else:
-        with ProcessPoolExecutor(workers, get_context("fork")) as pool:
-            found = list(pool.map(_glance_or_none, files))
-    return {file: one for file, one in zip(files, found, strict=True) if one is not None}
+    workers = min(len(files), os.cpu_count() or 1, 8)
+
+    def named(found: Iterable[Glance | None]) -> dict[Path, Glance]:
+        pairs = zip(files, found, strict=True)
+        return {file: one for file, one in pairs if one is not None}
+
+    if sum(sizes) <= LARGE or workers == 1:
+        yield lambda: named(map(_glance_or_none, files))
+        return
+    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
+        found = pool.map(_glance_or_none, files)
+        yield lambda: named(found)
 
 
 def _glance_or_none(file: Path) -> Glance | None:

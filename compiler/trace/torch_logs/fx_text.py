@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from compiler.trace.dtypes import SHORT_NAMES
 from compiler.trace.records import Location, Node, Size, TensorMeta
@@ -126,8 +127,10 @@ def _size(text: str) -> Size:
     return -number if text.startswith("-") else number
 
 
+@lru_cache(maxsize=2048)
 def parse(text: str) -> FxText:
-    """The nodes of the first `forward` in the text; what is no statement of a graph is skipped."""
+    """The nodes of the first `forward` in the text; what is no statement of a graph is skipped.
+    Ranks have many graphs in common."""
     return _Parser(text).graph()
 
 
