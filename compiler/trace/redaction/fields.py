@@ -57,7 +57,6 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "mode arch", file=F, model=N, inputs=V, overrides=W, mark_dynamic=N, as_tensors=N,
         torch_settings=V, edits=W, repro=W, arguments=D, defaults_from=F,
     ),
-    "NotInLog": _fields("kinds"),
     "Environment": _fields("torch triton compiler cpu vector gpu"),
     "HookStatus": _fields("name offers reason tried_on"),
     "TorchSettings": _fields(changed=V),
