@@ -62,9 +62,15 @@ def breaks(records: Sequence[AnyRecord]) -> list[object]:
             *(one.compile_id, one.attempt, one.gb, one.type, one.context.strip(), one.outcome),
             *(_stripped(one.explanation), one.hints, one.then, one.url, one.source_line.strip()),
             *(one.location.file, one.location.line, one.location.function),
-            tuple((place.file, place.line) for place in one.stack),
         )
         for one in all_of(GraphBreak, records)
+    ]
+
+
+def stacks(records: Sequence[AnyRecord]) -> list[list[tuple[str, int]]]:
+    """The user's frames of each break, from the compiled one inwards."""
+    return [
+        [(place.file, place.line) for place in one.stack] for one in all_of(GraphBreak, records)
     ]
 
 

@@ -121,6 +121,9 @@ def test_the_log_says_the_same(told: Told) -> None:
     read = same_as_log.read_log(told.log)
     for facts in (same_as_log.frames, same_as_log.breaks, same_as_log.recompiles):
         assert facts(read) == facts(told.records), facts.__name__
+    # where frames are nested in resume functions, torch's text leaves some of them out
+    stacks = zip(same_as_log.stacks(read), same_as_log.stacks(told.records), strict=True)
+    assert all(set(theirs) <= set(ours) and theirs[-1:] == ours[-1:] for theirs, ours in stacks)
     assert same_as_log.guards(read) == same_as_log.guards(told.records)
     captured = same_as_log.graphs(told.records, ("captured",))
     assert same_as_log.graphs(read, ("captured",)) == captured

@@ -127,7 +127,9 @@ def _stack(
     if frame is not None:
         own = (frame.location.file, frame.function)
         places = [at for at, one in enumerate(stack) if (one.file, one.function) == own]
-        start = callers if callers in places else max(places, default=0)
+        # of a resume function the callers also have the function that it resumes
+        outside = callers - (frame.resumes_at is not None)
+        start = next((at for at in places if at >= outside), max(places, default=0))
         stack = stack[start:]
     return stack
 

@@ -117,7 +117,8 @@ def tensor_meta(annotation: str) -> TensorMeta | None:
 
 
 def _sizes(text: str) -> tuple[Size, ...]:
-    return tuple(_size(part.strip()) for part in text.split(",") if part.strip())
+    parts = _split(text) if "(" in text else text.split(",")
+    return tuple(_size(part.strip()) for part in parts if part.strip())
 
 
 def _size(text: str) -> Size:

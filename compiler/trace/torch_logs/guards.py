@@ -301,6 +301,7 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
             expected, what = type_["name"], "TYPE_MATCH"
     location = place_of(head, files) or (stack[-1] if stack else None)
     guard = _guard_on(source or _local(name), entries.get(number))
+    source = guard.source if guard is not None else source
     if guard is not None:
         location = location or guard.location
     if location is not None and stack and stack[-1].line == location.line:
@@ -309,7 +310,7 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
         entry=number,
         guard=condition,
         kind=what,
-        source=source or (guard.source if guard else ""),
+        source=source,
         name=name,
         expected=expected,
         seen=seen,
@@ -322,7 +323,7 @@ def _local(name: str) -> str:
     """torch's source of a value that is named as the user would: `L['kwargs']['ids']`."""
     base = re.match(r"\w+", name)
     end = base.end() if base else 0
-    if name[end : end + 1] not in ("", ".", "["):
+    if "(" in name:
         return name  # an expression
     return f"L['{name[:end]}']{name[end:]}"
 
@@ -330,4 +331,6 @@ def _local(name: str) -> str:
 def _guard_on(source: str, guards: Guards | None) -> Guard | None:
     if guards is None or not source:
         return None
-    return next((one for one in guards.guards if one.source == source), None)
+    name = readable(source)
+    found = (one for one in guards.guards if one.source == source)
+    return next(found, None) or next((one for one in guards.guards if one.name == name), None)
