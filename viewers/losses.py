@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from compiler.trace.reader import Losses
+from compiler.trace.losses import Losses
 from viewers.recording import Recording
-from viewers.words import number, plural
+from viewers.words import bytes_text, number, plural
 
 
 def losses_sentences(recording: Recording) -> list[str]:
     """One sentence for each kind of loss; none for a complete trace."""
     losses = recording.losses
     unknown = sum(losses.unknown.values())
+    damaged = plural(losses.damaged, "damaged line")
+    altered = plural(losses.altered, "payload") + " unlike its checksum"
     left = (
-        (losses.damaged, plural(losses.damaged, "damaged line")),
+        (losses.damaged, damaged + _lines(losses.damaged, losses.first_damaged)),
+        (losses.altered, altered + _lines(losses.altered, losses.first_altered)),
         (unknown, _records(unknown, "of a newer tcw")),
         (losses.doubled, _records(losses.doubled, "that are in it twice")),
         (losses.foreign, _records(losses.foreign, "of another recording")),
     )
     what = ", ".join(words for count, words in left if count)
     found = [f"left out of this trace: {what}"] if what else []
+    if losses.bytes:
+        found[0] += f"; {bytes_text(losses.bytes)} in all"
+    if losses.archive:
+        found.append("the compressed file is damaged: the rest of it cannot be unpacked")
     if losses.missing:
         there = number(losses.written - losses.missing)
         missing = f"{number(losses.missing)} {'is' if losses.missing == 1 else 'are'} missing"
@@ -33,9 +40,18 @@ def losses_sentences(recording: Recording) -> list[str]:
     return found
 
 
+def _lines(count: int, first: list[int]) -> str:
+    """` (lines 4, 17 …)`: where the first of them are."""
+    if not first:
+        return ""
+    word = "line" if len(first) == 1 else "lines"
+    more = " …" if count > len(first) else ""
+    return f" ({word} {', '.join(map(str, first))}{more})"
+
+
 def losses_short(losses: Losses, runs: int) -> str:
     """The same in a few words, for the edge of the screen; `runs` are not shown."""
-    unreadable = losses.damaged + sum(losses.unknown.values())
+    unreadable = losses.damaged + losses.altered + sum(losses.unknown.values())
     counts = (
         (unreadable, f"{plural(unreadable, 'line')} unreadable"),
         (losses.missing, f"{number(losses.missing)} missing"),

@@ -15,7 +15,8 @@ from typing import TypeVar, cast
 
 from msgspec import structs
 
-from compiler.trace.reader import Losses, read_trace
+from compiler.trace.losses import Losses
+from compiler.trace.reader import read_trace
 from compiler.trace.records import (
     AnyRecord,
     Asked,
@@ -33,6 +34,7 @@ from compiler.trace.records import (
     Kernel,
     MemoryPlan,
     Note,
+    NotInLog,
     Numerics,
     Partition,
     Recompile,
@@ -46,6 +48,7 @@ from compiler.trace.records import (
     TextHash,
     WhatIf,
 )
+from compiler.trace.records.session import FactKind
 from viewers.decisions import Decisions
 
 R = TypeVar("R", bound=Record)
@@ -197,6 +200,16 @@ class Recording:
     def place(self, record: Record) -> int:
         """Which record of the trace this is, from 1; 0 where it is none that a view stands on."""
         return self._places.get(id(record), 0)
+
+    def lacks(self, kind: FactKind) -> bool:
+        """Whether the source of this recording does not hold facts of this kind: that there are
+        none says nothing then. Never so for a trace of ours."""
+        return any(kind in record.kinds for record in self.all(NotInLog))
+
+    @property
+    def lacking(self) -> tuple[FactKind, ...]:
+        """All such kinds; () for a trace of ours, and some for every log."""
+        return tuple(kind for record in self.all(NotInLog) for kind in record.kinds)
 
     def text(self, key: TextHash) -> str:
         """The text with this hash; "" where the trace lost it."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from compiler.trace.dtypes import short_dtype
 from compiler.trace.records import Size, TensorMeta
 
+NOT_IN_LOG = "not in this log"
+"""Said of facts that a log of torch's does not hold: there may be some."""
 NOT_MEASURED = "not measured"
 
 _BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from compiler.capture.code import original, resumes_at, user_name
+from compiler.capture.code import original, resumes_at
+from compiler.trace.function_names import user_name
 from compiler.trace.records import Location
 
 

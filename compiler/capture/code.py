@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import linecache
-import re
 from types import CodeType
 from typing import Any
 
 from torch._dynamo.resume_execution import ContinueExecutionCache
 
+from compiler.trace import function_names
+from compiler.trace.function_names import user_name
 from compiler.trace.records import Location
-
-_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
-
-
-def user_name(name: str) -> str:
-    """`torch_dynamo_resume_in_forward_at_26` -> `forward`."""
-    while match := _RESUME.match(name):
-        name = match["function"]
-    return name
 
 
 def resumes_at(code: CodeType) -> int | None:
     """The line at which a resume function continues, from its name; None for other code."""
-    match = _RESUME.match(code.co_name)
-    return int(match["line"]) if match else None
+    return function_names.resumes_at(code.co_name)
 
 
 def original(code: CodeType) -> CodeType:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compiler.capture.source_names import SOURCE, guard_name, readable
 from compiler.trace.records import Guard
+from compiler.trace.source_names import SOURCE, guard_name, readable
 
 _DTYPES = {
     "Float": "float32",

@@ -15,9 +15,9 @@ from compiler.capture import guard_book
 from compiler.capture.callers import Caller
 from compiler.capture.failed_guard import Failure, guard_behind, take_apart
 from compiler.capture.guard_tree import parse_global_state
-from compiler.capture.source_names import SOURCE, readable
 from compiler.capture.values import describe_value, type_name
 from compiler.trace.records import FailedGuard, Guard, Location
+from compiler.trace.source_names import SOURCE, readable
 
 
 @dataclass(frozen=True)

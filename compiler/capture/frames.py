@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
-from compiler.capture.code import function_location, resumes_at, user_name
+from compiler.capture.code import function_location, resumes_at
 from compiler.capture.messages import first_line, in_short
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.trace.function_names import user_name
 from compiler.trace.records import FrameEnd, FrameStart, Location, StageStart
 
 FrameStatus = Literal["compiled", "empty", "skipped", "failed"]

@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 from typing import Any, Literal
 
 from compiler.capture.advice import Broken, advise
-from compiler.capture.code import function_location, source_line, source_lines, user_name
+from compiler.capture.code import function_location, source_line, source_lines
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
 from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
@@ -22,6 +22,7 @@ from compiler.capture.variables import tensor_locals
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.trace.function_names import user_name
 from compiler.trace.records import Advice, Crossing, GraphBreak, Location
 
 Outcome = Literal["break", "skip-frame", "error"]

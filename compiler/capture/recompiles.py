@@ -15,15 +15,16 @@ from typing import Any, Literal
 import msgspec
 
 from compiler.capture.callers import Caller, caller_of
-from compiler.capture.code import function_location, resumes_at, source_line, user_name
+from compiler.capture.code import function_location, resumes_at, source_line
 from compiler.capture.failing_entry import Tried, why_not
 from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
 from compiler.capture.skips import users_own
-from compiler.capture.source_names import readable
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.trace.function_names import user_name
 from compiler.trace.records import FailedGuard, Location, Recompile
+from compiler.trace.source_names import readable
 
 
 @dataclass

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from compiler.capture.code import function_location, user_name
+from compiler.capture.code import function_location
 from compiler.capture.frames import last_finished
 from compiler.capture.messages import in_short
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.lines import outside_torch
+from compiler.trace.function_names import user_name
 from compiler.trace.records import FrameSkipped
 
 NOT_SAID = "this torch does not say why"

@@ -12,14 +12,15 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from compiler.capture.code import function_location, instruction_location, user_name
+from compiler.capture.code import function_location, instruction_location
 from compiler.capture.frames import nesting
-from compiler.capture.source_names import guard_name
 from compiler.capture.variables import fx_node, stack_value
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.trace.function_names import user_name
 from compiler.trace.records import Bytecode, NewGuard, StackValue, Step
+from compiler.trace.source_names import guard_name
 
 SETS_LOCALS = ("STORE_", "DELETE_", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "COPY_FREE_VARS")
 

@@ -11,8 +11,9 @@ from traceback import FrameSummary
 from types import TracebackType
 from typing import Any
 
-from compiler.capture.code import instruction_location, user_name
+from compiler.capture.code import instruction_location
 from compiler.graphs.lines import from_summary, outside_torch
+from compiler.trace.function_names import user_name
 from compiler.trace.records import Location
 
 

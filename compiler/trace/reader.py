@@ -9,13 +9,14 @@ duplicates are read once.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from io import FileIO
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 import msgspec
 
-from compiler.plain_file import NotPlain, open_plain
+from compiler.plain_file import NotPlain
+from compiler.trace.losses import Losses
 from compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
@@ -32,7 +33,12 @@ from compiler.trace.records import (
     Start,
     Waiting,
 )
+from compiler.trace.torch_logs.decoder import LogDecoder, is_log
+from compiler.trace.torch_logs.files import open_log
+from compiler.trace.unpacked import UnknownCompression, ends_early
 
+HEAD = 1 << 16
+"""Bytes from which a file is known as a trace or a log."""
 CHUNK = 4 << 20
 """Bytes read at once, so that a trace is not also in memory as bytes."""
 LONGEST = 64 << 20
@@ -41,36 +47,6 @@ LONGEST = 64 << 20
 
 class TraceError(Exception):
     """The file is not a trace, or its schema is newer than this version reads."""
-
-
-@dataclass
-class Losses:
-    """What a reader skipped, and what is missing."""
-
-    damaged: int = 0
-    """Lines that are not a JSON object, do not match their record, or are too long."""
-    unknown: dict[str, int] = field(default_factory=dict)
-    """Tags that this version does not know, with their counts: written by a newer tcw."""
-    doubled: int = 0
-    """Records that are in the trace more than once; each is read once."""
-    foreign: int = 0
-    """Records of another recording in the same file, or after the end of this one."""
-    written: int = 0
-    """Lines that were written, according to the end record; 0 if it does not say."""
-    missing: int = 0
-    """Lines that were written and are missing."""
-    added: int = 0
-    """Records before the end that the recording did not write, without duplicates."""
-    partial: bool = False
-    """Whether the last line is incomplete: the writer was killed, or is still writing."""
-
-    @property
-    def total(self) -> int:
-        """Lines of the file that were skipped."""
-        return self.damaged + sum(self.unknown.values()) + self.doubled + self.foreign
-
-    def __bool__(self) -> bool:
-        return bool(self.total or self.missing or self.added)
 
 
 class _Tag(msgspec.Struct):
@@ -130,7 +106,7 @@ class TraceDecoder:
         for line in lines:
             if len(line) > LONGEST:
                 self._lines += 1
-                self.losses.damaged += 1
+                self.losses.damage(self._lines)
                 continue
             try:
                 record = decode(line)
@@ -148,6 +124,10 @@ class TraceDecoder:
                 records.append(record)
         return records
 
+    def finish(self) -> list[AnyRecord]:
+        """What is known only at the end of the file: nothing, for a trace."""
+        return []
+
     def _hold(self, piece: bytes) -> None:
         """Keep a piece of a line, or count the line as damaged once it is too long."""
         before = self._size
@@ -157,7 +137,7 @@ class TraceDecoder:
         elif before <= LONGEST:
             self._pieces.clear()
             self._lines += 1
-            self.losses.damaged += 1
+            self.losses.damage(self._lines)
 
     def _belongs(self, record: AnyRecord) -> bool:
         """Whether a record belongs to this recording and was not read before under its name."""
@@ -211,19 +191,44 @@ class TraceDecoder:
         if tag and tag not in _KNOWN:
             self.losses.unknown[tag] = self.losses.unknown.get(tag, 0) + 1
         else:
-            self.losses.damaged += 1
+            self.losses.damage(self._lines)
 
 
-def open_trace(path: Path) -> FileIO:
-    """Open a file that may be a trace, for reading.
+class Decoder(Protocol):
+    """What turns the bytes of a trace or log into records."""
 
-    Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file: a FIFO or
-    a device may block forever and has no end.
+    losses: Losses
+    ended: bool
+    """Whether nothing more belongs to this recording."""
+    start: Start | None
+
+    def feed(self, data: bytes) -> list[AnyRecord]:
+        """The records that these bytes complete, in order."""
+
+    def finish(self) -> list[AnyRecord]:
+        """The last records, at the end of a file that does not grow."""
+
+
+def decoder_for(head: bytes, path: Path) -> Decoder:
+    """What decodes a file that begins like this: a trace of ours, or a log of torch's."""
+    if is_log(head[:HEAD]) and not head.startswith(b'{"record"'):
+        return LogDecoder(path.name)
+    return TraceDecoder()
+
+
+def open_trace(path: Path) -> BinaryIO:
+    """Open a file that may be a trace or a log, for reading; a compressed one is unpacked, and the
+    parts of a rotated log are joined.
+
+    Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file (a FIFO or
+    a device may block forever and has no end), or if its compression cannot be read here.
     """
     try:
-        return FileIO(open_plain(path))
+        return open_log(path)
     except NotPlain as error:
         raise TraceError(str(error)) from error
+    except UnknownCompression as error:
+        raise TraceError(f"{path}: {error}") from error
 
 
 class FileFollower:
@@ -235,6 +240,11 @@ class FileFollower:
     def read(self, size: int = -1) -> bytes:
         """At most the next `size` bytes; all that there are for -1."""
         return self._file.read(size) or b""
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether the rest of a compressed file cannot be unpacked."""
+        return ends_early(self._file)
 
     def close(self) -> None:
         self._file.close()
@@ -260,12 +270,16 @@ def read_trace(path: Path) -> Trace:
     Raises `TraceError` if the file has no start record of a trace, and `OSError` if it cannot be
     read.
     """
-    decoder = TraceDecoder()
     records: list[AnyRecord] = []
     with open_trace(path) as file:
-        while data := file.read(CHUNK):
+        data = file.read(CHUNK)
+        decoder = decoder_for(data, path)
+        while data:
             records.extend(decoder.feed(data))
+            data = file.read(CHUNK)
+        decoder.losses.archive = ends_early(file)
+    records.extend(decoder.finish())
     if decoder.start is None and not records:
         name = os.fspath(path)
-        raise TraceError(f"{name} is not a tcw trace: none of its lines is a record")
+        raise TraceError(f"{name} is not a tcw trace, nor a log of torch's: no line is a record")
     return Trace(records, decoder.losses, path)

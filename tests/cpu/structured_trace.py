@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._logging import structured
+from torch._logging._internal import TorchLogsFormatter
 
 Event = tuple[dict[str, Any], Any]
 """Its metadata, and its payload, which may be None."""
@@ -19,15 +21,19 @@ class StructuredTrace(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.events: list[Event] = []
+        self.log: list[str] = []
+        """The same as the lines that TORCH_TRACE would write."""
         self.calls: list[int] = []
         self.call = 0
         """Set by who makes the calls."""
+        self.setFormatter(TorchLogsFormatter(trace=True))
 
     def emit(self, record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
         if metadata:
             self.events.append((metadata, getattr(record, "payload", None)))
             self.calls.append(self.call)
+            self.log.append(self.format(record) + "\n")
 
 
 @contextmanager
@@ -39,9 +45,12 @@ def structured_trace() -> Iterator[StructuredTrace]:
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     log.propagate = False
+    interned = dict(structured.INTERN_TABLE)
+    structured.INTERN_TABLE.clear()  # or the names that earlier runs told would be missing
     try:
         yield handler
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
         log.propagate = propagate
+        structured.INTERN_TABLE.update(interned)

@@ -17,6 +17,7 @@ import torch
 
 import sample_models
 from compiler.trace.records import FrameEnd, FrameStart, GraphBreak, Guards, Recompile
+from tests.cpu import same_as_log
 from tests.cpu.transformer_models import MODELS
 from tests.cpu.truth import Told, run_alone, run_recorded
 
@@ -113,6 +114,22 @@ def test_counters_of_dynamo(told: Told) -> None:
 
 def test_nothing_went_wrong_on_the_way(told: Told) -> None:
     assert told.warnings == []
+
+
+def test_the_log_says_the_same(told: Told) -> None:
+    """torch's log (TORCH_TRACE) of the same run, read back."""
+    read = same_as_log.read_log(told.log)
+    for facts in (same_as_log.frames, same_as_log.breaks, same_as_log.recompiles):
+        assert facts(read) == facts(told.records), facts.__name__
+    # where frames are nested in resume functions, torch's text leaves some of them out
+    stacks = zip(same_as_log.stacks(read), same_as_log.stacks(told.records), strict=True)
+    assert all(set(theirs) <= set(ours) and theirs[-1:] == ours[-1:] for theirs, ours in stacks)
+    assert same_as_log.guards(read) == same_as_log.guards(told.records)
+    captured = same_as_log.graphs(told.records, ("captured",))
+    assert same_as_log.graphs(read, ("captured",)) == captured
+    ours, theirs = same_as_log.lines(told.records), same_as_log.lines(read)
+    assert theirs.items() <= ours.items()
+    assert len(theirs) > len(ours) // 2
 
 
 def test_each_recompile_says_what_failed(told: Told) -> None:

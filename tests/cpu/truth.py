@@ -134,6 +134,8 @@ class Told:
     ours: Story
     records: list[AnyRecord]
     counters: dict[str, Counter[str]]
+    log: bytes
+    """What TORCH_TRACE would have written of it."""
 
     @property
     def warnings(self) -> list[str]:
@@ -154,6 +156,7 @@ def run_recorded(name: str, calls: list[Callable[[], object]]) -> Told:
         ours=told_by_us(recording.records),
         records=recording.records,
         counters=counted,
+        log="".join(trace.log).encode(),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from compiler.trace.records.session import FactKind
 from viewers.panes import (
     account,
     autograd,
@@ -45,8 +46,9 @@ from viewers.panes import (
     why,
 )
 from viewers.panes import locals as locals_
-from viewers.panes.rows import Content
+from viewers.panes.rows import Content, empty
 from viewers.panes.view import View
+from viewers.words import NOT_IN_LOG
 
 Pane = Callable[[View, int], Content]
 
@@ -64,7 +66,7 @@ def beside(view: View, width: int) -> Content:
     return nests.content(view, width)
 
 
-PANES: dict[str, Pane] = {
+_DRAWN: dict[str, Pane] = {
     "overview": overview.content,
     "findings": findings.content,
     "source": source.content,
@@ -119,6 +121,35 @@ PANES: dict[str, Pane] = {
     "engines": engines.content,
     "engine-a": partial(engines.side, second=False),
     "engine-b": partial(engines.side, second=True),
+}
+_HELD: dict[str, FactKind] = {
+    **dict.fromkeys(("loops-a", "loops-b", "became", "fusion", "fusion-narrow", "loops"), "fusion"),
+    **dict.fromkeys(("source-step", "bytecode", "stack", "locals", "frame"), "steps"),
+    **dict.fromkeys(("growing", "growing-guards"), "steps"),
+    **dict.fromkeys(("profile", "profile-why", "region-eager", "region-compiled"), "run time"),
+    **dict.fromkeys(("account", "modes", "precision"), "run time"),
+    "memory": "memory",
+    "autograd": "autograd",
+    "output": "output",
+    "decisions": "decisions",
+    "guards": "guards",
+    "kernels": "kernels",
+    "cache": "calls",
+}
+"""The kind of facts that a pane shows."""
+
+
+def _held(kind: FactKind, pane: Pane, view: View, width: int) -> Content:
+    """What the pane shows; that the recording's log holds no such facts, where it does not."""
+    found = pane(view, width)
+    if view.facts.trace.lacks(kind):
+        return replace(found, rows=empty(width, NOT_IN_LOG))
+    return found
+
+
+PANES: dict[str, Pane] = {
+    name: partial(_held, _HELD[name], pane) if name in _HELD else pane
+    for name, pane in _DRAWN.items()
 }
 
 

@@ -40,7 +40,7 @@ def content(view: View, width: int) -> Content:
         rows.extend(_condition(view, name, number, condition, column))
     for group in groups.kinds:
         rows.extend(_kind(view, name, group, width, column))
-    facts = [str(len(record.guards))]
+    facts = [str(record.count)]
     if record.check_us is not None:
         facts.append(f"{seconds_text(record.check_us / 1e6)} a check")
     return Content("guards", name, ((" · ".join(facts), "dim"),), rows)

@@ -18,6 +18,7 @@ from compiler.trace.records import (
     Speed,
     Warned,
 )
+from compiler.trace.records.session import FactKind
 from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, Crossings, break_sites
@@ -46,6 +47,8 @@ class Summary:
     """Everything that the overview and `tcw explain` show."""
 
     settings: Settings | None
+    not_in_log: tuple[FactKind, ...]
+    """Kinds of facts that the log that it was read from does not hold; () for a trace of ours."""
     environment: Environment | None
     gpu: str
     """Name of the GPU that the calls ran on; "" if they ran on none."""
@@ -99,6 +102,7 @@ def summarise(recording: Recording) -> Summary:
     start, end = recording.start, recording.end
     return Summary(
         settings=start.settings if start else None,
+        not_in_log=recording.lacking,
         environment=recording.environment,
         gpu=gpu_of(recording),
         status=end.status if end else "incomplete",

@@ -113,7 +113,7 @@ def _pieces(recording: Recording) -> list[Piece]:
     ends = {end.compile_id: end for end in recording.all(FrameEnd)}
     seconds = compile_seconds(recording)
     ops = {g.compile_id: g.ops for g in recording.all(Graph) if g.kind == "captured"}
-    guards = {record.compile_id: len(record.guards) for record in recording.all(Guards)}
+    guards = {record.compile_id: record.count for record in recording.all(Guards)}
     cuts: dict[str, dict[tuple[str, int, str], Cut]] = defaultdict(dict)
     for record in recording.all(GraphBreak):
         place = place_of(recording, record.location, record.source_line)

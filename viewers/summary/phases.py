@@ -92,6 +92,7 @@ class _Forest:
     inside: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     """Seconds of a phase's children."""
     inside_cpu: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    _stages: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for phase in self.phases.values():
@@ -117,10 +118,18 @@ class _Forest:
         return list(found.values())
 
     def stage(self, phase: Phase) -> str:
-        stages = [_stage_of(one.name) for one in self.ancestors(phase)]
-        if PREDICTION in stages:
-            return PREDICTION
-        return next(filter(None, stages), "other")
+        """The prediction's for all in it; else the nearest stage from the phase outwards."""
+        waiting = []
+        outer: Phase | None = phase
+        while outer is not None and outer.id not in self._stages:
+            self._stages[outer.id] = "other"  # until it is known, and for one inside itself
+            waiting.append(outer)
+            outer = self.phases.get(outer.parent) if outer.parent is not None else None
+        stage = self._stages[outer.id] if outer is not None else "other"
+        for one in reversed(waiting):
+            stage = stage if stage == PREDICTION else _stage_of(one.name) or stage
+            self._stages[one.id] = stage
+        return stage if waiting else self._stages[phase.id]
 
     def build_threads(self) -> set[int]:
         """Threads that only build kernels."""

@@ -8,7 +8,15 @@ from typing import Literal
 from compiler.trace.records import CallStart, Speed, Waiting
 from viewers.recording import Recording
 from viewers.summary.caches import Served, served_from_caches
-from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
+from viewers.words import (
+    NOT_IN_LOG,
+    NOT_MEASURED,
+    milliseconds_text,
+    percent,
+    plural,
+    ratio_text,
+    seconds_text,
+)
 
 Tone = Literal["won", "lost", "neutral", "failed"]
 
@@ -68,6 +76,8 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     until = start.settings.until if start else "run"
     if until != "run":
         return Verdict(f"Recorded until {until}", _words(f"speed {NOT_MEASURED}"), "neutral")
+    if recording.lacking:
+        return Verdict("Read from a log", _words(f"speed {NOT_IN_LOG}"), "neutral")
     if start is not None and start.settings.program:
         return Verdict("Ran as it is", _words(f"speed {NOT_MEASURED}"), "neutral")
     if not recording.all(CallStart):

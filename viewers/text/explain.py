@@ -16,7 +16,7 @@ from viewers.text.header import counts, header, names_of, title
 from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import OF_BOTH, View, section
 from viewers.text.sections.fusion import fusion_line
-from viewers.words import listed, number, plural, seconds_text
+from viewers.words import NOT_IN_LOG, listed, number, plural, seconds_text
 
 MARGIN = 12
 """Screen lines not available for findings: title, verdict, counts, evidence, footer."""
@@ -182,7 +182,8 @@ def asked_for_and_missing(summary: Summary) -> list[str]:
 def warning_lines(summary: Summary) -> list[Line]:
     """What this recording lacks: hooks that this torch does not support, then our own warnings."""
     hooks = summary.environment.hooks if summary.environment else ()
-    said = [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]
+    said = [f"{NOT_IN_LOG}: {', '.join(summary.not_in_log)}"] if summary.not_in_log else []
+    said += [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]
     others = (warned.message for warned in summary.warnings if not warned.asked)
     messages = list(dict.fromkeys([*said, *others]))
     lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
@@ -205,7 +206,7 @@ def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[s
     }
     shown = {name.partition("=")[0] for name in show}
     more = ",".join(name for name, there in has.items() if there and name not in shown)
-    program = summary.settings is not None and summary.settings.program
+    program = summary.settings is not None and summary.settings.program and not summary.not_in_log
     unkept = 'keep it: tcw.record("run.tcw")' if program else "keep it: --trace run.tcw"
     keep = f"browse it: tcw open {trace}" if trace else unkept
     gap = "    "

@@ -38,7 +38,9 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
     """What was recorded and how, one phrase each; `engine` if there was more than one."""
     settings, machine = summary.settings, summary.environment
     words = []
-    if settings and settings.program:
+    if summary.not_in_log:
+        words.append("a log of torch's")
+    elif settings and settings.program:
         words.append("recorded in its own process")
     elif settings:
         words += [_GRAD[settings.grad], engine or settings.engine]
@@ -49,7 +51,8 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
             words.append("dynamic" if settings.dynamic else "no dynamic shapes")
     if machine:
         words += [f"torch {machine.torch}"]
-        words += [summary.gpu or f"cpu, {plural(machine.threads, 'thread')}"]
+        cpu = [] if summary.not_in_log else [f"cpu, {plural(machine.threads, 'thread')}"]
+        words += [summary.gpu] if summary.gpu else cpu
     if settings and settings.device == "cuda":
         arch = settings.arch or "cuda"
         words.append(f"{'' if summary.kernels.predicted else 'no '}code for {arch} predicted")

@@ -6,10 +6,11 @@ Processes that compiled the same are told once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from compiler.trace.torch_logs.alike import Glance
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.differences import difference
@@ -21,11 +22,13 @@ from viewers.words import listed, plural, seconds_text
 
 REPORTS = 3
 """Reports at most; the traces have the others."""
+ROWS = 16
+"""Processes that have a row each; of more, those that compiled the same share one."""
 EFFECTS = 4
 """Differences at most that are listed of a process."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Process:
     """One process that compiled, by its trace."""
 
@@ -33,9 +36,13 @@ class Process:
     recording: Recording
     running: bool = False
     """Whether it is still recording."""
+    glance: Glance | None = None
+    """Of a log that says the same as another, which `recording` was read from."""
 
     @property
     def rank(self) -> int | None:
+        if self.glance is not None:
+            return self.glance.rank
         start = self.recording.start
         return start.rank if start else None
 
@@ -45,15 +52,23 @@ class Process:
         start = self.recording.start
         if self.rank is not None:
             return f"rank {self.rank}"
+        if self.glance is not None:
+            return f"process {self.glance.pid}"
         return f"process {start.pid}" if start else self.file.stem
 
 
 def report(processes: Sequence[Process], width: int, height: int, folder: str) -> list[Line]:
     """All of it. `folder`: where the traces are, as the user names it."""
-    summaries = [summarise(one.recording) for one in processes]
+    known: dict[int, Summary] = {}
+    for one in processes:
+        if id(one.recording) not in known:
+            known[id(one.recording)] = summarise(one.recording)
+    summaries = [known[id(one.recording)] for one in processes]
     groups = _groups(processes, summaries)
     lines = [_headline(processes, groups)]
     shown = [_row(one, summary) for one, summary in zip(processes, summaries, strict=True)]
+    if len(shown) > ROWS:
+        shown = _together(groups, dict(zip(processes, shown, strict=True)))
     columns = [max(len(row[at]) for row in shown) for at in range(2)]
     for name, program, counts, ended in shown:
         row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
@@ -72,6 +87,13 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         left = [one.file.name for members in groups[REPORTS:] for one in members]
         lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]
     return lines
+
+
+def _together(
+    groups: Sequence[Sequence[Process]], rows: Mapping[Process, tuple[str, str, str, str]]
+) -> list[tuple[str, str, str, str]]:
+    """A row for each group of processes that compiled the same, with its first one's counts."""
+    return [(listed([one.name for one in members]), *rows[members[0]][1:]) for members in groups]
 
 
 def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
@@ -109,12 +131,14 @@ def _headline(processes: Sequence[Process], groups: Sequence[Sequence[Process]])
 def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
     """Name, program, counts, and how it ended unless that was well."""
     recompiles = sum(len(cause.frames) for cause in summary.recompiles)
+    seconds = sum(stage.seconds for stage in summary.stages)
+    seconds = one.glance.seconds if one.glance is not None else seconds
     parts = [
         plural(summary.graphs, "graph"),
         plural(len(summary.breaks), "break"),
         plural(recompiles, "recompile"),
         plural(summary.kernels.count, "kernel"),
-        f"{seconds_text(sum(stage.seconds for stage in summary.stages))} of compiling",
+        f"{seconds_text(seconds)} of compiling",
     ]
     ended = ""
     if one.running:
@@ -135,8 +159,11 @@ def _program(summary: Summary) -> str:
 def _groups(processes: Sequence[Process], summaries: Sequence[Summary]) -> list[list[Process]]:
     """Processes by what they compiled, the largest group first."""
     found: dict[object, list[Process]] = {}
+    keys: dict[int, object] = {}
     for one, summary in zip(processes, summaries, strict=True):
-        key = tuple(_facts(one, summary).items())
+        if id(one.recording) not in keys:
+            keys[id(one.recording)] = tuple(_facts(one, summary).items())
+        key = keys[id(one.recording)]
         found.setdefault((_program(summary), key), []).append(one)
     return sorted(found.values(), key=len, reverse=True)
 

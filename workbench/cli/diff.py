@@ -37,6 +37,7 @@ from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
 from workbench.cli.files import existing_file, is_trace, python_file
+from workbench.cli.folders import trace_in
 from workbench.cli.options import (
     FileCommand,
     json_option,
@@ -232,7 +233,7 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
             Operand(f"{file.name} at {old or 'HEAD'}", file, old or "HEAD", a),
             Operand(f"{file.name} at {new or 'HEAD'}", file, new or "HEAD", b),
         )
-    files = [Path(one) for one in operands]
+    files = [trace_in(Path(one)) for one in operands]
     for file in files:
         existing_file(file)
     if base:

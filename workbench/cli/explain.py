@@ -25,11 +25,12 @@ import click
 
 from compiler.control.stages import STAGES
 from compiler.output_file import TRACE, OutputRefused
+from compiler.trace.reader import TraceError
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import python_file
+from workbench.cli.files import is_log, python_file
 from workbench.cli.options import (
     FileCommand,
     json_option,
@@ -75,15 +76,8 @@ from workbench.cli.sections import show_option
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     if ctx.params["as_markdown"] and ctx.params["as_json"]:
         raise click.UsageError("--json and --markdown exclude each other", ctx)
-    if file.is_dir():
-        if ctx.params["as_markdown"]:
-            each = f"tcw export {file / 'TRACE.tcw'} --markdown"
-            raise click.UsageError(f"--markdown is of one recording: {each}", ctx)
-        from workbench.cli.folders import only_trace, tell
-
-        if not tell(file, "stdout"):
-            only_trace(file)
-        return codes.OK
+    if file.is_dir() or is_log(file):
+        return _recorded(ctx, file)
     python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     settings = settings_of(ctx, file)
@@ -94,6 +88,35 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
     if recording.end is None:
         recording.feed([end])
+    _report(ctx, recording, trace)
+    outputs.recorded(trace, end)
+    return outputs.code(exit_code(recording, end))
+
+
+def _recorded(ctx: click.Context, path: Path) -> int:
+    """What a folder of traces or a log of torch's says: nothing is run."""
+    from workbench.cli.folders import only_trace, tell, trace_in, traces
+
+    if path.is_dir() and len(traces(path)) != 1:
+        if ctx.params["as_markdown"]:
+            each = f"tcw export {path / 'TRACE.tcw'} --markdown"
+            raise click.UsageError(f"--markdown is of one recording: {each}", ctx)
+        if not tell(path, "stdout"):
+            only_trace(path)
+        return codes.OK
+    file = trace_in(path)
+    try:
+        recording = Recording.open(file)
+    except TraceError as error:
+        raise click.UsageError(str(error)) from error
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from error
+    _report(ctx, recording, file)
+    return codes.OK
+
+
+def _report(ctx: click.Context, recording: Recording, trace: Path | None) -> None:
+    """Write the report in the form that was asked for."""
     if ctx.params["as_json"]:
         from viewers.json_report import report
 
@@ -104,8 +127,6 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         write_markdown(markdown(recording, ctx.params["show"]))
     else:
         show_text(recording, ctx.params["show"], trace)
-    outputs.recorded(trace, end)
-    return outputs.code(exit_code(recording, end))
 
 
 def record(

@@ -35,6 +35,7 @@ from viewers.recording import Recording
 from viewers.text.explain import explain
 from workbench.cli import codes
 from workbench.cli.files import existing_file
+from workbench.cli.folders import trace_in
 from workbench.cli.options import markdown_option
 from workbench.cli.output import write_markdown
 from workbench.cli.outputs import Outputs
@@ -63,6 +64,7 @@ def command(
     as_markdown: bool,
     show: tuple[str, ...],
 ) -> int:
+    file = trace_in(file)
     existing_file(file)
     outputs = Outputs()
     if redact and as_markdown:

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from compiler.plain_file import special
+from compiler.trace.torch_logs.decoder import is_log as begins_like_log
+from compiler.trace.torch_logs.files import head_of, looks_like_log
 
 
 def existing_file(file: Path) -> None:
@@ -36,6 +38,13 @@ def is_trace(file: Path) -> bool:
     program.
     """
     return file.suffix.lower() != ".py" or file.resolve().suffix.lower() == TRACE
+
+
+def is_log(file: Path) -> bool:
+    """Whether `file` is read as a log of torch's (`TORCH_TRACE`): such a file is never run."""
+    if file.suffix.lower() == ".py" or not file.is_file():
+        return False
+    return looks_like_log(file) or begins_like_log(head_of(file))
 
 
 def python_file(file: Path) -> None:

@@ -1,17 +1,22 @@
-"""A folder of traces, as `tcw run` and TCW_RECORD write it: one trace a process."""
+"""A folder of traces, as `tcw run` and TCW_RECORD write it, or of torch's logs (`TORCH_TRACE`): one
+file a process."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from compiler.plain_file import SAFELY
 from compiler.trace.reader import TraceError
+from compiler.trace.torch_logs.alike import glances
+from compiler.trace.torch_logs.files import logs
 from viewers.recording import Recording
 from viewers.text.lines import write
 from viewers.text.processes import Process, in_order, report
@@ -24,8 +29,9 @@ _NOTE_BYTES = 2000
 
 
 def traces(folder: Path) -> list[Path]:
-    """The traces in the folder, by name."""
-    return sorted(one for one in folder.iterdir() if one.suffix == TRACE and one.is_file())
+    """The traces in the folder by name, then the logs by rank."""
+    own = sorted(one for one in folder.iterdir() if one.suffix == TRACE and one.is_file())
+    return [*own, *logs(folder)]
 
 
 def only_trace(folder: Path) -> Path:
@@ -35,7 +41,9 @@ def only_trace(folder: Path) -> Path:
     except OSError as error:
         raise click.UsageError(f"{folder}: {error.strerror}") from error
     if not found:
-        raise click.UsageError(f"{folder} is a folder without traces (*{TRACE})")
+        raise click.UsageError(
+            f"{folder} is a folder without traces (*{TRACE}) or logs of torch's (*.log)"
+        )
     if len(found) > 1:
         names = "\n".join(f"  tcw open {one}" for one in found)
         raise click.UsageError(
@@ -44,14 +52,14 @@ def only_trace(folder: Path) -> Path:
     return found[0]
 
 
+def trace_in(path: Path) -> Path:
+    """The file itself; of a folder, its only trace. Raises `click.UsageError` if it has several."""
+    return only_trace(path) if path.is_dir() else path
+
+
 def tell(folder: Path, stream: str) -> int:
     """Write the verdict over all processes to `stdout` or `stderr`. Returns how many compiled."""
-    processes = []
-    for file in traces(folder):
-        try:
-            processes.append(Process(file, Recording.open(file), _is_locked(file)))
-        except (TraceError, OSError) as error:
-            say(f"{file}: {error}")
+    processes = _processes(traces(folder))
     for note in sorted(folder.glob(NOTES)):
         with contextlib.suppress(OSError):
             words = note.read_text(encoding="utf-8", errors="replace")[:_NOTE_BYTES].strip()
@@ -61,6 +69,41 @@ def tell(folder: Path, stream: str) -> int:
         width, height = room()
         write(report(in_order(processes), width, height, str(folder)), target, width)
     return len(processes)
+
+
+def _processes(files: list[Path]) -> list[Process]:
+    """What can be read; of logs that say the same, one is decoded."""
+    logs = [file for file in files if file.suffix != TRACE]
+    gc.disable()  # records live as long as this process: collecting takes longer than decoding
+    try:
+        with glances(logs) as looked_at:
+            known = dict(_opened(logs[:1]))
+            seen = looked_at()
+        first: dict[bytes, Path] = {}
+        for file, look in seen.items():
+            first.setdefault(look.digest, file)
+        known |= dict(_opened(file for file in files if file not in seen))
+        known |= dict(_opened(file for file in first.values() if file not in known))
+        processes = []
+        for file in files:
+            glance = seen.get(file)
+            recording = known.get(first[glance.digest] if glance is not None else file)
+            if recording is not None:
+                running = file.suffix == TRACE and _is_locked(file)
+                processes.append(Process(file, recording, running, glance))
+        return processes
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
+    """Those that can be read; of the others it is said why not."""
+    for file in files:
+        try:
+            yield file, Recording.open(file)
+        except (TraceError, OSError) as error:
+            say(f"{file}: {error}")
 
 
 def _is_locked(file: Path) -> bool:

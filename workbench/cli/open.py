@@ -25,11 +25,9 @@ from pathlib import Path
 
 import click
 
-from compiler.trace.reader import TraceDecoder, TraceError, open_trace
+from compiler.trace.reader import HEAD, TraceError, decoder_for, open_trace
 from workbench.cli.files import existing_file, python_file
 from workbench.cli.options import ascii_option, questions_option
-
-HEAD_BYTES = 1 << 16
 
 
 @click.command(name="open", help=__doc__)
@@ -92,10 +90,9 @@ def command(
 
 def _trace(file: Path) -> Path:
     """A trace that can be opened; of a folder the only one."""
-    if file.is_dir():
-        from workbench.cli.folders import only_trace
+    from workbench.cli.folders import trace_in
 
-        file = only_trace(file)
+    file = trace_in(file)
     check(file)
     return file
 
@@ -103,18 +100,20 @@ def _trace(file: Path) -> Path:
 def check(file: Path) -> None:
     """Raise a one-line error if `file` is missing, not a trace, or of a newer schema."""
     existing_file(file)
-    decoder = TraceDecoder()
     try:
         with open_trace(file) as stream:
-            head = stream.read(HEAD_BYTES)
-        records = decoder.feed(head)
+            head = stream.read(HEAD)
+        decoder = decoder_for(head, file)
+        records = [*decoder.feed(head), *decoder.finish()]
     except TraceError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from error
     if not records and decoder.start is None and not _may_grow(head):
         hint = f"; did you mean 'tcw explain {file}'?" if file.suffix == ".py" else ""
-        raise click.UsageError(f"{file} is not a tcw trace: no record in its first lines{hint}")
+        raise click.UsageError(
+            f"{file} is not a tcw trace, nor a log of torch's: no record in its first lines{hint}"
+        )
 
 
 def _may_grow(head: bytes) -> bool:

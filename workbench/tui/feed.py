@@ -12,7 +12,15 @@ from typing import Protocol
 
 from textual.message import Message
 
-from compiler.trace.reader import CHUNK, FileFollower, Losses, TraceDecoder, TraceError
+from compiler.trace.losses import Losses
+from compiler.trace.reader import (
+    CHUNK,
+    Decoder,
+    FileFollower,
+    TraceDecoder,
+    TraceError,
+    decoder_for,
+)
 from compiler.trace.records import AnyRecord, Start
 from workbench.tui.messages import Delivered, Unreadable
 
@@ -59,7 +67,9 @@ class FileFeed:
     def __init__(self, path: Path) -> None:
         self.file = path
         self.name = path.name
-        self.decoder = TraceDecoder()
+        self.decoder: Decoder = TraceDecoder()
+        self._known = False
+        """Whether what was read says what kind of file this is."""
         self.every = self.pause = EVERY
         self._post: Post = lambda message: None
         self._over = Event()
@@ -92,7 +102,7 @@ class FileFeed:
                 records = self._decode(follower)
                 if first and not records and self.decoder.losses.damaged:
                     raise TraceError(
-                        f"{self.file} is not a tcw trace: none of its lines is a record"
+                        f"{self.file} is not a tcw trace, nor a log of torch's: no line is a record"
                     )
                 if first or records:
                     self._post(Delivered(records))
@@ -113,7 +123,13 @@ class FileFeed:
                 if len(data) > CHUNK // 4 and not large:
                     large = True
                     gc.disable()
+                if not self._known:
+                    self._known = True
+                    self.decoder = decoder_for(data, self.file)
                 records.extend(self.decoder.feed(data))
+            if self._known:
+                records.extend(self.decoder.finish())
+                self.decoder.losses.archive = follower.ends_early
         finally:
             if large:
                 gc.freeze()

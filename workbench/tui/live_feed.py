@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from compiler.control.commands import AnyCommand, Breakpoint
-from compiler.trace.reader import Losses
+from compiler.trace.losses import Losses
 from compiler.trace.records import (
     AnyRecord,
     End,

@@ -36,6 +36,7 @@ from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
     CacheLookup,
+    Collectives,
     CudagraphSkip,
     FusionGroup,
     FusionGroups,
@@ -99,6 +100,7 @@ from compiler.trace.records.session import (
     Environment,
     Failure,
     HookStatus,
+    NotInLog,
     Output,
     OutputCapped,
     Progress,
@@ -115,6 +117,7 @@ AnyRecord = (
     Start
     | Environment
     | TorchSettings
+    | NotInLog
     | Source
     | Text
     | Progress
@@ -149,6 +152,7 @@ AnyRecord = (
     | Wrapper
     | CacheLookup
     | CudagraphSkip
+    | Collectives
     | Phase
     | Decided
     | Speed
@@ -194,6 +198,7 @@ __all__ = [
     "CallTimeline",
     "CallTimes",
     "Ceilings",
+    "Collectives",
     "CompiledStep",
     "Crossing",
     "CudagraphSkip",
@@ -235,6 +240,7 @@ __all__ = [
     "NestTime",
     "NewGuard",
     "Node",
+    "NotInLog",
     "Note",
     "Numerics",
     "Output",

@@ -152,6 +152,13 @@ class Guards(Record):
     dynamic: tuple[DynamicSize, ...] = ()
     """The sizes that the compile did not specialise on."""
     call: Count = 0
+    counted: Count = 0
+    """How many guards torch counted, where `guards` has one for each thing that is checked (a log);
+    0: as many as `guards`."""
+
+    @property
+    def count(self) -> int:
+        return self.counted or len(self.guards)
 
 
 class FailedGuard(Part):

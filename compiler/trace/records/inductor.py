@@ -257,6 +257,15 @@ class Wrapper(Record):
     predicted: bool = False
 
 
+class Collectives(Record):
+    """The collective operations of one compile, in the order in which its code starts them."""
+
+    compile_id: str
+    operations: tuple[str, ...]
+    """`torch.ops._c10d_functional.all_reduce_.default`, as torch names them."""
+    graph: str = ""
+
+
 class CacheLookup(Record):
     """A query of a compile cache."""
 

@@ -130,6 +130,20 @@ class Environment(Record):
     hooks: tuple[HookStatus, ...] = ()
 
 
+FactKind = Literal[
+    "source", "calls", "run time", "machine", "skipped frames", "steps", "guards", "autograd",
+    "lowering", "fusion", "memory", "decisions", "kernel builds", "output", "kernel lines",
+    "kernels", "graphs", "phases", "caches",
+]  # fmt: skip
+
+
+class NotInLog(Record):
+    """Kinds of facts that the source of this recording does not hold: that there is none of them
+    says nothing. A trace of ours has no such record; a log of torch's has one or more."""
+
+    kinds: tuple[FactKind, ...]
+
+
 class TorchSettings(Record):
     """torch settings that the user's file changed while it was loaded."""
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.capture.failed_guard import bare, guard_behind, take_apart
-from compiler.capture.source_names import closure_name, guard_name, readable
 from compiler.trace.records import Guard
+from compiler.trace.source_names import closure_name, guard_name, readable
 
 TEXTS = [
     (

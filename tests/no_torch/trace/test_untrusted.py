@@ -16,7 +16,8 @@ import pytest
 from msgspec import inspect, structs
 
 from compiler.trace import reader
-from compiler.trace.reader import FileFollower, Losses, TraceDecoder, TraceError, read_trace
+from compiler.trace.losses import Losses
+from compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_trace
 from compiler.trace.records import (
     AnyRecord,
     End,

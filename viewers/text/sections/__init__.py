@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
+from compiler.trace.records.session import FactKind
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary
 from viewers.text.lines import Line
+from viewers.text.table import heading
+from viewers.words import NOT_IN_LOG
 
 SECTIONS = (
     "engines",
@@ -53,6 +56,33 @@ Section = Callable[[View], list[Line]]
 
 
 def section(name: str) -> Section:
-    """The function that draws section `name` of `SECTIONS`."""
+    """The function that draws section `name` of `SECTIONS`. Where the recording was read from a log
+    that holds no such facts, it says so."""
     found: Section = import_module(f"viewers.text.sections.{name}").section
-    return found
+    return lambda view: _not_in_log(name) if _lacks(view, name) else found(view)
+
+
+def _lacks(view: View, name: str) -> bool:
+    kind = _HELD.get(name)
+    failed = name == "output" and view.summary.failure is not None
+    return kind is not None and view.recording.lacks(kind) and not failed
+
+
+def _not_in_log(name: str) -> list[Line]:
+    return [heading(name, NOT_IN_LOG)]
+
+
+_HELD: dict[str, FactKind] = {
+    "guards": "guards",
+    "fusion": "fusion",
+    "decisions": "decisions",
+    "kernels": "kernels",
+    "memory": "memory",
+    "phases": "phases",
+    "graphs": "graphs",
+    "autograd": "autograd",
+    "caches": "caches",
+    "output": "output",
+    "steps": "steps",
+}
+"""The kind of facts that a section shows."""

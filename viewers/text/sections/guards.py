@@ -49,7 +49,7 @@ def _compile(view: View, record: Guards, before: Guards | None) -> list[Line]:
     lines = [
         heading(
             f"guards {record.compile_id} {record.function}".rstrip(),
-            plural(len(record.guards), "guard") + cost,
+            plural(record.count, "guard") + cost,
         )
     ]
     if record.dynamic:

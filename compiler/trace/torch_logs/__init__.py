@@ -1,0 +1,1 @@
+"""Logs that torch writes with `TORCH_TRACE`, read as recordings. Needs no torch."""

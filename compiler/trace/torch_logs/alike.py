@@ -1,0 +1,165 @@
+"""What a log says, as a digest: the logs of ranks that compiled the same have the same one.
+
+This reads a log many times faster than decoding it. Two logs with one digest have the same
+compiles, breaks, graphs, recompiles, generated code and cache lookups, in the same order; what a
+process has of its own (its rank, its device's number, addresses, times) does not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from compiler.plain_file import NotPlain
+from compiler.trace.torch_logs.entries import HEADER, LONGEST
+from compiler.trace.torch_logs.files import open_log, rank_of
+from compiler.trace.unpacked import UnknownCompression
+
+_ENTRY = re.compile(
+    rb'\nV\d{4} [^\n\]]{10,300}\] \{"(?:artifact": \{"name": ")?'
+    rb"((?:dynamo_(?:output_graph|start|graph_break_reason|error)|aot_\w+_graph|"
+    rb"inductor_(?:post_grad_graph|output_code|collective_schedule)|recompile_reasons|"
+    rb'compilation_metrics|(?:aotautograd_cache|fx_graph_cache|fx_graph_bundled_cache)_\w+))"'
+)
+"""The beginning of an entry that counts."""
+_PLACE = re.compile(rb'"(?:compiled_autograd_id|frame_id|frame_compile_id|attempt)": \d{1,10}')
+_PAYLOAD = re.compile(rb'"has_payload": "(\w{1,64})"')
+_RANK = re.compile(rb'"rank": (\d{1,7})')
+_FACTS = re.compile(
+    rb'"(?:guard_count|graph_op_count|graph_node_count|has_guarded_code|fail_type|fail_reason|'
+    rb'co_name)": (?:"(?:[^"\\]|\\.){0,200}|[\w.]{1,30})'
+)
+_TOOK = re.compile(rb'"(?:duration_us|entire_frame_compile_time_s)": (\d{1,15}(?:\.\d{1,9})?)')
+_OWN = re.compile(
+    rb"0x[0-9a-f]{4,16}|\d{9,20}|(?:cuda:|hip:|xpu:|_DeviceGuard\(|set_device\(|stream\(|stream)\d{1,3}"
+)
+"""What differs between processes that do the same."""
+_DEVICES = (b"cuda:", b"hip:", b"xpu:")
+_BY_TEXT = frozenset(
+    (
+        *(b"dynamo_output_graph", b"aot_joint_graph", b"aot_forward_graph", b"aot_backward_graph"),
+        *(b"aot_inference_graph", b"inductor_post_grad_graph", b"inductor_output_code"),
+        b"inductor_collective_schedule",
+    )
+)
+"""Kinds whose payload counts; torch's checksum stands for it unless it names a device."""
+_BY_WORDS = frozenset((b"dynamo_graph_break_reason", b"recompile_reasons", b"dynamo_error"))
+"""Kinds whose payload counts without addresses."""
+LARGE = 64 << 20
+"""Bytes of all logs from which they are looked through in several processes."""
+_CHUNK = 32 << 20
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What is known of a log without decoding it."""
+
+    digest: bytes
+    rank: int | None
+    pid: int
+    seconds: float
+    """Of all its compiles."""
+    size: int
+    """Bytes, unpacked."""
+
+
+class _Look:
+    def __init__(self) -> None:
+        self.digest = hashlib.blake2b(digest_size=16)
+        self.rank: int | None = None
+        self.pid = 0
+        self.seconds = 0.0
+        self.size = 0
+
+    def entry(self, name: bytes, data: bytes, header: int, end: int) -> None:
+        """Take in the entry of this kind whose metadata begin at `header`."""
+        stop = data.find(b"\n", header, end)
+        stop = end if stop < 0 else stop
+        if name in _BY_TEXT:
+            self._told(name, data, header, stop)
+            checksum = _PAYLOAD.search(data, header, stop)
+            named = any(data.find(device, stop, end) >= 0 for device in _DEVICES)
+            if named or checksum is None:
+                self.digest.update(_OWN.sub(b"#", data[stop:end]))
+            else:
+                self.digest.update(checksum[1])
+        elif name in _BY_WORDS:
+            self._told(name, data, header, stop)
+            self.digest.update(_OWN.sub(b"#", data[stop:end]))
+        elif name == b"compilation_metrics":
+            self._told(name, data, header, stop)
+            for fact in _FACTS.findall(data, header, stop):
+                self.digest.update(_OWN.sub(b"#", fact))
+            if took := _TOOK.findall(data, header, stop):
+                longest = max(map(float, took))
+                self.seconds += longest / 1e6 if longest > 1e4 or b"." not in took[0] else longest
+        else:
+            self._told(name, data, header, stop)
+
+    def _told(self, name: bytes, data: bytes, header: int, stop: int) -> None:
+        self.digest.update(b"\0" + name)
+        for place in _PLACE.findall(data, max(header, stop - 400), stop):
+            self.digest.update(place)
+        if self.rank is None and (rank := _RANK.search(data, max(header, stop - 400), stop)):
+            self.rank = int(rank[1])
+
+
+def glance(file: Path) -> Glance:
+    """Look through a log, with bounded memory. Raises what `open_log` raises."""
+    look = _Look()
+    look.rank = rank_of(file.name)
+    held = b"\n"
+    with open_log(file) as stream:
+        while data := stream.read(_CHUNK):
+            look.size += len(data)
+            held = _entries(look, held + data)
+            if len(held) > LONGEST:
+                held = b""
+    _entries(look, held + b"\nV")
+    return Glance(look.digest.digest(), look.rank, look.pid, look.seconds, look.size)
+
+
+@contextmanager
+def glances(files: Sequence[Path]) -> Iterator[Callable[[], dict[Path, Glance]]]:
+    """A glance at each log, in other processes if they are large: they begin at once, and what is
+    yielded waits for them. Logs that cannot be read are left out."""
+    sizes = [file.stat().st_size for file in files if file.is_file()]
+    workers = min(len(files), os.cpu_count() or 1, 8)
+
+    def named(found: Iterable[Glance | None]) -> dict[Path, Glance]:
+        pairs = zip(files, found, strict=True)
+        return {file: one for file, one in pairs if one is not None}
+
+    if sum(sizes) <= LARGE or workers == 1:
+        yield lambda: named(map(_glance_or_none, files))
+        return
+    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
+        found = pool.map(_glance_or_none, files)
+        yield lambda: named(found)
+
+
+def _glance_or_none(file: Path) -> Glance | None:
+    try:
+        return glance(file)
+    except (OSError, NotPlain, UnknownCompression, ValueError):
+        return None
+
+
+def _entries(look: _Look, data: bytes) -> bytes:
+    """Take in the entries that are complete; returns the rest."""
+    last = data.rfind(b"\nV")
+    if last < 0:
+        return data
+    if not look.pid and (first := HEADER.search(data, 0, 1 << 16)):
+        look.pid = min(int(first["pid"]), 2**31 - 1)
+    for found in _ENTRY.finditer(data, 0, last):
+        end = data.find(b"\nV", found.end(), last + 2)
+        look.entry(found[1], data, found.start(1), last if end < 0 else end)
+    return data[last:]

@@ -1,0 +1,149 @@
+"""Graph breaks: torch's text (`dynamo_graph_break_reason`) taken apart.
+
+The text has torch's message (`format_graph_break_message` in torch/_dynamo/exc.py; torch 2.5 and
+2.6 have one line instead), the user's stack and torch's own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from compiler.trace.records import FrameStart, GraphBreak, Location
+from compiler.trace.torch_logs.places import Files, users
+
+JOINED = "\n\n*** While handling this graph break, another graph break occurred: ***\n\n"
+_PLACE = re.compile(r"^Graph break in user code at (?P<file>.+):(?P<line>\d{1,9})$", re.MULTILINE)
+_REASON = re.compile(r"^(?:Graph Break )?Reason: ?", re.MULTILINE)
+_STACK = re.compile(r"^User code traceback:$", re.MULTILINE)
+_TORCHS = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
+_IN_LOOP = "graph break in loop"
+_SKIPPED = "The graph break occurred in the following user code:\n"
+_RAISED = re.compile(r"^(?:[\w.]{1,200}\.)?(?:Unsupported|UserError): ?", re.MULTILINE)
+_CODE = re.compile(r"/gb/gb(?P<code>\d{1,6})\.html")
+_ATTRIBUTION = "\n\nStack variable source attribution:\n"
+"""What torch appends to the context of a message, for its log only."""
+_DOCUMENTED = re.compile(r"\n*^ *For more details about this graph break.*$", re.MULTILINE)
+_FIELD = re.compile(r"^  (?P<name>Explanation|Hint|Developer debug context): ?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Message:
+    type: str
+    context: str = ""
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    gb: str = ""
+
+
+def graph_break(
+    text: str,
+    files: Files,
+    compile_id: str,
+    attempt: int,
+    frame: FrameStart | None,
+    callers: int,
+) -> GraphBreak:
+    """The record of one break. `frame`: the compile it was in, as far as the log has it; `callers`:
+    how many of the user's frames called it."""
+    skipped = _SKIPPED in text
+    torchs = _TORCHS.search(text)
+    before = text[: torchs.start()] if torchs else text
+    reason = _reason(before, text, skipped)
+    stack = _stack(before, files, skipped, frame, callers)
+    messages = [_message(part) for part in reason.split(JOINED)]
+    # a break in a loop gives up the frame, which torch says in no other way
+    skipped = skipped or any(one.type == _IN_LOOP for one in messages)
+    cause = messages[0]
+    place = _PLACE.search(text)
+    location = stack[-1] if stack else _named(place) or _unknown(frame)
+    return GraphBreak(
+        compile_id=compile_id,
+        attempt=attempt,
+        gb=cause.gb,
+        type=cause.type,
+        context=cause.context,
+        explanation=cause.explanation,
+        hints=cause.hints,
+        location=location,
+        stack=stack,
+        url=_url(cause.gb),
+        source_line=files.code(location),
+        outcome="skip-frame" if skipped else "break",
+        reason=next((row.strip() for row in reason.split("\n") if row.strip()), ""),
+        then=tuple(one.type for one in messages[1:]),
+    )
+
+
+def _reason(before: str, text: str, skipped: bool) -> str:
+    if skipped:
+        raised = list(_RAISED.finditer(text))
+        return text[raised[-1].end() :] if raised else ""
+    start, end = _REASON.search(before), _STACK.search(before)
+    return before[start.end() if start else 0 : end.start() if end else len(before)].strip("\n")
+
+
+def _message(text: str) -> _Message:
+    """torch's message, or the one line that torch before 2.7 has."""
+    code = _CODE.search(text)
+    text = _DOCUMENTED.sub("", text).partition(_ATTRIBUTION)[0]
+    fields = list(_FIELD.finditer(text))
+    if not fields:
+        plain = text.strip()
+        first = plain.partition("\n")[0].removeprefix("Unsupported: ")
+        return _Message(first, explanation=plain, gb=f"GB{code['code']}" if code else "")
+    ends = [one.start() for one in fields[1:]] + [len(text)]
+    values: list[tuple[str, str]] = [
+        (one["name"], _dedented(text[one.end() : end]))
+        for one, end in zip(fields, ends, strict=True)
+    ]
+    named = dict(reversed(values))
+    head = [row.strip() for row in text[: fields[0].start()].split("\n") if row.strip()]
+    return _Message(
+        type=head[-1] if head else "",
+        context=named.get("Developer debug context", ""),
+        explanation=named.get("Explanation", ""),
+        hints=tuple(value for name, value in values if name == "Hint"),
+        gb=f"GB{code['code']}" if code else "",
+    )
+
+
+def _dedented(text: str) -> str:
+    rows = text.rstrip("\n").split("\n")
+    return "\n".join([rows[0], *(row.removeprefix("    ") for row in rows[1:])])
+
+
+def _stack(
+    text: str, files: Files, skipped: bool, frame: FrameStart | None, callers: int
+) -> tuple[Location, ...]:
+    """The user's frames from the compiled one inwards; its callers are no part of the break."""
+    if skipped:
+        text = text[text.index(_SKIPPED) + len(_SKIPPED) :] if _SKIPPED in text else text
+    elif found := _STACK.search(text):
+        text = text[found.end() :]
+    else:
+        return ()
+    stack = users(files.traceback(text))
+    if frame is not None:
+        own = (frame.location.file, frame.function)
+        places = [at for at, one in enumerate(stack) if (one.file, one.function) == own]
+        # of a resume function the callers also have the function that it resumes
+        outside = callers - (frame.resumes_at is not None)
+        start = next((at for at in places if at >= outside), max(places, default=0))
+        stack = stack[start:]
+    return stack
+
+
+def _named(place: re.Match[str] | None) -> Location | None:
+    return Location(file=place["file"], line=int(place["line"])) if place else None
+
+
+def _unknown(frame: FrameStart | None) -> Location:
+    return frame.location if frame is not None else Location(file="", line=0)
+
+
+def _url(code: str) -> str:
+    number = code.removeprefix("GB")
+    if not number:
+        return ""
+    return f"https://meta-pytorch.github.io/compile-graph-break-site/gb/gb{number}.html"

@@ -1,0 +1,504 @@
+"""A log of torch's (`TORCH_TRACE`) as the records of a recording.
+
+One log is one process. Every fact is taken from an entry of the log; what a log never holds is said
+by `NotInLog`, and what this one lacks by a further one at its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from compiler.trace.function_names import user_name
+from compiler.trace.losses import Losses
+from compiler.trace.records import (
+    SCHEMA_VERSION,
+    AnyRecord,
+    CacheLookup,
+    Collectives,
+    DynamicSize,
+    End,
+    Environment,
+    Graph,
+    Guards,
+    Location,
+    NotInLog,
+    Record,
+    Settings,
+    Source,
+    Start,
+    Text,
+    TextHash,
+    Wrapper,
+)
+from compiler.trace.records.graph import GraphKind
+from compiler.trace.torch_logs import frames, fx_text, output_code
+from compiler.trace.torch_logs.breaks import graph_break
+from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
+from compiler.trace.torch_logs.files import rank_of
+from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
+from compiler.trace.torch_logs.phases import Phases
+from compiler.trace.torch_logs.places import Files, outside_torch, users
+from compiler.trace.writer import clean, text_hash
+
+NEVER: tuple[Any, ...] = (
+    *("source", "calls", "run time", "machine", "skipped frames", "steps", "autograd"),
+    *("lowering", "fusion", "memory", "decisions", "kernel builds", "output", "kernel lines"),
+)
+"""What no log of torch's holds."""
+_GRAPHS: dict[str, GraphKind] = {
+    "dynamo_output_graph": "captured",
+    "aot_joint_graph": "joint",
+    "aot_forward_graph": "forward",
+    "aot_backward_graph": "backward",
+    "aot_inference_graph": "inference",
+    "inductor_post_grad_graph": "lowered",
+}
+_CACHES = {
+    "aotautograd_cache": "aot autograd",
+    "fx_graph_cache": "fx graph",
+    "fx_graph_bundled_cache": "fx graph (bundled)",
+}
+_LOOKUP = re.compile(
+    r"^(?P<cache>aotautograd_cache|fx_graph_cache|fx_graph_bundled_cache)_"
+    r"(?P<verdict>hit|miss|bypass)$"
+)
+_PATIENCE = 500
+"""Entries that are read before the first record is written, to learn what the log is of."""
+MOST_LINES = 200_000
+"""Lines of all sources together, with those that the log does not quote."""
+_DAY = 86400.0
+UNKNOWN_LINE = "…"
+"""What stands for a source line that the log does not quote."""
+
+
+def is_log(head: bytes) -> bool:
+    """Whether a file that begins like this is a log of torch's, perhaps a damaged one."""
+    return HEADER.search(head) is not None
+
+
+class LogDecoder:
+    """Decodes the bytes of a log into records, however they are split."""
+
+    def __init__(self, name: str = "") -> None:
+        """`name`: of the file; it may have the rank."""
+        self.losses = Losses()
+        self.ended = False
+        self.start: Start | None = None
+        self._reader = EntryReader(self.losses)
+        self._files = Files()
+        self._phases = Phases()
+        self._held: list[Record] = []
+        """Records from before the start is known."""
+        self._out: list[Record] = []
+        self._entries = 0
+        self._first: float | None = None
+        self._days = 0.0
+        self._now = 0.0
+        self._last = 0.0
+        self._rank = rank_of(name)
+        self._pid = 0
+        self._main = ""
+        self._torch = ""
+        self._triton = ""
+        self._python = ""
+        self._texts: set[TextHash] = set()
+        self._frames = frames.Frames()
+        self._graphs: dict[str, dict[str, Location]] = {}
+        """Graph -> the user's line of each of its nodes."""
+        self._names: dict[str, set[str]] = {}
+        """Graph -> its nodes, for the one that is made from it."""
+        self._used: dict[str, int] = {}
+        self._symbols: dict[str, dict[str, DynamicSize]] = {}
+        """Compile -> its symbolic sizes, by their source."""
+        self._guards: dict[str, Guards] = {}
+        self._lowered: dict[str, str] = {}
+        """Compile -> the graph that Inductor is lowering."""
+        self._code: dict[str, tuple[str, str]] = {}
+        """Compile -> generated code of which the kernels are not yet written, and its graph."""
+        self._kernels = 0
+        self._lookups = 0
+        self._decode: dict[str, Callable[[Entry], None]] = {
+            "str": lambda entry: self._files.intern(entry.data),
+            "torch_version": self._version,
+            "chromium_event": self._event,
+            "dynamo_start": self._frame,
+            "dynamo_graph_break_reason": self._break,
+            "dynamo_error": lambda entry: self._frames.failed(entry.compile_id, entry.text),
+            "dynamo_cpp_guards_str": self._tree,
+            "dynamo_guards": self._list,
+            "create_symbol": self._symbol,
+            "symbolic_shape_specialization": self._specialised,
+            "recompile_reasons": self._recompile,
+            "compilation_metrics": self._metrics,
+            "inductor_output_code": self._output,
+            "inductor_provenance_tracking_node_mappings": self._mapping,
+            "inductor_collective_schedule": self._schedule,
+            **dict.fromkeys(_GRAPHS, self._graph),
+        }
+
+    def feed(self, data: bytes) -> list[AnyRecord]:
+        """The records of all entries that `data` completes, in order."""
+        return self._records(self._reader.feed(data))
+
+    def finish(self) -> list[AnyRecord]:
+        """The last records: nothing follows."""
+        records = self._records(self._reader.finish())
+        if not self._entries:
+            return records
+        for compile_id in list(self._code):
+            self._write_kernels(compile_id, {})
+        for guards in self._frames.guarded.values():
+            self._emit(guards)  # their compile did not end
+        self._begin()
+        self._sources()
+        self._emit(NotInLog(kinds=self._missing()))
+        open_ = self._frames.open()
+        why = f"the log ends within the compile of {open_[-1]}" if open_ else ""
+        self._emit(
+            End(
+                status="incomplete" if open_ else "ok",
+                seconds=round(self._last, 6),
+                reason=why,
+            )
+        )
+        self.ended = True
+        return [*records, *self._taken()]
+
+    def _records(self, entries: Iterator[Entry]) -> list[AnyRecord]:
+        for entry in entries:
+            self._entries += 1
+            self._clock(entry)
+            decode = self._decode.get(entry.kind) or (
+                self._lookup if _LOOKUP.match(entry.kind) else None
+            )
+            if decode is None:
+                continue
+            if not entry.whole:
+                self.losses.alter(entry.line)
+                continue
+            self._attempt(entry)
+            decode(entry)
+        return self._taken()
+
+    def _taken(self) -> list[AnyRecord]:
+        taken, self._out = self._out, []
+        return taken  # type: ignore[return-value]
+
+    def _clock(self, entry: Entry) -> None:
+        if self._first is None:
+            self._first = self._now = entry.seconds
+            self._pid = entry.pid
+        if entry.seconds < self._now - _DAY / 2:
+            self._days += _DAY
+        self._now = entry.seconds
+        self._last = max(self._last, self._days + entry.seconds - self._first)
+        rank = entry.metadata.get("rank")
+        if self._rank is None and isinstance(rank, int) and 0 <= rank <= 10_000_000:
+            self._rank = rank
+
+    def _emit(self, record: Record) -> None:
+        if not record.at:
+            at = self._days + self._now - (self._first or 0.0)
+            msgspec.structs.force_setattr(record, "at", round(max(1e-6, at), 6))
+        if self.start is not None:
+            self._out.append(record)
+            return
+        self._held.append(record)
+        if self._main or self._entries > _PATIENCE:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Write the start, then what was held back for it."""
+        if self.start is not None:
+            return
+        self.start = Start(
+            schema_version=SCHEMA_VERSION,
+            tool_version="",
+            settings=Settings(file=self._main, program=True),
+            python=self._python,
+            platform="",
+            pid=self._pid,
+            time=self._phases.origin or 0.0,
+            rank=self._rank,
+            at=1e-6,
+        )
+        self._out += [self.start, NotInLog(kinds=NEVER, at=1e-6)]
+        if self._torch:
+            self._out.append(Environment(torch=self._torch, triton=self._triton, at=1e-6))
+        self._out += self._held
+        self._held = []
+
+    def _text(self, body: str) -> TextHash:
+        body = clean(body)
+        key = text_hash(body)
+        if body and key not in self._texts:
+            self._texts.add(key)
+            self._emit(Text(hash=key, body=body))
+        return key if body else ""
+
+    def _version(self, entry: Entry) -> None:
+        found = entry.json
+        if isinstance(found, dict) and isinstance(version := found.get("pytorch_version"), str):
+            self._learn_torch(version[:80])
+
+    def _learn_torch(self, version: str) -> None:
+        if not self._torch:
+            self._torch = version
+            if self.start is not None:
+                self._emit(Environment(torch=version, triton=self._triton))
+
+    def _event(self, entry: Entry) -> None:
+        phase = self._phases.event(entry.json)
+        if phase is not None:
+            self._emit(phase)
+
+    def _attempt(self, entry: Entry) -> None:
+        """Say that Dynamo has restarted a frame."""
+        again = self._frames.attempt(entry.compile_id, entry.attempt)
+        if again is not None:
+            self._emit(again)
+
+    def _frame(self, entry: Entry) -> None:
+        stack = entry.data.get("stack") if isinstance(entry.data, dict) else None
+        places = self._files.stack(stack)
+        name = ""
+        if isinstance(stack, list) and stack and isinstance(stack[-1], dict):
+            name = str(stack[-1].get("name", ""))
+        if not self._main and (own := users(places)):
+            self._main = own[0].file
+        self._frames.callers.setdefault(entry.compile_id, len(users(places[:-1])))
+        location = places[-1] if places else Location(file="", line=0)
+        self._emit(
+            self._frames.start(entry.compile_id, entry.attempt, location, user_name(name), name)
+        )
+
+    def _break(self, entry: Entry) -> None:
+        frame = self._frames.starts.get(entry.compile_id)
+        callers = self._frames.callers.get(entry.compile_id, 0)
+        record = graph_break(
+            entry.text, self._files, entry.compile_id, entry.attempt, frame, callers
+        )
+        self._frames.broke(record)
+        self._emit(record)
+
+    def _graph(self, entry: Entry) -> None:
+        kind, compile_id = _GRAPHS[entry.kind], entry.compile_id
+        printed = fx_text.parse(entry.text)
+        for (file, line), code in printed.lines.items():
+            self._files.quote(file, line, code)
+        parent = ""
+        name = f"{compile_id}/{kind}"
+        if kind == "captured":
+            name = compile_id
+        elif kind == "joint":
+            parent = compile_id
+        elif kind in ("forward", "backward"):
+            parent = f"{compile_id}/joint"
+        elif kind == "inference":
+            parent = compile_id
+        else:
+            parent = self._lowered_from(compile_id, printed)
+            name = f"{parent}/lowered"
+            self._lowered[compile_id] = name
+        if parent not in self._names:
+            parent = parent if kind == "lowered" and parent in self._used else ""
+        known = self._names.get(parent, set())
+        nodes = tuple(
+            msgspec.structs.replace(node, origins=(node.name,))
+            if kind in ("forward", "backward", "lowered") and node.name in known
+            else node
+            for node in printed.nodes
+        )
+        if kind != "lowered":
+            name = self._free(name)
+        self._names[name] = {node.name for node in nodes}
+        self._graphs[name] = {
+            node.name: node.location for node in nodes if node.location is not None
+        }
+        self._emit(
+            Graph(
+                id=name,
+                kind=kind,
+                compile_id=compile_id,
+                nodes=nodes,
+                parent=parent,
+                ops=sum(node.op.startswith("call_") for node in nodes),
+                code=self._text(entry.text),
+            )
+        )
+
+    def _free(self, name: str) -> str:
+        """A further graph of this kind in one compile has a number: DDP splits graphs."""
+        self._used[name] = count = self._used.get(name, 0) + 1
+        return name if count == 1 else f"{name}.{count}"
+
+    def _lowered_from(self, compile_id: str, printed: fx_text.FxText) -> str:
+        inputs = (node.name for node in printed.nodes if node.op == "placeholder")
+        kind = "inference"
+        if any(name.startswith("tangents_") for name in inputs):
+            kind = "backward"
+        elif f"{compile_id}/forward" in self._used:
+            kind = "forward"
+        name = f"{compile_id}/{kind}"
+        count = self._used.get(name, 0)
+        return name if count <= 1 else f"{name}.{count}"
+
+    def _output(self, entry: Entry) -> None:
+        compile_id, code = entry.compile_id, entry.text
+        self._write_kernels(compile_id, {})
+        graph = self._lowered.pop(compile_id, "")
+        if not graph:
+            kind = output_code.graph_kind(code) or "inference"
+            graph = f"{compile_id}/{kind}/lowered"
+        self._code[compile_id] = code, graph
+        self._emit(Wrapper(graph=graph, language="python", text=self._text(code)))
+
+    def _mapping(self, entry: Entry) -> None:
+        """Which nodes each kernel computes, where torch was asked to track it."""
+        found = entry.json
+        made = found.get("cppCodeToPost") if isinstance(found, dict) else None
+        mapped: dict[str, tuple[str, ...]] = {}
+        for name, nodes in made.items() if isinstance(made, dict) else ():
+            if isinstance(nodes, list):
+                kernel = name.partition(":")[0]
+                named = [node for node in nodes if isinstance(node, str)]
+                mapped[kernel] = tuple(dict.fromkeys([*mapped.get(kernel, ()), *named]))
+        self._write_kernels(entry.compile_id, mapped)
+
+    def _write_kernels(self, compile_id: str, mapped: dict[str, tuple[str, ...]]) -> None:
+        code, graph = self._code.pop(compile_id, ("", ""))
+        if not code:
+            return
+        places = self._graphs.get(graph, {})
+        for kernel in output_code.kernels_of(
+            code, graph, self._kernels, self._text, places, mapped
+        ):
+            self._kernels += 1
+            self._emit(kernel)
+
+    def _function(self, compile_id: str) -> str:
+        start = self._frames.starts.get(compile_id)
+        return start.function if start else ""
+
+    def _tree(self, entry: Entry) -> None:
+        sizes = self._symbols.get(entry.compile_id, {})
+        symbols = {source: size.symbol for source, size in sizes.items()}
+        record = guards_of(
+            entry.text, self._files, entry.compile_id, self._function(entry.compile_id), symbols
+        )
+        self._hold_guards(with_bounds(record, sizes.values()), entry.compile_id)
+
+    def _list(self, entry: Entry) -> None:
+        record = listed_guards(
+            entry.json, self._files, entry.compile_id, self._function(entry.compile_id)
+        )
+        if record is not None and entry.compile_id not in self._guards:
+            self._hold_guards(record, entry.compile_id)
+
+    def _hold_guards(self, record: Guards, compile_id: str) -> None:
+        self._guards[compile_id] = record
+        self._frames.guarded[compile_id] = record
+
+    def _symbol(self, entry: Entry) -> None:
+        size = frames.dynamic_size(entry.data)
+        if size is not None:
+            self._symbols.setdefault(entry.compile_id, {})[size.source] = size
+
+    def _specialised(self, entry: Entry) -> None:
+        sizes = self._symbols.get(entry.compile_id, {})
+        symbol = entry.data.get("symbol") if isinstance(entry.data, dict) else None
+        for source in [one for one, size in sizes.items() if size.symbol == symbol]:
+            del sizes[source]
+
+    def _recompile(self, entry: Entry) -> None:
+        found = entry.json
+        reasons = found if isinstance(found, list) else [entry.text]
+        reasons = [reason for reason in reasons if isinstance(reason, str)]
+        self._emit(
+            recompile(
+                reasons,
+                self._files,
+                entry.compile_id,
+                self._frames.first(entry.compile_id),
+                self._guards,
+            )
+        )
+
+    def _metrics(self, entry: Entry) -> None:
+        if not isinstance(entry.data, dict):
+            return
+        metrics = frames.Metrics(entry.data, entry.compile_id)
+        if metrics.file:
+            self._files.add(metrics.file)
+        self._write_kernels(metrics.compile_id, {})
+        self._learn(metrics)
+        for phase in self._phases.summed(metrics.compile_id, metrics.start, metrics.nested):
+            self._emit(phase)
+        for record in self._frames.end(metrics, self._files):
+            self._emit(record)
+
+    def _learn(self, metrics: frames.Metrics) -> None:
+        self._python = self._python or metrics.words("python_version")
+        self._triton = self._triton or metrics.words("triton_version")
+        if torch := metrics.words("pytorch_version"):
+            self._learn_torch(torch)
+
+    def _lookup(self, entry: Entry) -> None:
+        self._write_kernels(entry.compile_id, {})
+        match, found = _LOOKUP.match(entry.kind), entry.json
+        if match is None:
+            return
+        self._lookups += 1
+        facts = found if isinstance(found, dict) else {}
+        told = facts.get("time_saved_ns")
+        saved = told / 1e9 if isinstance(told, (int, float)) and 0 <= told <= 1e18 else None
+        verdict = match["verdict"]
+        why = facts.get("cache_bypass_reason") or facts.get("cache_status_detailed") or ""
+        self._emit(
+            CacheLookup(
+                cache=_CACHES[match["cache"]],
+                verdict="hit" if verdict == "hit" else "miss" if verdict == "miss" else "bypass",
+                compile_id=entry.compile_id,
+                key=str(facts.get("key") or "")[:200],
+                missed="" if verdict == "hit" else str(why)[:2000].replace("_", " "),
+                saved_seconds=saved,
+            )
+        )
+
+    def _schedule(self, entry: Entry) -> None:
+        found = entry.json
+        if isinstance(found, list) and found:
+            operations = tuple(str(one)[:200] for one in found[:1_000_000])
+            self._emit(
+                Collectives(
+                    compile_id=entry.compile_id,
+                    operations=operations,
+                    graph=self._lowered.get(entry.compile_id, ""),
+                )
+            )
+
+    def _sources(self) -> None:
+        """The source lines that the log quotes, each at its place in its file."""
+        room = MOST_LINES
+        for file, quoted in self._files.lines.items():
+            last = max(quoted)
+            if last > room or not outside_torch(file):
+                continue
+            room -= last
+            lines = [quoted.get(number, UNKNOWN_LINE) for number in range(1, last + 1)]
+            self._emit(Source(file=file, text=self._text("\n".join(lines) + "\n")))
+
+    def _missing(self) -> tuple[Any, ...]:
+        """What other logs hold and this one does not."""
+        there = {
+            "guards": bool(self._guards),
+            "graphs": bool(self._names),
+            "kernels": bool(self._kernels),
+            "phases": self._phases.any,
+            "caches": self._lookups > 0,
+        }
+        return tuple(kind for kind, found in there.items() if not found)

@@ -1,0 +1,336 @@
+"""Guards and recompiles: torch's tree of guards, and its reasons to compile again, taken apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from compiler.trace.dtypes import short_dtype
+from compiler.trace.records import (
+    DynamicSize,
+    FailedGuard,
+    FrameStart,
+    Guard,
+    Guards,
+    Location,
+    Recompile,
+)
+from compiler.trace.refs import digits
+from compiler.trace.source_names import SOURCE, guard_name, readable
+from compiler.trace.torch_logs.places import Files
+
+_LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
+_MANAGER = re.compile(
+    r"^(?:\| )*\+- (?:\w*Manager|\w+GuardManager): source=(?P<source>.*?), (?:accessed_by|type)="
+)
+_NODE = re.compile(r"^(?:\| )*\+- ")
+_LATENCY = re.compile(r"^Guard latency = (?P<us>[\d.]{1,15}) us", re.MULTILINE)
+_PLACE = re.compile(r"# (?P<file>[^#\n]+?\.py):(?P<line>\d{1,9}) in (?P<function>\S+)")
+_TYPE = re.compile(r"type=<class '(?P<name>[^']*)'>")
+_TENSOR = re.compile(
+    r"DispatchKeySet\((?P<keys>[^)]*)\), torch\.(?P<dtype>\w+), device=(?P<index>\w+), "
+    r"requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], stride=\[(?P<stride>[^\]]*)\]"
+)
+_CHECKED = re.compile(r"^check_tensor\((?P<source>.+?), [A-Za-z_]\w*, DispatchKeySet\(")
+_MARKING = "DIMENSION_DYNAMIC_MARKING_GUARD"
+_AMBIENT = {
+    "GLOBAL_STATE": "GLOBAL_STATE",
+    "TORCH_FUNCTION_MODE_STACK": "TORCH_FUNCTION_STATE",
+    "DEFAULT_DEVICE": "DEFAULT_DEVICE",
+}
+"""Leaves of the root that have a kind of guard of their own."""
+_SIZE = re.compile(
+    r"tensor '(?P<name>.+)' (?P<what>size|stride) mismatch at index (?P<index>\d{1,9})\. "
+    r"expected (?P<expected>\S+), actual (?P<seen>\S+)"
+)
+_OTHER = re.compile(
+    r"tensor '(?P<name>.+)' (?P<what>\w+) mismatch\. expected (?P<expected>.+), actual (?P<seen>.+)"
+)
+_NO_TENSOR = re.compile(
+    r"expected type of '(?P<name>.+)' to be a tensor type, ' but found (?P<seen>.+)"
+)
+_EQUAL = re.compile(r"^(?P<left>.+?) == (?P<right>.+)$", re.DOTALL)
+_ENTRY = re.compile(r"^(?P<entry>!?\d+(?:/\d+){1,2}): ")
+LONGEST = 20_000
+"""Characters of a reason that are read."""
+_DTYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+"""ATen's names of dtypes."""
+
+
+def guards_of(
+    text: str, files: Files, compile_id: str, function: str, symbols: Mapping[str, str]
+) -> Guards:
+    """The guards of a compile from torch's tree (`dynamo_cpp_guards_str`): one for each thing that
+    is checked, with all its conditions. `symbols`: source of a size -> its symbol."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    managers = 0
+    source, held = "", ""
+    for row in [*text.split("\n"), "+- "]:
+        if not _NODE.match(row):
+            if held and row and not row.startswith(("Guard latency", "TREE_GUARD")):
+                held += "\n" + row
+            continue
+        if leaf := _LEAF.match(held):
+            kind = _AMBIENT.get(leaf["kind"], leaf["kind"])
+            key = (source, "" if source else kind)
+            found.setdefault(key, []).append((kind, leaf["rest"]))
+        held = row
+        if "Manager" in row:
+            manager = _MANAGER.match(row)
+            source = manager["source"] if manager else ""
+            managers += "Manager: source=" in row or "RootGuardManager" in row
+            held = ""
+    latency = _LATENCY.search(text)
+    return Guards(
+        compile_id=compile_id,
+        guards=tuple(
+            _guard(source, leaves, files, symbols) for (source, _), leaves in found.items()
+        ),
+        function=function,
+        tree_nodes=managers,
+        check_us=_number(latency["us"]) if latency else None,
+    )
+
+
+_BOUNDS = re.compile(
+    r"(?:(?P<lower>\d{1,18}) <= )?(?P<source>L\[[^<>=]+\])(?: <= (?P<upper>\d{1,18}))?$"
+)
+
+
+def with_bounds(record: Guards, sizes: Iterable[DynamicSize]) -> Guards:
+    """The guards with the compile's symbolic sizes, bounded by what the guards say of them."""
+    bounds: dict[str, tuple[int | None, int | None]] = {}
+    for code in (code for guard in record.guards for code in guard.code):
+        if " <= " in code and (match := _BOUNDS.match(code)):
+            bounds[match["source"]] = digits(match["lower"] or ""), digits(match["upper"] or "")
+    found = []
+    for size in sizes:
+        lower, upper = bounds.get(size.source, (None, None))
+        one = msgspec.structs.replace(
+            size,
+            lower=size.lower if lower is None else lower,
+            upper=size.upper if upper is None else upper,
+        )
+        found.append(one)
+    return msgspec.structs.replace(record, dynamic=tuple(found))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _guard(
+    source: str, leaves: list[tuple[str, str]], files: Files, symbols: Mapping[str, str]
+) -> Guard:
+    kinds = [kind for kind, _ in leaves if kind != _MARKING] or [leaves[0][0]]
+    # the type is checked before a value is compared: the comparison says more
+    kind = next((one for one in kinds if one != "TYPE_MATCH"), kinds[0])
+    kind = "TENSOR_MATCH" if "TENSOR_MATCH" in kinds else kind
+    code = [_condition(rest) for _, rest in leaves]
+    if kind == "TENSOR_MATCH" and (named := _CHECKED.match(code[kinds.index(kind)])):
+        source = named["source"]  # of the value of a dictionary, as torch writes it elsewhere
+    if kind == "LAMBDA_GUARD" and not source:
+        kind = "AUTOGRAD_SAVED_TENSORS_HOOKS" if "saved_tensors_hooks" in code[0] else kind
+    kind = "SHAPE_ENV" if kind == "SYMBOLIC_SHAPE_GUARD" else kind
+    places = (place_of(rest, files) for _, rest in leaves)
+    return Guard(
+        kind=kind,
+        name=guard_name(kind, source),
+        source=source,
+        code=tuple(dict.fromkeys(code)),
+        value=_value(kind, source, leaves, symbols),
+        location=next((place for place in places if place is not None), None),
+    )
+
+
+def _condition(rest: str) -> str:
+    """A condition without the user's line behind it."""
+    return rest.partition("  # ")[0].rstrip()
+
+
+def place_of(text: str, files: Files) -> Location | None:
+    """The user's line behind a condition."""
+    places = list(_PLACE.finditer(text))
+    if not places:
+        return None
+    found = places[-1]
+    file, line = files.whole(found["file"].strip()), digits(found["line"]) or 0
+    if not file:
+        return None
+    code = text[: found.start()].rpartition("  # ")[2].strip()
+    if text[: found.start()].count("  # "):
+        files.quote(file, line, code)
+    return Location(file=file, line=line, function=found["function"])
+
+
+def _value(
+    kind: str, source: str, leaves: list[tuple[str, str]], symbols: Mapping[str, str]
+) -> str:
+    condition = _condition(next((rest for one, rest in leaves if one == kind), leaves[0][1]))
+    if kind == "TENSOR_MATCH":
+        return _tensor(condition, source, symbols)
+    if kind in ("EQUALS_MATCH", "CONSTANT_MATCH"):
+        equal = _EQUAL.match(condition)
+        return equal["right"] if equal else ""
+    types = [match["name"] for _, rest in leaves if (match := _TYPE.search(rest))]
+    if kind in ("TYPE_MATCH", "LENGTH_CHECK") and types:
+        return types[0]
+    if kind == "SHAPE_ENV":
+        return "; ".join(readable(_condition(rest)) for _, rest in leaves)
+    if kind in ("DEFAULT_DEVICE", "AUTOGRAD_SAVED_TENSORS_HOOKS"):
+        wanted = condition.partition(" == ")[2]
+        return "none" if wanted == "None" else wanted
+    return ""
+
+
+def _tensor(condition: str, source: str, symbols: Mapping[str, str]) -> str:
+    """`f32[s77, 32] stride (32, 1) cpu requires_grad`."""
+    match = _TENSOR.search(condition)
+    if match is None:
+        return ""
+    sizes = [part.strip() for part in match["size"].split(",") if part.strip()]
+    for at, size in enumerate(sizes):
+        sizes[at] = symbols.get(f"{source}.size()[{at}]", size)
+    strides = [part.strip() for part in match["stride"].split(",") if part.strip()]
+    strides = ["?" if part == "None" else part for part in strides]
+    stride = f"({strides[0]},)" if len(strides) == 1 else f"({', '.join(strides)})"
+    keys = [key.strip() for key in match["keys"].split(",")]
+    device = keys[0].lower() + (f":{match['index']}" if match["index"] != "None" else "")
+    words = [f"{short_dtype(match['dtype'])}[{', '.join(sizes)}]"]
+    words += [f"stride {stride}"] if strides else []
+    words.append(device)
+    return " ".join(words + (["requires_grad"] if match["grad"] == "True" else []))
+
+
+def listed_guards(payload: Any, files: Files, compile_id: str, function: str) -> Guards | None:
+    """The guards of a log without trees (`dynamo_guards`): a list of conditions with stacks."""
+    if not isinstance(payload, list):
+        return None
+    found = []
+    for one in payload:
+        if not isinstance(one, dict) or not isinstance(code := one.get("code"), str):
+            continue
+        stack = files.stack(one.get("user_stack"))
+        source = SOURCE.search(code)
+        name = source.group() if source else ""
+        kind = "TENSOR_MATCH" if code.startswith("check_tensor(") else "GUARD"
+        found.append(
+            Guard(
+                kind=kind,
+                name=guard_name(kind, name),
+                source=name,
+                code=(_condition(code),),
+                value=_tensor(code, name, {}),
+                location=stack[-1] if stack else place_of(code, files),
+            )
+        )
+    return Guards(compile_id=compile_id, guards=tuple(found), function=function)
+
+
+def recompile(
+    reasons: Iterable[str],
+    files: Files,
+    compile_id: str,
+    start: FrameStart | None,
+    entries: Mapping[str, Guards],
+) -> Recompile:
+    """Why a frame was compiled again. `start`: of a compile of it; `entries`: the guards of the
+    compiles so far."""
+    texts = [reason[:LONGEST] for reason in reasons]
+    failed = tuple(_failed(text, files, entries) for text in texts)
+    location = (failed[0].location if failed else None) or (start.location if start else None)
+    return Recompile(
+        compile_id=compile_id,
+        call=0,
+        failed=failed,
+        location=location,
+        source_line=files.code(location) if location else "",
+        function=start.function if start else "",
+        reason="\n".join(texts),
+    )
+
+
+def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGuard:
+    stack = files.traceback(text)
+    head = text.partition("\nUser stack trace:")[0]
+    entry = _ENTRY.match(head)
+    number = entry["entry"] if entry else ""
+    condition = _condition(head[entry.end() if entry else 0 :]).strip()
+    source, name, what = "", "", ""
+    expected = seen = ""
+    if size := _SIZE.search(condition):
+        source, expected, seen = _local(size["name"]), size["expected"], size["seen"]
+        name, what = f"{size['name']}.{size['what']}({size['index']})", "TENSOR_MATCH"
+    elif kind_of := _NO_TENSOR.search(condition):
+        source, name, what = _local(kind_of["name"]), kind_of["name"], "TENSOR_MATCH"
+        expected, seen = "a tensor", kind_of["seen"]
+    elif other := _OTHER.search(condition):
+        source = _local(other["name"])
+        name, what = f"{other['name']}.{other['what'].replace(' ', '_')}", "TENSOR_MATCH"
+        expected, seen = (_DTYPES.get(other[side], other[side]) for side in ("expected", "seen"))
+    else:
+        known = SOURCE.search(condition)
+        source = known.group() if known else ""
+        equal = _EQUAL.match(condition)
+        left = equal["left"] if equal else ""
+        name = readable(source or left)
+        expected = equal["right"] if equal else ""
+        what = "EQUALS_MATCH" if equal else ""
+        type_ = _TYPE.search(condition)
+        if type_ is not None:
+            name = condition.partition("(")[2].partition(",")[0]
+            expected, what = type_["name"], "TYPE_MATCH"
+    location = place_of(head, files) or (stack[-1] if stack else None)
+    guard = _guard_on(source or _local(name), entries.get(number))
+    source = guard.source if guard is not None else source
+    if guard is not None:
+        location = location or guard.location
+    if location is not None and stack and stack[-1].line == location.line:
+        location = stack[-1]
+    return FailedGuard(
+        entry=number,
+        guard=condition,
+        kind=what,
+        source=source,
+        name=name,
+        expected=expected,
+        seen=seen,
+        location=location,
+        source_line=files.code(location) if location else "",
+    )
+
+
+def _local(name: str) -> str:
+    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`."""
+    base = re.match(r"\w+", name)
+    end = base.end() if base else 0
+    if "(" in name:
+        return name  # an expression
+    return f"L['{name[:end]}']{name[end:]}"
+
+
+def _guard_on(source: str, guards: Guards | None) -> Guard | None:
+    if guards is None or not source:
+        return None
+    name = readable(source)
+    found = (one for one in guards.guards if one.source == source)
+    return next(found, None) or next((one for one in guards.guards if one.name == name), None)

@@ -1,0 +1,144 @@
+"""A file as the bytes that were compressed into it: gzip, and zstd where Python can read it."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import zlib
+from typing import Any, BinaryIO, cast
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_CHUNK = 1 << 20
+_AS_GZIP = 16 + zlib.MAX_WBITS
+
+
+class UnknownCompression(Exception):
+    """Nothing here reads this compression; the message says what to install."""
+
+
+class _Stream(io.RawIOBase):
+    """A stream that ends early where the rest is damaged."""
+
+    damaged = False
+    """Whether it has ended early."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.some(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def some(self, size: int) -> bytes:
+        """At most so many of the next bytes; b"" at the end."""
+        raise NotImplementedError
+
+
+class _Gzip(_Stream):
+    """What a gzip file holds, member after member."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._held = b""
+        self._member = zlib.decompressobj(_AS_GZIP)
+
+    def some(self, size: int) -> bytes:
+        while not self.damaged:
+            held = self._held or self._file.read(_CHUNK) or b""
+            if not held:
+                self.damaged = not self._member.eof
+                return b""
+            if self._member.eof:
+                self._member = zlib.decompressobj(_AS_GZIP)
+            try:
+                data = self._member.decompress(held, size)
+            except zlib.error:
+                self.damaged = True
+                return b""
+            self._held = self._member.unused_data or self._member.unconsumed_tail
+            if data:
+                return data
+        return b""
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Other(_Stream):
+    """What another module unpacks."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def some(self, size: int) -> bytes:
+        if self.damaged:
+            return b""
+        try:
+            return cast(bytes, self._stream.read(min(size, _CHUNK)))
+        except Exception:  # each module has errors of its own
+            self.damaged = True
+            return b""
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class Joined(_Stream):
+    """Several streams, one after the other."""
+
+    def __init__(self, streams: list[BinaryIO]) -> None:
+        self._streams = streams
+        self._at = 0
+
+    def some(self, size: int) -> bytes:
+        while self._at < len(self._streams):
+            stream = self._streams[self._at]
+            if data := stream.read(size):
+                return data
+            self.damaged = self.damaged or ends_early(stream)
+            self._at += 1
+        return b""
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+        super().close()
+
+
+def ends_early(stream: object) -> bool:
+    """Whether a stream that was read to its end lacks the rest of what was compressed."""
+    return isinstance(stream, _Stream) and stream.damaged
+
+
+def unpacked(descriptor: int) -> BinaryIO:
+    """The stream of what an open file holds, which it owns; not unpacked if it is not compressed.
+
+    A damaged one ends where it cannot be unpacked further. Raises `UnknownCompression`.
+    """
+    file = io.FileIO(descriptor)
+    try:
+        magic = file.read(4) or b""
+        file.seek(0)
+    except OSError:
+        file.close()
+        raise
+    if magic.startswith(_GZIP):
+        return cast(BinaryIO, _Gzip(file))
+    if magic == _ZSTD:
+        return cast(BinaryIO, _Other(_zstd(file)))
+    return cast(BinaryIO, file)
+
+
+def _zstd(file: io.FileIO) -> Any:
+    for name in ("compression.zstd", "zstandard"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        return module.open(file, "rb")
+    file.close()
+    raise UnknownCompression("it is compressed with zstd: unpack it, or `pip install zstandard`")

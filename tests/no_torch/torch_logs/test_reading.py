@@ -1,0 +1,235 @@
+"""What is read from torch's logs, however they lie on the disk."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.reader import read_trace
+from compiler.trace.records import (
+    CacheLookup,
+    Collectives,
+    Environment,
+    FrameEnd,
+    FrameStart,
+    GraphBreak,
+    Guards,
+    Kernel,
+    Phase,
+    Recompile,
+)
+from compiler.trace.torch_logs.alike import glance
+from compiler.trace.torch_logs.decoder import LogDecoder
+from compiler.trace.torch_logs.files import logs
+from compiler.trace.torch_logs.fx_text import parse, tensor_meta
+from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
+from viewers.panes.arrangement import PANES
+from viewers.reader import whole
+from viewers.recording import Recording
+from viewers.text.explain import explain
+from viewers.text.lines import to_text
+from viewers.text.sections import SECTIONS
+from viewers.words import NOT_IN_LOG
+from workbench.cli.main import main
+
+
+def recorded(data: bytes, chunk: int = 1 << 20) -> Recording:
+    decoder = LogDecoder()
+    parts = (data[at : at + chunk] for at in range(0, len(data), chunk))
+    records = [one for part in parts for one in decoder.feed(part)]
+    return Recording([*records, *decoder.finish()], decoder.losses)
+
+
+@pytest.fixture(params=VERSIONS)
+def recording(request: pytest.FixtureRequest) -> Recording:
+    return recorded(log(request.param))
+
+
+def test_compiles_breaks_and_recompiles(recording: Recording) -> None:
+    ends = {end.compile_id: end.status for end in recording.all(FrameEnd)}
+    assert ends == dict.fromkeys(("0/0", "1/0", "0/1", "1/1", "0/2"), "compiled")
+    resumed = [one.resumes_at for one in recording.all(FrameStart) if one.compile_id == "1/0"]
+    assert resumed[0] == 13
+    breaks = recording.all(GraphBreak)
+    assert {(one.gb, one.location.line, one.location.function) for one in breaks} == {
+        ("GB0170", 13, "forward")
+    }
+    assert breaks[0].location.file == "/home/user/train.py"
+    assert breaks[0].source_line.strip() == "if h.sum() > 100:"
+    failed = [(one.compile_id, one.failed[0].name) for one in recording.all(Recompile)]
+    assert failed == [("0/1", "x.size(0)"), ("1/1", "h.size(0)"), ("0/2", "scale")]
+    assert recording.all(Recompile)[0].failed[0].expected == "4"
+    assert recording.all(Recompile)[0].failed[0].seen == "6"
+    assert not recording.losses
+
+
+def test_graphs_of_every_kind(recording: Recording) -> None:
+    kinds = {graph.id: graph.kind for graph in recording.graphs.values()}
+    for name, kind in (("", "captured"), ("/joint", "joint"), ("/forward", "forward"),
+                       ("/backward", "backward"), ("/forward/lowered", "lowered"),
+                       ("/backward/lowered", "lowered")):  # fmt: skip
+        assert kinds[f"0/0{name}"] == kind
+    captured = recording.graphs["0/0"]
+    assert [node.target for node in captured.nodes if node.op == "call_function"][:2] == [
+        "torch.nn.functional.linear", "torch.relu",
+    ]  # fmt: skip
+    relu = next(node for node in captured.nodes if node.target == "torch.relu")
+    assert relu.location is not None
+    assert relu.location.line == 12
+    assert relu.value is not None
+    assert relu.value.shape == (4, 16)
+
+
+def test_guards_kernels_phases_and_caches(recording: Recording) -> None:
+    guards = recording.all(Guards)
+    assert all(one.guards and one.counted and one.check_us for one in guards)
+    x = next(one for one in guards[0].guards if one.source == "L['x']")
+    assert x.value == "f32[4, 8] stride (8, 1) cpu"
+    assert {size.source for size in guards[2].dynamic} == {"L['x'].size()[0]"}
+    kernels = recording.all(Kernel)
+    assert {kernel.language for kernel in kernels} == {"cpp", "aten"}
+    assert all(recording.text(one.text) for one in kernels if one.language == "cpp")
+    assert {phase.name for phase in recording.all(Phase)} >= {"dynamo", "backend_compile"}
+    assert {(one.cache, one.verdict) for one in recording.all(CacheLookup)} == {
+        ("aot autograd", "miss"), ("fx graph", "miss"),
+    }  # fmt: skip
+    machine = recording.environment
+    assert isinstance(machine, Environment)
+    assert machine.torch.startswith("2.1")
+
+
+def test_however_the_bytes_arrive(recording: Recording) -> None:
+    version = "2.11" if "2.11" in (recording.environment or Environment(torch="")).torch else "2.13"
+    assert recorded(log(version), chunk=777).records == recording.records
+
+
+def test_packed_rotated_and_in_parts(tmp_path: Path) -> None:
+    data = log("2.13")
+    name = "dedicated_log_torch_trace_rank_3_abc.log"
+    middle = data.index(b"\nV", len(data) // 2) + 1
+    (tmp_path / f"{name}.1.gz").write_bytes(gzip.compress(data[:middle]))
+    (tmp_path / name).write_bytes(data[middle:])
+    (file,) = logs(tmp_path)
+    assert file.name == name
+    trace = read_trace(file)
+    assert len(trace.records) == len(recorded(data).records)
+    start = Recording(trace.records).start
+    assert start is not None
+    assert start.rank == 3
+    whole_file = tmp_path / "other" / name
+    whole_file.parent.mkdir()
+    whole_file.write_bytes(data)
+    assert glance(file).digest == glance(whole_file).digest
+    assert glance(file).digest != glance(FOLDER / "torch-2.11.log.gz").digest
+
+
+def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    file = tmp_path / "x.log.gz"
+    packed = gzip.compress(log("2.13"))
+    file.write_bytes(packed[: len(packed) // 2])
+    trace = read_trace(file)
+    assert any(isinstance(record, GraphBreak) for record in trace.records)
+    assert trace.losses.archive
+    assert not read_trace(FOLDER / "torch-2.13.log.gz").losses
+
+
+def test_what_a_log_does_not_hold_is_never_none() -> None:
+    recording = recorded(log("2.13"))
+    text = to_text(explain(recording, 100, 200, SECTIONS), 100)
+    for name in ("fusion", "memory", "autograd", "output", "steps", "decisions"):
+        assert f"{name}  {NOT_IN_LOG}" in text
+    view = whole(recording).view
+    view.compile_id = "0/0"
+    for pane in ("fusion", "memory", "autograd", "output", "profile", "locals", "cache", "loops"):
+        rows = " ".join(row.text for row in PANES[pane](view, 80).rows)
+        assert rows.split() == NOT_IN_LOG.split(), pane
+
+
+def test_collectives_and_an_error() -> None:
+    frame = '"frame_id": 0, "frame_compile_id": 0, "attempt": 0'
+    stack = '[{"line": 5, "name": "f", "filename": 0, "loc": "def f(x):"}]'
+    data = entry('"str": ["/home/me/model.py", 0]') + entry(
+        f'"dynamo_start": {{"stack": {stack}}}, "rank": 1, {frame}'
+    )
+    name = '"artifact": {"name": "inductor_collective_schedule", "encoding": "json"}'
+    data += entry(f"{name}, {frame}", '[\n"all_reduce",\n"all_gather"\n]')
+    metrics = '{"compile_id": "0/0", "fail_type": "ValueError", "fail_reason": "no"}'
+    data += entry(f'"compilation_metrics": {metrics}, {frame}')
+    recording = recorded(data.encode())
+    (schedule,) = recording.all(Collectives)
+    assert schedule.operations == ("all_reduce", "all_gather")
+    assert recording.failure is not None
+    assert recording.failure.type == "ValueError"
+    assert recording.start is not None
+    assert recording.start.rank == 1
+    assert recording.start.settings.file == "/home/me/model.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "dtype", "size"),
+    [
+        ("f32[8, s0][64, 1]cuda:0", (8, "s0"), "float32", None),
+        ("b8[][]cpu", (), "bool", 1),
+        ("bf16[3, 4]", (3, 4), "bfloat16", 24),
+    ],
+)
+def test_annotations(text: str, shape: tuple[object, ...], dtype: str, size: int | None) -> None:
+    found = tensor_meta(text)
+    assert found is not None
+    assert (found.shape, found.dtype, found.bytes) == (shape, dtype, size)
+    assert tensor_meta("Sym(s0)") is None
+
+
+def test_statements_of_every_form() -> None:
+    text = """
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[4][1]cpu", s0: "Sym(s0)"):
+        l_x_ = L_x_
+        # File: /home/me/m.py:3 in f, code: y = x + 1  # one
+        y: "f32[4][1]cpu" = l_x_ + 1
+        z = y.view(2, 2);  y = None
+        z += 1;  z_1 = z;  z = None
+        w = self.weight
+        l_x_[0] = w;  setitem = l_x_;  w = setitem = None
+        exp = math_exp(s0)
+        return (z_1, exp)
+"""
+    graph = parse(text)
+    assert [(node.name, node.op, node.target, node.inputs) for node in graph.nodes] == [
+        ("l_x_", "placeholder", "L_x_", ()),
+        ("s0", "placeholder", "s0", ()),
+        ("y", "call_function", "operator.add", ("l_x_",)),
+        ("z", "call_method", "view", ("y",)),
+        ("z_1", "call_function", "operator.iadd", ("z",)),
+        ("w", "get_attr", "weight", ()),
+        ("setitem", "call_function", "operator.setitem", ("l_x_", "w")),
+        ("exp", "call_function", "math.exp", ("s0",)),
+        ("output", "output", "output", ("z_1", "exp")),
+    ]
+    assert graph.lines == {("/home/me/m.py", 3): "y = x + 1  # one"}
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(FOLDER / "torch-2.13.log.gz")
+
+    def said(*arguments: str) -> str:
+        assert main(list(arguments)) == 0
+        return capsys.readouterr().out
+
+    assert "branch on tensor data" in said("explain", file, "--show", "breaks")
+    assert json.loads(said("explain", file, "--json"))
+    assert "2 processes compiled" in said("explain", str(FOLDER))
+    assert "torch 2.11.0" in said("diff", str(FOLDER / "torch-2.11.log.gz"), file)
+    page = tmp_path / "log.html"
+    said("export", file, "-o", str(page))
+    assert "not in this log" in page.read_text()
+
+
+def test_a_log_is_never_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "evil.log"
+    file.write_text("import os\nopen('ran', 'w')\n")
+    assert main(["explain", str(file)]) == 2
+    assert "is not a tcw trace" in capsys.readouterr().err
