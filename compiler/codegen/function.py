@@ -48,6 +48,8 @@ class Function:
     shown: str = ""
     """The kernels that it launches, in their language; "" if the body is what runs. Then `lines`
     are those of this text."""
+    launches: tuple[str, ...] = ()
+    """Names of these kernels, in order."""
     key: str = ""
     """The text without comments and with numbered names: equal for functions that do the same to
     pointers and sizes in the same order. "" if unknown."""

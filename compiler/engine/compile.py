@@ -20,6 +20,7 @@ from compiler.engine.graph_facts import (
     let_go,
     outputs_of_the_user,
 )
+from compiler.engine.predicted import predict
 from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
@@ -56,7 +57,9 @@ def compile_graph(
     `graph` is its id, such as `0/0/forward`.
     """
     user_outputs = outputs_of_the_user(module, kind)
-    records = GraphRecords(current().recorder, module, graph, user_outputs)
+    recorder = current().recorder
+    predict(module, example_inputs, recorder, user_outputs, kind=kind, graph=graph)
+    records = GraphRecords(recorder, module, graph, user_outputs)
     try:
         compiled = _compiled(module, example_inputs, records, user_outputs, kind=kind, graph=graph)
     except Ended:

@@ -9,7 +9,6 @@ from typing import Protocol
 import torch
 from torch import fx
 
-from compiler.architectures import ARCHITECTURES, Architecture
 from compiler.codegen.choices import Ask
 from compiler.codegen.cpp.unit import unit as cpp_unit
 from compiler.codegen.cpp.vocabulary import Vocabulary
@@ -17,6 +16,7 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit as triton_unit
 from compiler.codegen.triton.vocabulary import Unwritable
 from compiler.codegen.unit import Unit
+from compiler.gpu.architectures import ARCHITECTURES, Architecture
 from compiler.loops.program import Program
 from compiler.lowering.registry import Unsupported
 from compiler.memory.plan import Plan

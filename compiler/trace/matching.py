@@ -58,6 +58,11 @@ def base_graph(graph: str) -> str:
     return graph.removesuffix("/lowered")
 
 
+def is_predicted(graph: str) -> bool:
+    """Whether a graph is one for a GPU that was not there: `0/0/forward@sm_90/lowered`."""
+    return "@" in graph
+
+
 Rename = Callable[[str, str], str]
 """(Graph without its last stage, node) -> the node's name in the other run."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from compiler.control.commands import Breakpoint
 from compiler.trace import refs
+from compiler.trace.matching import is_predicted
 from compiler.trace.provenance import Provenance, Quality
 from compiler.trace.records import (
     Asked,
@@ -348,7 +349,7 @@ class View:
             if graph.id == self.variant or variant_of(graph) == self.variant:
                 return graph
         ranked = [g for g in graphs if "backward" not in g.id] or graphs
-        ranked = [g for g in ranked if ("@" in g.id) == self.predicted] or ranked
+        ranked = [g for g in ranked if is_predicted(g.id) == self.predicted] or ranked
         order = {kind: index for index, kind in enumerate(VARIANTS)}
         return max(ranked, key=lambda graph: order[graph.kind], default=None)
 
@@ -360,7 +361,9 @@ class View:
             forward = [name for name in known if "backward" in name] or forward
         chosen = forward or known
         if chosen:
-            return next((name for name in chosen if ("@" in name) == self.predicted), chosen[0])
+            return next(
+                (name for name in chosen if is_predicted(name) == self.predicted), chosen[0]
+            )
         prefix = self.compile_id + "/"
         return next((name for name in self.facts.pairs if name.startswith(prefix)), "")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.trace.matching import base_graph
+from compiler.trace.matching import base_graph, is_predicted
 from compiler.trace.records import EngineSpeed, Kernel, MemoryPlan
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -100,7 +100,7 @@ def compare(recording: Recording) -> Comparison | None:
 
 def _column(engine: str, recording: Recording) -> EngineColumn:
     kernels = recording.kernels.values()
-    plans = [plan.peak_bytes for plan in recording.all(MemoryPlan)]
+    plans = [one.peak_bytes for one in recording.all(MemoryPlan) if not is_predicted(one.graph)]
     return EngineColumn(
         engine=engine,
         recording=recording,
@@ -138,7 +138,8 @@ def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:
 
 def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | None, float | None]]:
     """Graph -> (loop nests, library calls, peak bytes)."""
-    peaks = {base_graph(one.graph): one.peak_bytes for one in recording.all(MemoryPlan)}
+    plans = [one for one in recording.all(MemoryPlan) if not is_predicted(one.graph)]
+    peaks = {base_graph(one.graph): one.peak_bytes for one in plans}
     kernels: dict[str, list[Kernel]] = {}
     for kernel in recording.kernels.values():
         kernels.setdefault(base_graph(kernel.graph), []).append(kernel)

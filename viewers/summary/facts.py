@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.trace.matching import is_predicted
 from compiler.trace.records import (
     CacheLookup,
     CudagraphSkip,
@@ -34,9 +35,6 @@ from viewers.words import listed, plural
 
 FactUnit = Literal["count", "bytes", "seconds", "error"]
 Value = int | float | str
-
-_PREDICTED = "@"
-"""In the ids of graphs that were only predicted."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def moved_bytes(recording: Recording) -> int | None:
     """Bytes that the kernels read and write in memory, each buffer once a kernel, over all graphs
     whose sizes are known; None if there is none. What a kernel keeps in registers is not moved."""
     nodes = {(one.graph, one.name): one for one in recording.all(SchedulerNode)}
-    plans = {plan.graph: plan for plan in recording.all(MemoryPlan) if _real(plan.graph)}
+    plans = {plan.graph: plan for plan in recording.all(MemoryPlan) if not is_predicted(plan.graph)}
     total: int | None = None
     for id, plan in plans.items():
         sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
@@ -305,12 +303,8 @@ def _steady(text: str) -> str:
     return " ".join(without_addresses(text).split())
 
 
-def _real(graph: str) -> bool:
-    return _PREDICTED not in graph
-
-
 def _operations(recording: Recording) -> int | None:
-    return sum(_real(node.graph) for node in recording.all(SchedulerNode)) or None
+    return sum(not is_predicted(node.graph) for node in recording.all(SchedulerNode)) or None
 
 
 def _error(numerics: Numerics | None) -> float | None:
@@ -324,7 +318,7 @@ def _saved(recording: Recording) -> int | None:
 
 
 def _peak(recording: Recording) -> int | None:
-    peaks = [plan.peak_bytes for plan in recording.all(MemoryPlan) if _real(plan.graph)]
+    peaks = [plan.peak_bytes for plan in recording.all(MemoryPlan) if not is_predicted(plan.graph)]
     return None if None in peaks or not peaks else max(peak or 0 for peak in peaks)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from compiler.control.decisions import FUSE, engine_of, split_id
 from compiler.decision import ENGINE
+from compiler.trace.matching import is_predicted
 from compiler.trace.records import (
     Asked,
     Decided,
@@ -104,7 +105,7 @@ class GraphFusion:
     @property
     def predicted(self) -> bool:
         """Whether it was predicted for an absent GPU: `0/0/forward@sm_90/lowered`."""
-        return "@" in self.graph
+        return is_predicted(self.graph)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.architectures import Architecture
+from compiler.gpu.architectures import Architecture
 from compiler.loops.sizes import Size, evaluate, symbols_of
 
 UNKNOWN = 1024

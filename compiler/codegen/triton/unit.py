@@ -107,6 +107,7 @@ def unit(
                     lines=tuple(lines),
                     nests=(step.name,),
                     shown=shown,
+                    launches=tuple(names),
                     key=body,
                 ),
             )

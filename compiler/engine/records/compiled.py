@@ -27,6 +27,8 @@ class Compiled:
     """Names of the nodes of AOTAutograd's graph."""
     user_outputs: int
     """The number of leading outputs that are not saved for the backward."""
+    predicted: bool = False
+    """The code is for a GPU that is not there."""
     nodes: dict[str, fx.Node] = field(default_factory=dict)
     """Nodes of the lowered graph by name, in graph order."""
     described: dict[str, Node] = field(default_factory=dict)

@@ -47,7 +47,10 @@ def kernel_records(
     )
     for language, text in texts:
         if text:
-            yield Wrapper(graph=compiled.id, language=language, text=compiled.recorder.text(text))
+            words = compiled.recorder.text(text)
+            yield Wrapper(
+                graph=compiled.id, language=language, text=words, predicted=compiled.predicted
+            )
 
 
 def _nest(
@@ -65,6 +68,7 @@ def _nest(
     return Kernel(
         id=id,
         graph=compiled.id,
+        predicted=compiled.predicted,
         name=name,
         label=label,
         language="triton" if function and function.shown else "cpp",
@@ -88,6 +92,7 @@ def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> K
     return Kernel(
         id=id,
         graph=compiled.id,
+        predicted=compiled.predicted,
         name=call.target,
         label=label,
         language="aten",

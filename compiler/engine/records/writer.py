@@ -30,7 +30,13 @@ class GraphRecords:
     """The records of one graph, stage by stage. An error here loses a record, nothing more."""
 
     def __init__(
-        self, recorder: Recorder | None, module: fx.GraphModule, graph: str, user_outputs: int
+        self,
+        recorder: Recorder | None,
+        module: fx.GraphModule,
+        graph: str,
+        user_outputs: int,
+        *,
+        predicted: bool = False,
     ) -> None:
         self.recorder = None if recorder is None or recorder.quiet else recorder
         self._generated = False
@@ -38,7 +44,7 @@ class GraphRecords:
             self._safely = Safely(self.recorder, "the tcw engine")
             parents = frozenset(node.name for node in module.graph.nodes)
             self._compiled = Compiled(
-                self.recorder, graph, current_compile_id(), parents, user_outputs
+                self.recorder, graph, current_compile_id(), parents, user_outputs, predicted
             )
 
     def enters(self, stage: Stage) -> None:
@@ -81,6 +87,10 @@ class GraphRecords:
     def generated(self, plan: Plan, unit: Unit, artifact: Artifact) -> None:
         self._generated = True
         self._emit(lambda: kernel_records(self._compiled, steps_of(plan), unit.kernels, artifact))
+
+    def kernel_id(self, step: str) -> str:
+        """The id of a nest's kernel: `k4`."""
+        return self._compiled.kernels[step].partition(" ")[0]
 
     def refused(self, reason: str) -> None:
         """The whole graph runs on ATen."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from compiler.architectures import ARCHITECTURES, DEFAULT
 from compiler.control.hooks import Hook, Uninstall
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
+from compiler.gpu.architectures import ARCHITECTURES, DEFAULT
 from compiler.trace.records import HookStatus, Settings
 
 

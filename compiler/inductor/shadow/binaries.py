@@ -11,38 +11,22 @@ import contextlib
 import io
 import logging
 import os
-import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torch._inductor import config
 from torch._inductor.runtime.autotune_cache import AutotuneCache
 
-from compiler.architectures import Architecture
 from compiler.control.hooks import patch
+from compiler.gpu.architectures import Architecture
+from compiler.gpu.binaries import Binary, read, words
 from compiler.inductor.shadow.kernels import KernelSource, describe, load
-from compiler.inductor.shadow.tools import disassembly, resource_usage, spills
 
 HEURISTICS = "torch._inductor.runtime.triton_heuristics"
 STATIC_LAUNCHERS = ("use_static_triton_launcher", "use_static_cuda_launcher")
-
-
-@dataclass(frozen=True)
-class Binary:
-    """One compiled kernel; texts by stage: ttir, ttgir, llir, ptx, sass."""
-
-    configuration: str
-    texts: dict[str, str] = field(default_factory=dict)
-    registers: int | None = None
-    shared_bytes: int | None = None
-    spill_bytes: int | None = None
-    stack_bytes: int | None = None
-    seconds: float = 0.0
-    error: str = ""
 
 
 def assemble(
@@ -60,7 +44,7 @@ def assemble(
             compiled, configuration, error = _compiled(kernel, cache / "triton")
             seconds = time.perf_counter() - start
             begun = Binary(configuration=configuration, seconds=seconds, error=error)
-            reading.append(readers.submit(_read, compiled, begun, architecture, cache / "sass"))
+            reading.append(readers.submit(read, compiled, begun, architecture, cache / "sass"))
         return [each.result() for each in reading]
 
 
@@ -74,42 +58,7 @@ def _compiled(kernel: KernelSource, cache: Path) -> tuple[Any, str, str]:
             configuration = describe(first, len(autotuner.configs))
             return autotuner._precompile_config(first).kernel, configuration, ""
     except Exception as error:
-        return None, configuration, _words(error)
-
-
-def _read(compiled: Any, begun: Binary, architecture: Architecture, cache: Path) -> Binary:
-    """`begun` with the contents of the compiled kernel. Never raises."""
-    if compiled is None:
-        return begun
-    start = time.perf_counter()
-    try:
-        cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
-        usage = resource_usage(cubin)
-        # Spilled registers live on the stack: without a stack there are none.
-        spilled = spills(ptx, _target(ptx, architecture)) if usage.stack_bytes else 0
-        texts = {name: compiled.asm[name] for name in ("ttir", "ttgir", "llir", "ptx")}
-        return replace(
-            begun,
-            texts={**texts, "sass": disassembly(cubin, cache)},
-            registers=usage.registers,
-            # cuobjdump adds the shared memory that the system reserves in each block.
-            shared_bytes=compiled.metadata.shared,
-            spill_bytes=spilled if usage.stack_bytes is not None else None,
-            stack_bytes=usage.stack_bytes,
-            seconds=begun.seconds + time.perf_counter() - start,
-        )
-    except Exception as error:
-        return replace(begun, error=_words(error))
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:2000]
-
-
-def _target(ptx: str, architecture: Architecture) -> str:
-    """The target that the PTX names: `sm_90a`, with features specific to that architecture."""
-    found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
-    return found.group(1) if found else architecture.name
+        return None, configuration, words(error)
 
 
 @contextlib.contextmanager

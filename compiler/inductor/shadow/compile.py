@@ -20,18 +20,19 @@ from torch._functorch import config as functorch_config
 from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
-from compiler.architectures import Architecture
 from compiler.cache_folder import CacheRefused, cache_folder
 from compiler.control.hooks import Uninstall, patch
 from compiler.control.recorder import Recorder
+from compiler.gpu.architectures import Architecture
+from compiler.gpu.binaries import Binary, record
+from compiler.gpu.retarget import retarget, tell_of_cpu_calls
 from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow.binaries import Binary, assemble
+from compiler.inductor.shadow.binaries import assemble
 from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import NoGuard
 from compiler.inductor.shadow.kernels import kernel_sources
-from compiler.inductor.shadow.retarget import retarget
 from compiler.inductor.shadow.undisturbed import undisturbed
-from compiler.trace.records import Kernel, KernelBinary, Progress, Record
+from compiler.trace.records import Kernel, Progress, Record
 
 WITHOUT_TIMING: dict[str, object] = {
     "fx_graph_cache": False,
@@ -105,7 +106,7 @@ class Shadow:
             around.enter_context(undisturbed(inputs))
             around.enter_context(dynamo_timed(f"predict {arch}"))
             around.enter_context(pretending(self.architecture))
-            self._tell_of_cpu_calls(module)
+            tell_of_cpu_calls(self.recorder, module, arch)
             code = _generated(compile_graph, module, inputs, rest, kwargs)
             kernels = kernel_sources(code)
             fresh = [each for each in kernels if each.text not in self._binaries]
@@ -117,38 +118,8 @@ class Shadow:
                 (each.text, binary) for each, binary in zip(fresh, done, strict=True)
             )
         for kernel in kernels:
-            self._record(self._binaries[kernel.text], seen.get(kernel.name, kernel.name))
-
-    def _record(self, binary: Binary, identity: str) -> None:
-        text = {name: self.recorder.text(body) for name, body in binary.texts.items()}
-        self.recorder.emit(
-            KernelBinary(
-                kernel=identity,
-                arch=self.architecture.name,
-                configuration=binary.configuration,
-                registers=binary.registers,
-                shared_bytes=binary.shared_bytes,
-                spill_bytes=binary.spill_bytes,
-                stack_bytes=binary.stack_bytes,
-                seconds=round(binary.seconds, 4),
-                predicted=True,
-                error=binary.error,
-                ttir=text.get("ttir", ""),
-                ttgir=text.get("ttgir", ""),
-                llir=text.get("llir", ""),
-                ptx=text.get("ptx", ""),
-                sass=text.get("sass", ""),
-            )
-        )
-
-    def _tell_of_cpu_calls(self, module: Any) -> None:
-        """Name the library calls that AOTAutograd chose because the tensors are on the CPU."""
-        for node in module.graph.nodes:
-            if node.op == "call_function" and "_for_cpu" in str(node.target):
-                self.recorder.warn_once(
-                    f"{node.target} is the CPU's kernel: on a GPU PyTorch calls another one there; "
-                    f"the {self.architecture.name} kernels around it are predicted with its strides"
-                )
+            identity = seen.get(kernel.name, kernel.name)
+            record(self.recorder, self._binaries[kernel.text], identity, self.architecture)
 
     def _graph(self, kwargs: Any) -> str:
         half = "backward" if kwargs.get("is_backward") else "forward"

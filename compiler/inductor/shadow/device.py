@@ -18,8 +18,8 @@ from torch._dynamo import device_interface
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-from compiler.architectures import Architecture
 from compiler.control.hooks import patch
+from compiler.gpu.architectures import Architecture
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow.guard import cuda_device_guard
 

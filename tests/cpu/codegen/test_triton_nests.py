@@ -12,9 +12,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.architectures import ARCHITECTURES
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit
+from compiler.gpu.architectures import ARCHITECTURES
 from compiler.runtime.gpu.binaries import binaries, code_of, compiled, load_module
 from compiler.runtime.store import Store
 from tests.cpu.codegen.nest_cases import Case, floats, mixed

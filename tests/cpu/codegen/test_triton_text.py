@@ -6,12 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.architectures import ARCHITECTURES
 from compiler.codegen.triton.kernel import Kernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
 from compiler.codegen.triton.unit import named, unit
 from compiler.codegen.unit import buffer_dtypes
+from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 

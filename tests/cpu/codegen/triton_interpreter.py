@@ -21,13 +21,13 @@ import torch
 from triton import language as tl
 from triton.runtime.interpreter import TensorHandle
 
-from compiler.architectures import ARCHITECTURES
 from compiler.codegen.triton import functions
 from compiler.codegen.triton.kernel import Kernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
 from compiler.codegen.triton.unit import HEAD, named
 from compiler.codegen.unit import buffer_dtypes
+from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.graph import Call, Input
 from compiler.loops.interpreter.memory import State
 from compiler.loops.interpreter.programs import run_program

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.architectures import ARCHITECTURES
 from compiler.control.recorder import Recorder
+from compiler.gpu.architectures import ARCHITECTURES
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow import compile as shadow
 from compiler.trace.records import KernelBinary, Record, Settings, Warned

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from compiler import pipeline
-from compiler.architectures import ARCHITECTURES
 from compiler.control.recorder import Recorder
+from compiler.gpu.architectures import ARCHITECTURES
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow import HOOK, guard, install, why_not
 from compiler.inductor.shadow import compile as shadow

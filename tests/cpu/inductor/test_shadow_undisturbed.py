@@ -17,7 +17,7 @@ from torch._inductor import metrics
 from torch._inductor.virtualized import V
 from triton.runtime.driver import driver
 
-from compiler.architectures import ARCHITECTURES
+from compiler.gpu.architectures import ARCHITECTURES
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import _registry

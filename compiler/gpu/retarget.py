@@ -17,6 +17,8 @@ from torch.fx import GraphModule
 from torch.fx.node import map_aggregate
 from torch.utils._pytree import tree_map
 
+from compiler.control.recorder import Recorder
+
 DEVICE = torch.device("cuda", 0)
 LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 """The operations by which a constant enters a graph."""
@@ -30,6 +32,16 @@ def retarget(module: Any, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
     mode = _fake_mode(inputs)
     moved = [_moved(value, mode) for value in inputs]
     return _copied(module, mode, moved), moved
+
+
+def tell_of_cpu_calls(recorder: Recorder, module: Any, arch: str) -> None:
+    """Name the library calls that AOTAutograd chose because the tensors are on the CPU."""
+    for node in module.graph.nodes:
+        if node.op == "call_function" and "_for_cpu" in str(node.target):
+            recorder.warn_once(
+                f"{node.target} is the CPU's kernel: on a GPU PyTorch calls another one there; "
+                f"the {arch} kernels around it are predicted with its strides"
+            )
 
 
 def _fake_mode(inputs: Sequence[Any]) -> Any:

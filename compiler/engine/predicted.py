@@ -1,0 +1,174 @@
+"""GPU code without a GPU: a graph compiled for the CPU is also written for a GPU, and recorded.
+
+The graph is copied and retargeted; the copy goes through our stages up to code generation, and
+Triton compiles its kernels. Nothing of it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.utils import dynamo_timed
+
+from compiler.codegen.device import DeviceKernel
+from compiler.codegen.function import Function
+from compiler.control.decisions import Gate
+from compiler.control.recorder import Recorder
+from compiler.control.stages import reached
+from compiler.engine.graph_facts import comments, donated, let_go
+from compiler.engine.records.writer import GraphRecords
+from compiler.engine.step_buffers import graph_buffers
+from compiler.engine.targets import Gpu
+from compiler.fusion.fuse import fuse
+from compiler.gpu.architectures import ARCHITECTURES, DEFAULT, Architecture
+from compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
+from compiler.loops.nest import Nest
+from compiler.lowering.driver import lower
+from compiler.memory.planner import plan
+from compiler.runtime.gpu.binaries import NoTriton, compiled, load_module
+from compiler.runtime.store import Store, usable_store
+from compiler.trace.records import Progress
+from compiler.trace.records.graph import GraphKind
+
+
+def predict(
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    recorder: Recorder | None,
+    user_outputs: int,
+    *,
+    kind: GraphKind,
+    graph: str,
+) -> None:
+    """Record the GPU code of a graph, if the recording asks for a GPU. Errors are recorded."""
+    if recorder is None or recorder.quiet or recorder.settings.device != "cuda":
+        return
+    settings = recorder.settings
+    architecture = ARCHITECTURES.get(settings.arch or DEFAULT)
+    if not reached("codegen", settings.until):
+        return
+    if architecture is None:
+        known = ", ".join(ARCHITECTURES)
+        words = f"no {settings.arch} code is predicted: tcw knows {known}; take the nearest of them"
+        recorder.warn_once(words, asked=True)
+        return
+    start, cpu = time.perf_counter(), sum(os.times()[:4])
+    try:
+        with dynamo_timed(f"predict {architecture.name}"):
+            _predict(module, inputs, recorder, user_outputs, architecture, kind, graph)
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:500]
+        recorder.warn_once(
+            f"the {architecture.name} code of {graph} is not predicted: "
+            f"{type(error).__name__}: {first}"
+        )
+    finally:
+        recorder.aside_seconds += time.perf_counter() - start
+        recorder.aside_cpu_seconds += sum(os.times()[:4]) - cpu
+
+
+def _predict(
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    recorder: Recorder,
+    user_outputs: int,
+    architecture: Architecture,
+    kind: GraphKind,
+    graph: str,
+) -> None:
+    arch = architecture.name
+    recorder.emit(Progress(stage="codegen", activity=f"predicting {arch} code"))
+    tell_of_cpu_calls(recorder, module, arch)
+    copied, _ = retarget(module, inputs)
+    records = GraphRecords(recorder, copied, f"{graph}@{arch}", user_outputs, predicted=True)
+    target, gate = Gpu(torch.device(DEVICE), architecture), Gate()
+    values = lower(copied, f"{graph}@{arch}", target.device, gate)
+    records.lowered(copied, values)
+    fusion = fuse(values, gate, records.fusing())
+    records.fused(fusion)
+    planned = plan(fusion.program, gate, donated(copied, kind), let_go(copied, kind))
+    records.planned(fusion.program, planned)
+    code = target.unit(planned, fusion.program, comments(copied), None)
+    buffers = graph_buffers(fusion.program, planned, code.kernels)
+    artifact = target.assemble(planned, fusion.program, code, buffers)
+    records.generated(planned, code, artifact)
+    if code.device is None or not code.device.kernels:
+        return
+    count = len(code.device.kernels)
+    doing = f"compiling {count} kernels for {arch}"
+    recorder.emit(Progress(stage="codegen", activity=doing))
+    binaries = _Binaries(load_module(code.device.text), architecture)
+    by_name = {kernel.name: kernel for kernel in code.device.kernels}
+    for step in fusion.program.steps:
+        if isinstance(step, Nest):
+            _, function = code.kernels[step.name]
+            mine = [by_name[name] for name in function.launches]
+            binaries.record(recorder, records.kernel_id(step.name), function, mine)
+
+
+class _Binaries:
+    """The machine code of a module's kernels, each compiled once."""
+
+    def __init__(self, module: dict[str, Any], architecture: Architecture) -> None:
+        self.module = module
+        self.architecture = architecture
+        self.store: Store = usable_store()[0]
+        self._known: dict[str, Any] = {}
+
+    def record(
+        self, recorder: Recorder, id: str, function: Function, kernels: list[DeviceKernel]
+    ) -> None:
+        """Emit what the kernels of one nest hold, as one binary: the texts one after another, and
+        the most that one of them takes."""
+        # NVIDIA's tools need Triton, which a recording for the CPU does not import.
+        from compiler.gpu.binaries import Binary, record
+
+        found = [self._binary(kernel) for kernel in kernels]
+        if not found:
+            return
+        stages = {stage for one in found for stage in one.texts}
+        texts = {stage: "\n".join(one.texts.get(stage, "") for one in found) for stage in stages}
+
+        def most(values: list[int | None]) -> int | None:
+            known = [value for value in values if value is not None]
+            return max(known, default=None)
+
+        record(
+            recorder,
+            Binary(
+                configuration="; ".join(one.configuration for one in found),
+                texts=texts,
+                registers=most([one.registers for one in found]),
+                shared_bytes=most([one.shared_bytes for one in found]),
+                spill_bytes=most([one.spill_bytes for one in found]),
+                stack_bytes=most([one.stack_bytes for one in found]),
+                seconds=sum(one.seconds for one in found),
+                error="; ".join(dict.fromkeys(one.error for one in found if one.error)),
+            ),
+            id,
+            self.architecture,
+        )
+
+    def _binary(self, kernel: DeviceKernel) -> Any:
+        known = self._known.get(kernel.name)
+        if known is None:
+            known = self._known[kernel.name] = self._made(kernel)
+        return known
+
+    def _made(self, kernel: DeviceKernel) -> Any:
+        from compiler.gpu.binaries import Binary, read
+
+        start = time.perf_counter()
+        words = f"{kernel.name}: {kernel.warps} warps"
+        try:
+            made = compiled(self.module, kernel, self.architecture.name, self.store)
+        except NoTriton as error:
+            return Binary(configuration=words, error=str(error)[:2000])
+        begun = Binary(configuration=words, seconds=time.perf_counter() - start)
+        return read(made, begun, self.architecture, Path(self.store.folder) / "sass")
