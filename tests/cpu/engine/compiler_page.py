@@ -22,6 +22,7 @@ import pytest
 import torch
 
 import compiler.engine.compile as stages
+import compiler.engine.targets as targets
 from compiler.control.decisions import Gate
 from compiler.control.recorded import decided_record
 from compiler.engine.backend import backend
@@ -162,7 +163,8 @@ def _watched(found: Walk) -> Iterator[None]:
         patch.setenv("TCW_ISA", ISA)
         patch.setattr(stages, "compiled_graph", lambda _key, _store, make, *_, **__: make())
         for name, products in kept.items():
-            original = getattr(stages, name)
+            place = targets if name == "assemble" else stages
+            original = getattr(place, name)
 
             def watched(
                 *args: Any, name: str = name, original: Any = original, products: Any = products
@@ -172,7 +174,7 @@ def _watched(found: Walk) -> Iterator[None]:
                 products.append(original(*args))
                 return products[-1]
 
-            patch.setattr(stages, name, watched)
+            patch.setattr(place, name, watched)
         yield
 
 

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import compiler.engine.compile as stages
+import compiler.engine.targets as targets
 from compiler.control.decisions import APART, FUSE, Gate, split_id
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
@@ -130,7 +131,7 @@ def products() -> Iterator[tuple[list[str], list[Any]]]:
     units: list[str] = []
     fusions: list[Any] = []
     patched = pytest.MonkeyPatch()
-    unit, fuse = stages.unit, stages.fuse
+    unit, fuse = targets.cpp_unit, stages.fuse
 
     def kept_unit(*args: Any) -> Any:
         made = unit(*args)
@@ -141,7 +142,7 @@ def products() -> Iterator[tuple[list[str], list[Any]]]:
         fusions.append(fuse(*args))
         return fusions[-1]
 
-    patched.setattr(stages, "unit", kept_unit)
+    patched.setattr(targets, "cpp_unit", kept_unit)
     patched.setattr(stages, "fuse", kept_fuse)
     try:
         yield units, fusions

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import compiler.engine.compile as stages
+import compiler.engine.targets as targets
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
 from compiler.control.decisions import Gate
@@ -55,19 +56,19 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recorded, Produc
     patched = pytest.MonkeyPatch()
     patched.setenv("TCW_STRICT", "1")
     patched.setenv("TCW_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    for name, kept in (
-        ("lower", products.graphs),
-        ("fuse", products.fusions),
-        ("plan", products.plans),
-        ("unit", products.units),
+    for place, name, kept in (
+        (stages, "lower", products.graphs),
+        (stages, "fuse", products.fusions),
+        (stages, "plan", products.plans),
+        (targets, "cpp_unit", products.units),
     ):
-        original = getattr(stages, name)
+        original = getattr(place, name)
 
         def watched(*args: Any, original: Any = original, kept: list[Any] = kept) -> Any:
             kept.append(original(*args))
             return kept[-1]
 
-        patched.setattr(stages, name, watched)
+        patched.setattr(place, name, watched)
     torch.manual_seed(0)
     model = nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 32), nn.GELU(), nn.Softmax(-1))
     with record([*CAPTURE, *AUTOGRAD]) as recorded:
