@@ -66,7 +66,7 @@ class Kernel:
     needs: frozenset[str]
     """Functions that it calls."""
     key: str
-    """The text without comments and with numbered names."""
+    """The text without comments and with numbered names, the types and the tile."""
     tile: Tile
 
 
@@ -122,17 +122,19 @@ class Writer:
         if self.part.form == "riding":
             programs = (self.part.programs, 1, 1)
         parallel = self.tile.r_block and not any(a.reduced for a in self.nest.axes)
+        types = tuple(POINTERS[self.dtypes[buffer]] for buffer in self.buffers)
+        names = [*self.symbols, *self.names.given]
         return Kernel(
             body=body,
             pointers=tuple(self.buffers),
-            types=tuple(POINTERS[self.dtypes[buffer]] for buffer in self.buffers),
+            types=types,
             sizes=tuple(self.symbols),
             programs=programs,
             across=(self.r.size, self.r.block) if parallel else None,
             warps=self.tile.warps,
             lines=tuple((n, o) for n, (_, o) in enumerate(lines, 1) if o),
             needs=frozenset(self.values.needs),
-            key=anonymous(body, [*self.symbols, *self.names.given], "#") + f"{self.tile}",
+            key=f"{anonymous(body, names, '#')}\n{' '.join(types)} {self.tile}",
             tile=self.tile,
         )
 

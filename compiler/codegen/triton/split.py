@@ -183,6 +183,7 @@ class Split:
                 or over != kernel.kept
                 or axes != kernel.row
                 or rider.op in ARG
+                or self._across(kernel.row, kernel.kept)
             ):
                 continue
             length = product(self.nest.axes[a].size for a in kernel.row)

@@ -39,6 +39,7 @@ def interpreted(*names: str) -> list[str]:
     [
         "float32",
         "dynamic",
+        "two ways",
         *(
             pytest.param(name, marks=pytest.mark.long)
             for name in ("mixed", "windows", "bfloat16", "float16", "float64", "int64", "uint8")

@@ -15,6 +15,8 @@ from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 
+F32 = torch.float32
+
 
 def kernels(fn, *inputs: torch.Tensor, comment: str = "y = f(x)", dynamic: bool = False):
     (program,) = programs(fn, *inputs, dynamic=dynamic)
@@ -106,6 +108,13 @@ def test_hostile_lines_stay_comments() -> None:
     assert "import os" not in [line.strip() for line in kernel.body.splitlines()]
     assert "\x1b" not in kernel.body
     assert len(kernel.body.splitlines()) == len(kernel.body.split("\n")) - 1
+
+
+def test_equal_texts_of_other_dtypes_are_other_kernels() -> None:
+    one, two = (kernels(lambda x: x + x, torch.randn(64, dtype=d))[0] for d in (F32, torch.float64))
+    assert one.body == two.body
+    assert one.types != two.types
+    assert one.key != two.key
 
 
 def test_equal_nests_share_a_kernel() -> None:

@@ -162,6 +162,27 @@ def _arguments(program: Program, given: tuple[Any, ...]) -> Iterator[Any]:
         yield made.copy_(torch.randn(sizes) if dtype.is_floating_point else torch.ones(sizes))
 
 
+def two_ways() -> dict[str, Case]:
+    """Sums over rows and over columns in one nest, each of which needs the other's rows."""
+    x = torch.randn(300, 130)
+    return {
+        "rows, then columns": (lambda x: (x * x.sum(1, keepdim=True)).sum(0), (x,)),
+        "columns, then rows": (lambda x: (x * x.sum(0)).sum(1), (x,)),
+        "both": (
+            lambda x: (x * x.sum(0) + x.sum(1, keepdim=True), (x * x.sum(0)).sum(1), x.amax(0)),
+            (x,),
+        ),
+        "middle": (
+            lambda x: (x * x.sum(1, keepdim=True)).sum((0, 2)),
+            (torch.randn(17, 130, 40),),
+        ),
+        "three": (
+            lambda x: (x.sum((0, 2)), x * x.sum((0, 2), keepdim=True), x.sum(1)),
+            (torch.randn(17, 30, 40),),
+        ),
+    }
+
+
 def chosen(name: str) -> dict[str, Case]:
     """Cases by the name of a dtype, or `mixed`, `windows`, `dynamic`."""
     if name == "mixed":
@@ -170,6 +191,8 @@ def chosen(name: str) -> dict[str, Case]:
         return nest_cases.windows(torch.float32)
     if name == "dynamic":
         return nest_cases.floats(torch.float32)
+    if name == "two ways":
+        return two_ways()
     dtype = getattr(torch, name)
     make = nest_cases.floats if dtype.is_floating_point else nest_cases.integers
     return make(dtype)
