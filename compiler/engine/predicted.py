@@ -27,6 +27,7 @@ from compiler.engine.step_buffers import graph_buffers
 from compiler.engine.targets import Gpu
 from compiler.fusion.fuse import fuse
 from compiler.gpu.architectures import ARCHITECTURES, DEFAULT, Architecture
+from compiler.gpu.binaries import Binary, read, record
 from compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
 from compiler.loops.nest import Nest
 from compiler.lowering.driver import lower
@@ -119,16 +120,13 @@ class _Binaries:
         self.module = module
         self.architecture = architecture
         self.store: Store = usable_store()[0]
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, Binary] = {}
 
     def record(
         self, recorder: Recorder, id: str, function: Function, kernels: list[DeviceKernel]
     ) -> None:
         """Emit what the kernels of one nest hold, as one binary: the texts one after another, and
         the most that one of them takes."""
-        # NVIDIA's tools need Triton, which a recording for the CPU does not import.
-        from compiler.gpu.binaries import Binary, record
-
         found = [self._binary(kernel) for kernel in kernels]
         if not found:
             return
@@ -155,15 +153,13 @@ class _Binaries:
             self.architecture,
         )
 
-    def _binary(self, kernel: DeviceKernel) -> Any:
+    def _binary(self, kernel: DeviceKernel) -> Binary:
         known = self._known.get(kernel.name)
         if known is None:
             known = self._known[kernel.name] = self._made(kernel)
         return known
 
-    def _made(self, kernel: DeviceKernel) -> Any:
-        from compiler.gpu.binaries import Binary, read
-
+    def _made(self, kernel: DeviceKernel) -> Binary:
         start = time.perf_counter()
         words = f"{kernel.name}: {kernel.warps} warps"
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
+import importlib.util
 import inspect
 import os
 import re
@@ -12,8 +14,6 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-
-import triton
 
 from compiler.runtime.store import Store
 
@@ -34,9 +34,12 @@ class Usage:
 
 def tool(name: str) -> Path:
     """Triton's own copy of `ptxas`, `cuobjdump` or `nvdisasm`."""
-    path = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
+    found = importlib.util.find_spec("triton")
+    if found is None or found.origin is None:
+        raise ToolFailed("Triton is not installed")
+    path = Path(found.origin).parent / "backends" / "nvidia" / "bin" / name
     if not path.exists():
-        raise ToolFailed(f"Triton {triton.__version__} carries no {name}")
+        raise ToolFailed(f"Triton {tool_version()} carries no {name}")
     return path
 
 
@@ -95,7 +98,7 @@ def disassembly(cubin: bytes, cache: Path) -> str:
 
 def tool_version() -> str:
     """NVIDIA's tools are bundled with Triton and change with it."""
-    return str(triton.__version__)
+    return importlib.metadata.version("triton")
 
 
 def spills(ptx: str, arch: str) -> int | None:

@@ -206,7 +206,7 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     folder = tmp_path / "program.tcw"
     told = started(tmp_path, str(ROOT / "tcw.py"), "explain", str(folder))
     assert told.code == 0
-    assert "killed, or cut off" in told.out
+    assert "Still recording, or cut off" in told.out
 
 
 def test_two_ranks(tmp_path: Path) -> None:
