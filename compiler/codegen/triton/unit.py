@@ -119,7 +119,4 @@ def unit(
 def _prelude(device: DeviceModule) -> str:
     """The table that the loader fills with the kernels' handles."""
     count = max(len(device.kernels), 1)
-    return (
-        f"enum {{ KERNELS = {len(device.kernels)} }};\n"
-        f'extern "C" {{ DeviceKernel device_kernels[{count}]; }}\n'
-    )
+    return f'extern "C" {{ DeviceKernel device_kernels[{count}]; }}\n'

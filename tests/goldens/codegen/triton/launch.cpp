@@ -1,4 +1,3 @@
-enum { KERNELS = 2 };
 extern "C" { DeviceKernel device_kernels[2]; }
 
 static void nest_mul_sum(void* const* pointers, const long* sizes, char* workspace, int* error) {
