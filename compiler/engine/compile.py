@@ -11,6 +11,7 @@ from torch._dynamo.utils import dynamo_timed
 from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import channels_last, report_strides
+from compiler.engine.cuda_graphs import replayed, skipped
 from compiler.engine.failures import gave_up, strict, without_cache
 from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import (
@@ -49,19 +50,32 @@ class Ended(Exception):
 
 
 def compile_graph(
-    module: fx.GraphModule, example_inputs: Sequence[Any], *, kind: GraphKind, graph: str
+    module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    kind: GraphKind,
+    graph: str,
+    cuda_graphs: bool = False,
 ) -> Compiled:
     """Compile one functionalised graph. If our compiler fails, the graph runs uncompiled.
 
     `example_inputs` are fake tensors and symbolic integers, in the order of the placeholders.
-    `graph` is its id, such as `0/0/forward`.
+    `graph` is its id, such as `0/0/forward`. `cuda_graphs`: replay it as CUDA graphs if possible.
     """
     user_outputs = outputs_of_the_user(module, kind)
     recorder = current().recorder
     predict(module, example_inputs, recorder, user_outputs, kind=kind, graph=graph)
     records = GraphRecords(recorder, module, graph, user_outputs)
     try:
-        compiled = _compiled(module, example_inputs, records, user_outputs, kind=kind, graph=graph)
+        compiled = _compiled(
+            module,
+            example_inputs,
+            records,
+            user_outputs,
+            kind=kind,
+            graph=graph,
+            cuda_graphs=cuda_graphs,
+        )
     except Ended:
         compiled = run_as_it_is(module)
     except Exception as error:  # whatever it is, the user's model must keep running
@@ -80,6 +94,7 @@ def _compiled(
     *,
     kind: GraphKind,
     graph: str,
+    cuda_graphs: bool,
 ) -> Compiled:
     recorder, gate = current().recorder, current().gate
     until = recorder.settings.until if recorder is not None else "run"
@@ -93,6 +108,8 @@ def _compiled(
     target = target_of(module)
     if isinstance(target, str):
         records.refused(target)
+        if cuda_graphs:
+            skipped(f"left to ATen ({target})")
         return _left_to_aten(module, graph, records)
     if isinstance(target, Cpu):
         channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
@@ -152,8 +169,13 @@ def _compiled(
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:
         records.refused(str(reason))
+        if cuda_graphs:
+            skipped(f"left to ATen ({reason})")
         return _left_to_aten(module, graph, records)
-    return watched(graph, outcome.compiled, module)
+    compiled = outcome.compiled
+    if cuda_graphs:
+        compiled = replayed(compiled, module, kind=kind, graph=graph, gate=gate)
+    return watched(graph, compiled, module)
 
 
 def _left_to_aten(module: fx.GraphModule, graph: str, records: GraphRecords) -> Compiled:
