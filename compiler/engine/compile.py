@@ -10,7 +10,7 @@ from torch._dynamo.utils import dynamo_timed
 
 from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
-from compiler.engine.channels_last import channels_last, report_strides
+from compiler.engine.channels_last import report_strides
 from compiler.engine.cuda_graphs import replayed, skipped
 from compiler.engine.failures import gave_up, strict, without_cache
 from compiler.engine.generator_choices import asking
@@ -22,12 +22,10 @@ from compiler.engine.graph_facts import (
     outputs_of_the_user,
 )
 from compiler.engine.predicted import predict
-from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.engine.step_buffers import graph_buffers
-from compiler.engine.targets import Cpu, target_of
-from compiler.engine.vector_products import vector_products
+from compiler.engine.targets import target_of
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
@@ -111,10 +109,7 @@ def _compiled(
         if cuda_graphs:
             skipped(f"left to ATen ({target})")
         return _left_to_aten(module, graph, records)
-    if isinstance(target, Cpu):
-        channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
-        vector_products(module, graph=graph, gate=gate)
-        products(module, graph=graph, gate=gate)
+    target.rewrite(module, example_inputs, graph, user_outputs, gate)
 
     def make() -> Artifact:
         """Build the artifact, if it is not in the cache."""
