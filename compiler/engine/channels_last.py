@@ -1,8 +1,8 @@
 """The channels-last pass: convolutions use NHWC memory, and the operations between them follow.
 
 oneDNN's convolutions are faster on channels-last memory, as are cuDNN's of 16-bit floats, which run
-on tensor cores without transposing then, and pointwise loops work in any order. So each image that a
-convolution reads is converted to channels-last if necessary. Strides are then recomputed
+on tensor cores without transposing then, and pointwise loops work in any order. So each image that
+a convolution reads is converted to channels-last if necessary. Strides are then recomputed
 downstream, which leaves one conversion at the start, and one at each output whose strides the user
 was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inductor/graph.py).
 """

@@ -39,18 +39,31 @@ def same(function: Callable[..., Any], *inputs: Any) -> None:
         torch.testing.assert_close(got, want, equal_nan=True, **close)
 
 
+def nearer(function: Callable[..., Any], *inputs: torch.Tensor) -> None:
+    """For what eager rounds at each step: our results are not farther from float64's."""
+    exact = pytree.tree_leaves(function(*(one.double() for one in inputs)))
+    expected = pytree.tree_leaves(function(*inputs))
+    found = pytree.tree_leaves(compiled(function, dynamic=False)(*inputs))
+    for got, want, true in zip(found, expected, exact, strict=True):
+        assert got.dtype == want.dtype
+        assert (got - true).abs().max() <= (want - true).abs().max()
+
+
 def cases() -> dict[str, Case]:
     """Every form of nest."""
     found = {f"f32 {name}": case for name, case in floats(torch.float32).items()}
     found |= {f"bf16 {name}": case for name, case in floats(torch.bfloat16).items()}
     found |= {f"i64 {name}": case for name, case in integers(torch.int64).items()}
-    return found | {f"mixed {name}": case for name, case in mixed().items()}
+    found |= {f"mixed {name}": case for name, case in mixed().items()}
+    del found["mixed arange"]  # it adds a tensor of the CPU
+    return found
 
 
 @pytest.mark.parametrize("name", cases())
 def test_nests(name: str) -> None:
     function, inputs = cases()[name]
-    same(function, *(i.cuda() if isinstance(i, torch.Tensor) else i for i in inputs))
+    compare = nearer if name.startswith("bf16 cumulative") else same
+    compare(function, *(i.cuda() if isinstance(i, torch.Tensor) else i for i in inputs))
 
 
 def norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
