@@ -95,13 +95,14 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
 def _recorded(ctx: click.Context, path: Path) -> int:
     """What a folder of traces or a log of torch's says: nothing is run."""
-    from workbench.cli.folders import only_trace, tell, trace_in, traces
+    from workbench.cli.folders import has_several, markdown_of, only_trace, tell, trace_in
 
-    if path.is_dir() and len(traces(path)) != 1:
+    if has_several(path):
+        if ctx.params["as_json"]:
+            raise click.UsageError(f"--json is of one recording: {path} has several", ctx)
         if ctx.params["as_markdown"]:
-            each = f"tcw export {path / 'TRACE.tcw'} --markdown"
-            raise click.UsageError(f"--markdown is of one recording: {each}", ctx)
-        if not tell(path, "stdout"):
+            write_markdown(markdown_of(path))
+        elif not tell(path, "stdout"):
             only_trace(path)
         return codes.OK
     file = trace_in(path)
