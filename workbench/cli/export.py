@@ -100,7 +100,7 @@ def command(
     return outputs.code(codes.OK)
 
 
-def markdown(recording: Recording, show: tuple[str, ...]) -> str:
+def markdown(recording: Recording, show: tuple[str, ...] = ()) -> str:
     """What `tcw profile` or `tcw explain` says of it."""
     if recording.all(CallProfile) and recording.failure is None and not show:
         from viewers.markdown.profile import profile_markdown
