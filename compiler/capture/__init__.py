@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.capture import (
     cache_entries,
+    ddp,
     fallbacks,
     frames,
     graph_breaks,
@@ -21,6 +22,7 @@ HOOKS: tuple[Hook, ...] = (
     settings.HOOK,
     frames.HOOK,
     graphs.HOOK,
+    ddp.HOOK,
     graph_breaks.HOOK,
     guards.HOOK,
     recompiles.HOOK,

@@ -17,6 +17,8 @@ from compiler.trace.records.base import (
 from compiler.trace.records.capture import (
     Bytecode,
     Crossing,
+    DdpBucket,
+    DdpBuckets,
     DynamicSize,
     EagerFallback,
     FailedGuard,
@@ -36,6 +38,7 @@ from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
     CacheLookup,
+    Collective,
     Collectives,
     CudagraphSkip,
     FusionGroup,
@@ -132,6 +135,7 @@ AnyRecord = (
     | FrameStart
     | FrameEnd
     | FrameSkipped
+    | DdpBuckets
     | Graph
     | GraphBreak
     | Guards
@@ -198,10 +202,13 @@ __all__ = [
     "CallTimeline",
     "CallTimes",
     "Ceilings",
+    "Collective",
     "Collectives",
     "CompiledStep",
     "Crossing",
     "CudagraphSkip",
+    "DdpBucket",
+    "DdpBuckets",
     "Decided",
     "DynamicSize",
     "EagerFallback",
