@@ -5,6 +5,7 @@ from __future__ import annotations
 from compiler.capture import (
     cache_entries,
     ddp,
+    eager_collectives,
     fallbacks,
     frames,
     graph_breaks,
@@ -23,6 +24,7 @@ HOOKS: tuple[Hook, ...] = (
     frames.HOOK,
     graphs.HOOK,
     ddp.HOOK,
+    eager_collectives.HOOK,
     graph_breaks.HOOK,
     guards.HOOK,
     recompiles.HOOK,

@@ -20,6 +20,7 @@ from compiler.trace.records.capture import (
     DdpBucket,
     DdpBuckets,
     DynamicSize,
+    EagerCollective,
     EagerFallback,
     FailedGuard,
     FrameEnd,
@@ -136,6 +137,7 @@ AnyRecord = (
     | FrameEnd
     | FrameSkipped
     | DdpBuckets
+    | EagerCollective
     | Graph
     | GraphBreak
     | Guards
@@ -211,6 +213,7 @@ __all__ = [
     "DdpBuckets",
     "Decided",
     "DynamicSize",
+    "EagerCollective",
     "EagerFallback",
     "EagerOperation",
     "End",

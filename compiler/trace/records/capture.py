@@ -252,6 +252,27 @@ class DdpBuckets(Record):
     """The smaller limit of the first bucket, so that the first all-reduce starts early."""
 
 
+class EagerCollective(Record):
+    """The program starts a collective operation outside of a graph. Of those that are alike (the
+    same operation, sizes and line) the first 16 are recorded, then each 2^n-th."""
+
+    operation: str
+    """As `torch.distributed` names it: `all_reduce`, `reduce_scatter_tensor`."""
+    tensors: tuple[TensorMeta, ...] = ()
+    """What this rank gives; () for operations to which the ranks give different tensors."""
+    ranks: Count = 0
+    """Of its process group."""
+    group: str = ""
+    """torch's name of the group, which may be another one on each rank."""
+    number: Count = 0
+    """It is the n-th of this process since the recording started."""
+    count: Count = 0
+    """It is the n-th of those that are alike."""
+    location: Location | None = None
+    """The user's line; None for one that torch starts without any."""
+    call: Count = 0
+
+
 class StackValue(Part):
     """A symbolic value on Dynamo's stack or in its locals."""
 

@@ -76,6 +76,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "FrameStart": _fields("compile_id", function=N),
     "FrameEnd": _fields("compile_id", reason=W),
     "FrameSkipped": _fields("compile_id", function=N, reason=W),
+    "EagerCollective": _fields("operation", group=N),
     "DdpBuckets": _fields("compile_id"),
     "DdpBucket": _fields(parameters=N),
     "Graph": _fields("id compile_id parent", code=P),
