@@ -16,6 +16,7 @@ from compiler.fusion.leaves import forget
 from compiler.fusion.liveness import live
 from compiler.fusion.memories import memories, stored_values
 from compiler.fusion.merge import grouping
+from compiler.fusion.narrowed import narrowed
 from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.pairs import Listener, Pair, Round
@@ -60,6 +61,7 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None) -> Fusion:
     names: dict[str, list[str]] = {}
     graph = replace(graph, nodes=canonical(graph, names))
     graph = replace(graph, nodes=live(graph))
+    graph = replace(graph, nodes=narrowed(graph, names))
     graph = replace(graph, nodes=without_duplicates(graph, gate, names))
     nodes, picked = with_columns(graph, weights, gate, names)
     graph = replace(graph, nodes=nodes)

@@ -98,7 +98,7 @@ class Split:
 
     def parts(self) -> list[Part]:
         """The kernels in order."""
-        for statement in self.nest.statements:
+        for statement in self._riders_last():
             self._place(statement)
         self._after_reads()
         crossing = self._crossing()
@@ -106,6 +106,29 @@ class Split:
         return [part for part in made if part.nest.statements]
 
     # Which kernel computes what
+
+    def _riders_last(self) -> list[Statement]:
+        """The statements in an order in which they can run, sums over rows behind the rows that
+        they can ride in."""
+        statements = list(self.nest.statements)
+        for rider in self.nest.statements:
+            if not isinstance(rider, Reduction):
+                continue
+            place = statements.index(rider)
+            fed = {rider.name}
+            for later in range(place + 1, len(statements)):
+                other = statements[later]
+                if fed & set(self.facts.locals_in(other)):
+                    break
+                if (
+                    isinstance(other, Reduction)
+                    and set(other.over) == set(rider.axes)
+                    and set(other.axes) == set(rider.over)
+                    and not self._across(frozenset(other.over), frozenset(other.axes))
+                ):
+                    statements.insert(later, statements.pop(place))
+                    break
+        return statements
 
     def _place(self, statement: Statement) -> None:
         behind = self._roots(statement)
