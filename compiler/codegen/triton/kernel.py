@@ -23,6 +23,7 @@ from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local, Position, Read, ReadIndexed
 from compiler.loops.nest import (
     Let,
+    Nest,
     Reduction,
     ScanAlong,
     Statement,
@@ -38,7 +39,7 @@ RESERVED = (
     | frozenset(PAIRS)
     | frozenset(WHOLE)
     | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
-    | {"xmask", "rmask", "start", "chunk", "zero"}
+    | {"xmask", "rmask", "start", "chunk", "zero", "block"}
 )
 """What no variable of a kernel may be called."""
 FAR = (1 << 31) - 1
@@ -142,10 +143,8 @@ class Writer:
         )
 
     def _title(self) -> str:
-        axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in self.nest.axes)
-        label = "".join(c if c.isprintable() else "?" for c in self.nest.label)
         words = {"partial": ", in parts", "riding": ", with sums over rows"}
-        return f"{label or 'nest'}: {axes}{words.get(self.part.form, '')}"
+        return f"{title_of(self.nest)}{words.get(self.part.form, '')}"
 
     def _with_comments(self) -> list[tuple[str, tuple[str, ...]]]:
         """The lines, each with the user's line if that differs from the one before."""
@@ -545,6 +544,13 @@ class Writer:
             self.values.needs.add(function)
             loop.add(f"{name} = {function}({name}, {text})", rider.origins)
         return name
+
+
+def title_of(nest: Nest) -> str:
+    """What a nest computes over which axes, as the rest of a comment."""
+    axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in nest.axes)
+    label = "".join(c if c.isprintable() else "?" for c in nest.label)
+    return f"{label or 'nest'}: {axes}"
 
 
 def _one_line(text: str) -> str:

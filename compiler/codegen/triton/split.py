@@ -113,7 +113,8 @@ class Split:
 
     def parts(self) -> list[Part]:
         """The kernels in order."""
-        for statement in self._riders_last():
+        # a write joins rows wherever they stand: what it writes is read once, then
+        for statement in sorted(self._riders_last(), key=lambda s: isinstance(s, Write)):
             self._place(statement)
         self._after_reads()
         self._lift()
