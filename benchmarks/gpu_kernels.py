@@ -2,23 +2,30 @@
 
     python benchmarks/gpu_kernels.py                          all cases
     python benchmarks/gpu_kernels.py --only softmax,rope
+    python benchmarks/gpu_kernels.py --jobs 12                cases compile beside each other
     python benchmarks/gpu_kernels.py --sides inductor,tcw --seconds 300 --json rows.jsonl
     python benchmarks/gpu_kernels.py --print rows.jsonl       the table of an earlier run
 
 Device time by CUDA events, medians of `--rounds` in which every side runs once, with the launch
 hidden behind a sleeping kernel and L2 overwritten before each call. `of copy` is the bytes that the
 case must move over our time, relative to a copy of 512 MB measured in the same run. Each result is
-compared with eager's first.
+compared with eager's first. With `--jobs`, processes share the GPU for compiling, and each has it
+for itself while it measures, also while Inductor tunes.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import math
+import os
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,11 +41,24 @@ Call = Callable[[], object]
 class Clock:
     """Device time of a call."""
 
-    def __init__(self) -> None:
+    def __init__(self, lock: Path | None = None) -> None:
+        """`lock`: a file that other processes on this GPU lock, too."""
         import torch
 
         self.torch = torch
+        self.lock = lock
         self.flush = torch.zeros(64 << 20, device="cuda")
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, no other process of this run measures."""
+        if self.lock is None:
+            yield
+            return
+        with self.lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+            self.torch.cuda.synchronize()
 
     def once(self, call: Call) -> float:
         """Microseconds."""
@@ -79,7 +99,8 @@ def measured(case: Any, sides: list[str], rounds: int, clock: Clock) -> Row:
     import torch
 
     torch.manual_seed(0)
-    inputs = case.inputs()
+    with clock.alone():
+        inputs = case.inputs()
     calls: dict[str, Call] = {}
     row: Row = {"case": case.name, "bytes": case.bytes}
     expected: Any = None
@@ -90,26 +111,40 @@ def measured(case: Any, sides: list[str], rounds: int, clock: Clock) -> Row:
             begin = time.process_time()
             result = call()
             row[f"{side} compile s"] = round(time.process_time() - begin, 2)
-            torch.cuda.synchronize()
-            if side == "eager":
-                expected = result
-            else:
-                wrong = _differs(result, expected)
-                if wrong:
-                    row[f"{side} wrong"] = wrong
-            for _ in range(3):
-                call()
+            with clock.alone():
+                if side == "eager":
+                    expected = result
+                else:
+                    wrong = _differs(result, expected)
+                    if wrong:
+                        row[f"{side} wrong"] = wrong
+                for _ in range(3):
+                    call()
             calls[side] = call
         except Exception as error:
             row[f"{side} error"] = f"{type(error).__name__}: {error}"[:300]
     times: dict[str, list[float]] = {side: [] for side in calls}
-    for _ in range(rounds):
-        for side, call in calls.items():
-            times[side].append(clock.once(call))
+    with clock.alone():
+        for _ in range(rounds):
+            for side, call in calls.items():
+                times[side].append(clock.once(call))
     for side, values in times.items():
         row[side] = round(median(values), 2)
         row[f"{side} spread"] = round((max(values) - min(values)) / 2, 2)
     return row
+
+
+def tunes_alone(clock: Clock) -> None:
+    """Inductor's own measurements have the GPU for themselves, as ours do."""
+    from torch._inductor.runtime.benchmarking import benchmarker
+
+    measure = benchmarker.benchmark_gpu
+
+    def alone(*args: Any, **kwargs: Any) -> Any:
+        with clock.alone():
+            return measure(*args, **kwargs)
+
+    benchmarker.benchmark_gpu = alone  # type: ignore[method-assign]
 
 
 def _call(case: Any, function: Callable[..., Any], inputs: Any) -> Call:
@@ -177,12 +212,59 @@ def table(rows: list[Row], copy: float) -> str:
     return "\n".join((*lines, "", f"Geomean: {'; '.join(words)}. Copy: {copy:.0f} GB/s."))
 
 
+def in_processes(jobs: int) -> list[Row]:
+    """The rows of this command line's cases, each process measuring its part of them."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        lock = Path(folder) / "gpu"
+        lock.touch()
+        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        running = []
+        for number in range(jobs):
+            own = ["--part", f"{number}/{jobs}", "--lock", str(lock)]
+            command = [sys.executable, __file__, *sys.argv[1:], *own]
+            log = Path(folder) / f"{number}.log"
+            with log.open("w") as file:
+                running.append(
+                    (subprocess.Popen(command, stdout=file, stderr=file, env=environment), log)
+                )
+        for process, log in running:
+            process.wait()
+            for line in log.read_text().splitlines():
+                if line.startswith('{"case"'):
+                    rows.append(json.loads(line))
+                elif process.returncode:
+                    print(line, flush=True)
+    return rows
+
+
+def in_turn(given: argparse.Namespace, clock: Clock, copy: float) -> Iterator[Row]:
+    """The row of each case of a part of them."""
+    import torch
+
+    from benchmarks.gpu_cases import cases
+
+    start = time.monotonic()
+    parts = [part for part in given.only.split(",") if part]
+    chosen = [case for case in cases() if not parts or any(part in case.name for part in parts)]
+    part, count = map(int, given.part.split("/"))
+    for case in chosen[part::count]:
+        if time.monotonic() - start > given.seconds:
+            print(f"not measured: {case.name} and what follows", flush=True)
+            return
+        yield {**measured(case, given.sides.split(","), given.rounds, clock), "copy": copy}
+        torch.cuda.empty_cache()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="parts of case names, comma-separated")
     parser.add_argument("--sides", default=",".join(SIDES))
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after these")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the GPU")
+    parser.add_argument("--part", default="0/1", help="`1/3`: every third case from the second on")
+    parser.add_argument("--lock", type=Path, help="a file that processes on this GPU lock")
     parser.add_argument("--json", type=Path, help="append each row")
     parser.add_argument("--print", type=Path, help="print the table of this file, measure nothing")
     given = parser.parse_args()
@@ -193,30 +275,34 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     import torch
 
-    from benchmarks.gpu_cases import cases
-
     if not torch.cuda.is_available():
         raise SystemExit("no GPU on this machine")
-    clock, start = Clock(), time.monotonic()
-    copy = clock.copy_gb()
-    parts = [part for part in given.only.split(",") if part]
-    rows = []
-    for case in cases():
-        if parts and not any(part in case.name for part in parts):
-            continue
-        if time.monotonic() - start > given.seconds:
-            print(f"not measured: {case.name} and what follows", flush=True)
-            break
-        row = {**measured(case, given.sides.split(","), given.rounds, clock), "copy": copy}
-        rows.append(row)
-        print(json.dumps(row), flush=True)
-        if given.json:
-            with given.json.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-        torch.cuda.empty_cache()
+    if given.jobs > 1:
+        rows = in_processes(given.jobs)
+        names = {case.name: place for place, case in enumerate(_cases())}
+        rows.sort(key=lambda row: names[row["case"]])
+    else:
+        clock = Clock(given.lock)
+        tunes_alone(clock)
+        with clock.alone():
+            copy = clock.copy_gb()
+        rows = []
+        for row in in_turn(given, clock, copy):
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+            if given.json:
+                with given.json.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
     name = torch.cuda.get_device_name()
     print(f"\n{time.strftime('%Y-%m-%d')}, {name}, torch {torch.__version__}\n")
-    print(table(rows, copy))
+    if rows:
+        print(table(rows, max(row["copy"] for row in rows)))
+
+
+def _cases() -> list[Any]:
+    from benchmarks.gpu_cases import cases
+
+    return cases()
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def _compiled(
         records.lowered(module, values)
         goes_on("fusion")
         with dynamo_timed("tcw.fusion"):
-            fusion = fuse(values, gate, records.fusing())
+            fusion = fuse(values, gate, records.fusing(), target.machine)
         if strict():
             verify_program(fusion.program)
         records.fused(fusion)

@@ -16,6 +16,7 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit as triton_unit
 from compiler.codegen.triton.vocabulary import Unwritable
 from compiler.codegen.unit import Unit
+from compiler.fusion import weights
 from compiler.gpu.architectures import ARCHITECTURES, Architecture
 from compiler.loops.program import Program
 from compiler.lowering.registry import Unsupported
@@ -35,6 +36,10 @@ class Target(Protocol):
         """Operations on other devices become calls."""
 
     @property
+    def machine(self) -> weights.Machine:
+        """What fusion assumes of it."""
+
+    @property
     def settings(self) -> dict[str, str]:
         """What a compile for it depends on besides the machine's CPU, by name."""
 
@@ -52,6 +57,7 @@ class Cpu:
     """This machine's CPU: C++ with vectors."""
 
     device = torch.device("cpu")
+    machine = weights.CPU
 
     @property
     def settings(self) -> dict[str, str]:
@@ -74,6 +80,10 @@ class Gpu:
 
     device: torch.device
     architecture: Architecture
+
+    @property
+    def machine(self) -> weights.Machine:
+        return weights.GPU
 
     @property
     def settings(self) -> dict[str, str]:

@@ -16,6 +16,8 @@ UNKNOWN = 1024
 """Assumed value of a symbol without a hint."""
 PERSISTENT = 1 << 14
 """Maximum length of a row that a program keeps in registers."""
+COLUMN = 64
+"""The same of one that lies across memory, of which a program takes many."""
 RIDING = 1 << 13
 """The same where sums over the rows ride along, which take registers too."""
 PART = 1 << 13
@@ -38,6 +40,12 @@ class Limits:
         if isinstance(size, int):
             return size
         return evaluate(size, {name: self.hints.get(name, UNKNOWN) for name in symbols_of(size)})
+
+    def holds(self, length: Size, across: bool) -> bool:
+        """Whether a program holds rows of this length as a whole, so that it reads them once."""
+        if across and self.number(length) > COLUMN:
+            return False
+        return isinstance(length, int) and length <= PERSISTENT
 
     def parts_of_row(self, rows: int, length: int, across: bool) -> int:
         """How many programs share each row; 1 if there are enough rows for all processors.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.codegen.triton.limits import PERSISTENT, Limits
+from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.split import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
@@ -75,11 +75,12 @@ def _of_rows(
         return Tile(kept, row, x, max(2048 // x, 16), 4, looped=True)
     if part.form == "partial":
         return Tile(kept, row, 1, 4096, 8, looped=True)
-    if across and length > 64:
+    whole = limits.holds(size, across)
+    if across and not whole:
         few = power_of_two(max(rows // limits.processors, 1))
         x = min(max(few, 8), 32, power_of_two(max(rows, 1)))
         return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 4, looped=True)
-    if isinstance(size, int) and length <= PERSISTENT:
+    if whole:
         return _whole_rows(part, limits, kept, row, rows, narrow, across)
     if narrow or not _online(nest):
         block = min(4 * 4096, power_of_two(max(length, 128)))
