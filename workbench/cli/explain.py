@@ -23,7 +23,6 @@ from typing import Any
 
 import click
 
-from compiler.control.stages import STAGES
 from compiler.output_file import TRACE, OutputRefused
 from compiler.trace.reader import TraceError
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
@@ -41,6 +40,7 @@ from workbench.cli.options import (
     settings_of,
     timeout_option,
     trace_option,
+    until_option,
 )
 from workbench.cli.output import room, write_json, write_markdown
 from workbench.cli.outputs import Outputs
@@ -51,13 +51,7 @@ from workbench.cli.sections import show_option
 @click.command(name="explain", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
-@click.option(
-    "--until",
-    type=click.Choice(STAGES),
-    default="run",
-    help=f"Stop after this stage: {', '.join(STAGES)}.",
-    metavar="STAGE",
-)
+@until_option
 @click.option(
     "--record",
     type=click.Choice(["default", "steps"]),
