@@ -142,8 +142,7 @@ def _arguments(kernel: Any) -> tuple[str, ...]:
     ]
     values = [*kernel.constant_args, *kernel.kwargs.values()]
     return tuple(
-        f"{name}={format_argument(value)[:200]}"
-        for name, value in zip(names, values, strict=False)
+        f"{name}={format_argument(value)[:200]}" for name, value in zip(names, values, strict=False)
     )
 
 
@@ -160,7 +159,7 @@ def _line(origins: Iterable[Any]) -> Location | None:
 
 HOOK = Hook(
     name="collectives",
-    offers="collective operations in the order of the code, and what runs before each is waited for",
+    offers="collective operations in the order of the code, and what overlaps with each",
     needs=(
         "torch._inductor.debug:log_collective_schedule(nodes)",
         "torch._inductor.ir:_CollectiveKernel",

@@ -6,6 +6,7 @@ Processes that compiled the same are told once.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -15,9 +16,13 @@ from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.differences import Effect, difference
 from viewers.summary.facts import Value, facts
+from viewers.summary.ranks import Member
+from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
+from viewers.text.header import names_of
 from viewers.text.lines import BLANK, Line, line
+from viewers.text.ranks import ranks_lines
 from viewers.words import listed, plural, seconds_text
 
 REPORTS = 3
@@ -92,6 +97,9 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
     for name, program, counts, ended in found.rows:
         row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
         lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
+    ranks = _ranks(processes)
+    if len(ranks) > 1:
+        lines += ranks_lines(ranks, names_of(summaries[0]), width)
     for members in groups[1:REPORTS]:
         lines += _against(groups[0][0], members)
     for members in groups[:REPORTS]:
@@ -105,6 +113,26 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         left = [one.file.name for members in groups[REPORTS:] for one in members]
         lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]
     return lines
+
+
+def _ranks(processes: Sequence[Process]) -> list[Member]:
+    """The ranks by number. Of several processes of a rank, the first of the program that most
+    ranks run."""
+    programs = Counter(_program_of(one) for one in processes if one.rank is not None)
+    usual = programs.most_common(1)[0][0] if programs else ""
+    found: dict[int, Process] = {}
+    for one in processes:
+        if one.rank is not None and _program_of(one) == usual:
+            found.setdefault(one.rank, one)
+    return [
+        Member(rank, one.recording, complete=one.recording.end is not None and not one.running)
+        for rank, one in sorted(found.items())
+    ]
+
+
+def _program_of(one: Process) -> str:
+    start = one.recording.start
+    return start.settings.file if start is not None else ""
 
 
 def _together(
@@ -190,9 +218,11 @@ def _groups(processes: Sequence[Process], summaries: Sequence[Summary]) -> list[
     """Processes by what they compiled, the largest group first."""
     found: dict[object, list[Process]] = {}
     keys: dict[int, object] = {}
+    world = len({one.rank for one in processes})
     for one, summary in zip(processes, summaries, strict=True):
         if id(one.recording) not in keys:
-            keys[id(one.recording)] = tuple(_facts(one, summary).items())
+            steps = tuple((event.kind, event.key) for event in events_of(one.recording, world))
+            keys[id(one.recording)] = (tuple(_facts(one, summary).items()), steps)
         key = keys[id(one.recording)]
         found.setdefault((_program(summary), key), []).append(one)
     return sorted(found.values(), key=len, reverse=True)
