@@ -235,7 +235,7 @@ def in_processes(jobs: int) -> list[Row]:
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         running = []
         for number in range(jobs):
-            own = ["--part", f"{number}/{jobs}", "--lock", str(lock)]
+            own = ["--jobs", "1", "--part", f"{number}/{jobs}", "--lock", str(lock)]
             command = [sys.executable, __file__, *sys.argv[1:], *own]
             log = Path(folder) / f"{number}.log"
             with log.open("w") as file:

@@ -14,9 +14,13 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.split import Part, Split
 from compiler.codegen.triton.tiles import Tile, candidates, choose
 from compiler.loops.nest import Nest
+from compiler.loops.sizes import product
 
 GAIN = 0.97
 """Part of the default's time that another tile may take at most to be chosen."""
+
+WORTH_MEASURING = 1 << 19
+"""Elements of a kernel from which on its tile matters more than its launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ def emit(
         if asked is not None or measure is not None:
             others = candidates(part, tile)
             took: dict[str, float] = {}
-            if measure is not None:
+            whole = limits.number(product(axis.size for axis in part.nest.axes))
+            if measure is not None and whole >= WORTH_MEASURING:
                 tiles = [tile, *others]
                 took = _measured(tiles, measure, [written(part, one) for one in tiles], split)
                 tile = _fastest(tiles, took)
