@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import functools
 import json
 import math
 import os
@@ -30,7 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-SIDES = ("eager", "inductor", "tuned", "tcw")
+SIDES = ("eager", "inductor", "tuned", "tcw", "tcw-tuned")
 TUNED = {"coordinate_descent_tuning": True, "combo_kernels": True, "max_autotune_pointwise": True}
 TOLERANCE = {"torch.bfloat16": 3e-2, "torch.float16": 5e-3, "torch.float32": 2e-4}
 
@@ -86,10 +87,12 @@ def compiled(side: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     if side == "eager":
         return function
-    if side == "tcw":
+    if side in ("tcw", "tcw-tuned"):
         from compiler.engine.backend import backend
 
-        return torch.compile(function, backend=backend, dynamic=False)
+        mode = "max-autotune" if side == "tcw-tuned" else None
+        ours = functools.partial(backend, mode=mode)
+        return torch.compile(function, backend=ours, dynamic=False)
     options = TUNED if side == "tuned" else {}
     return torch.compile(function, dynamic=False, options=options)
 
@@ -135,16 +138,20 @@ def measured(case: Any, sides: list[str], rounds: int, clock: Clock) -> Row:
 
 
 def tunes_alone(clock: Clock) -> None:
-    """Inductor's own measurements have the GPU for themselves, as ours do."""
+    """What the compilers measure has the GPU for itself, as what we measure here."""
     from torch._inductor.runtime.benchmarking import benchmarker
 
-    measure = benchmarker.benchmark_gpu
+    from compiler.runtime.gpu.measure import Timing
 
-    def alone(*args: Any, **kwargs: Any) -> Any:
-        with clock.alone():
-            return measure(*args, **kwargs)
+    def alone(measure: Callable[..., Any]) -> Callable[..., Any]:
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            with clock.alone():
+                return measure(*args, **kwargs)
 
-    benchmarker.benchmark_gpu = alone  # type: ignore[method-assign]
+        return measured
+
+    benchmarker.benchmark_gpu = alone(benchmarker.benchmark_gpu)  # type: ignore[method-assign]
+    Timing.measured = alone(Timing.measured)  # type: ignore[method-assign]
 
 
 def _call(case: Any, function: Callable[..., Any], inputs: Any) -> Call:
@@ -183,31 +190,38 @@ def _differs(result: Any, expected: Any) -> str:
     return ""
 
 
+RATIOS = (("inductor", "tcw"), ("tuned", "tcw-tuned"), ("tuned", "tcw"))
+
+
 def table(rows: list[Row], copy: float) -> str:
     """The rows as Markdown, and their geometric means."""
-    lines = ["| case | eager µs | Inductor | tuned | tcw | Inductor/tcw | tuned/tcw | of copy |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
-    ratios: dict[str, list[float]] = {"inductor": [], "tuned": [], "of copy": []}
+    sides = [side for side in SIDES if any(side in row for row in rows)]
+    pairs = [pair for pair in RATIOS if set(pair) <= set(sides)]
+    names = ["case", *(f"{side} µs" for side in sides), *(f"{a}/{b}" for a, b in pairs)]
+    lines = [f"| {' | '.join((*names, 'of copy'))} |", "|---" * (len(names) + 1) + "|"]
+    ratios: dict[str, list[float]] = {}
     for row in rows:
         cells = [row["case"]]
-        cells += [f"{row[s]:.1f}" if s in row else "–" for s in SIDES]
-        if "tcw wrong" in row or "tcw error" in row:
-            cells[-1] = row.get("tcw wrong") or row["tcw error"][:60]
-        for side in ("inductor", "tuned"):
-            if side in row and "tcw" in row:
-                ratios[side].append(row[side] / row["tcw"])
-                cells.append(f"{ratios[side][-1]:.2f}")
-            else:
-                cells.append("–")
+        for side in sides:
+            wrong = row.get(f"{side} wrong") or row.get(f"{side} error", "")[:60]
+            cells.append(wrong or (f"{row[side]:.1f}" if side in row else "–"))
+        for one, other in pairs:
+            ratio = row[one] / row[other] if one in row and other in row else None
+            cells.append("–" if ratio is None else f"{ratio:.2f}")
+            if ratio is not None:
+                ratios.setdefault(f"{one}/{other}", []).append(ratio)
+        others = [row[side] for side in sides[:3] if side in row and not side.startswith("tcw")]
         if "tcw" in row:
-            ratios["of copy"].append(row["bytes"] / row["tcw"] * 1e-3 / copy)
+            if others:
+                ratios.setdefault("best other/tcw", []).append(min(others) / row["tcw"])
+            ratios.setdefault("of copy", []).append(row["bytes"] / row["tcw"] * 1e-3 / copy)
             cells.append(f"{ratios['of copy'][-1]:.0%}")
         lines.append("| " + " | ".join(cells) + " |")
     words = [
         f"{name} {math.exp(sum(map(math.log, values)) / len(values)):.2f}"
-        f" (worst {min(values):.2f}, {len(values)} cases)"
+        f" (worst {min(values):.2f}, {sum(value < 0.95 for value in values)} of {len(values)}"
+        " below 0.95)"
         for name, values in ratios.items()
-        if values
     ]
     return "\n".join((*lines, "", f"Geomean: {'; '.join(words)}. Copy: {copy:.0f} GB/s."))
 
@@ -221,7 +235,7 @@ def in_processes(jobs: int) -> list[Row]:
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         running = []
         for number in range(jobs):
-            own = ["--part", f"{number}/{jobs}", "--lock", str(lock)]
+            own = ["--jobs", "1", "--part", f"{number}/{jobs}", "--lock", str(lock)]
             command = [sys.executable, __file__, *sys.argv[1:], *own]
             log = Path(folder) / f"{number}.log"
             with log.open("w") as file:

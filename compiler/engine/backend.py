@@ -41,16 +41,18 @@ def backend(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Compile what TorchDynamo captured. `mode` is ignored; Inductor accepts it.
+    """Compile what TorchDynamo captured. `mode` is Inductor's: `max-autotune` measures the tiles of
+    a GPU's kernels.
 
     Raises `UnknownOption` and `compiler.control.decisions.OverrideError`.
     """
     gate = _gate(options or {})
+    tuned = (mode or "").startswith("max-autotune")
     with collection_paused(), _in_force():
         return aot_autograd(  # type: ignore[no-any-return]
-            fw_compiler=_compiler("forward", gate),
-            bw_compiler=_compiler("backward", gate),
-            inference_compiler=_compiler("inference", gate),
+            fw_compiler=_compiler("forward", gate, tuned),
+            bw_compiler=_compiler("backward", gate, tuned),
+            inference_compiler=_compiler("inference", gate, tuned),
             partition_fn=partial(partition, gate=gate),
             decompositions=decompositions(_may_train(graph_module, example_inputs)),
             keep_inference_input_mutations=True,
@@ -68,13 +70,13 @@ def _may_train(module: fx.GraphModule, inputs: Sequence[Any]) -> bool:
 backend.__name__ = "tcw"  # torch's messages use this name
 
 
-def _compiler(kind: GraphKind, gate: Gate | None) -> Callable[..., Compiled]:
+def _compiler(kind: GraphKind, gate: Gate | None, tuned: bool) -> Callable[..., Compiled]:
     """The compiler that AOTAutograd calls for graphs of this kind; a backward may come later."""
 
     def compile(module: fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         graph = graph_id(current_compile_id(), kind)
         with collection_paused(), _listening(gate):
-            return compile_graph(module, inputs, kind=kind, graph=graph)
+            return compile_graph(module, inputs, kind=kind, graph=graph, tuned=tuned)
 
     return compile
 

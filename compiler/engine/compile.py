@@ -49,19 +49,26 @@ class Ended(Exception):
 
 
 def compile_graph(
-    module: fx.GraphModule, example_inputs: Sequence[Any], *, kind: GraphKind, graph: str
+    module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    kind: GraphKind,
+    graph: str,
+    tuned: bool = False,
 ) -> Compiled:
     """Compile one functionalised graph. If our compiler fails, the graph runs uncompiled.
 
     `example_inputs` are fake tensors and symbolic integers, in the order of the placeholders.
-    `graph` is its id, such as `0/0/forward`.
+    `graph` is its id, such as `0/0/forward`. `tuned`: a GPU's tiles are measured.
     """
     user_outputs = outputs_of_the_user(module, kind)
     recorder = current().recorder
     predict(module, example_inputs, recorder, user_outputs, kind=kind, graph=graph)
     records = GraphRecords(recorder, module, graph, user_outputs)
     try:
-        compiled = _compiled(module, example_inputs, records, user_outputs, kind=kind, graph=graph)
+        compiled = _compiled(
+            module, example_inputs, records, user_outputs, kind=kind, graph=graph, tuned=tuned
+        )
     except Ended:
         compiled = run_as_it_is(module)
     except Exception as error:  # whatever it is, the user's model must keep running
@@ -80,6 +87,7 @@ def _compiled(
     *,
     kind: GraphKind,
     graph: str,
+    tuned: bool,
 ) -> Compiled:
     recorder, gate = current().recorder, current().gate
     until = recorder.settings.until if recorder is not None else "run"
@@ -90,7 +98,7 @@ def _compiled(
         records.enters(stage)
 
     goes_on("lowering")
-    target = target_of(module)
+    target = target_of(module, tuned=tuned)
     if isinstance(target, str):
         records.refused(target)
         return _left_to_aten(module, graph, records)

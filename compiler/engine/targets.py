@@ -25,6 +25,8 @@ from compiler.runtime import vector_functions
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
 from compiler.runtime.gpu.binaries import triton_version
+from compiler.runtime.gpu.measure import Timing
+from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import find_compiler, instruction_set
 
 
@@ -80,6 +82,8 @@ class Gpu:
 
     device: torch.device
     architecture: Architecture
+    tuned: bool = False
+    """Tiles are the fastest of a few, measured on this GPU."""
 
     @property
     def machine(self) -> weights.Machine:
@@ -87,16 +91,22 @@ class Gpu:
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"gpu": self.architecture.name, "triton": triton_version()}
+        tuned = {"tiles": "measured"} if self.tuned else {}
+        return {"gpu": self.architecture.name, "triton": triton_version(), **tuned}
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
     ) -> Unit:
         try:
             limits = Limits(self.architecture, program.graph.hints)
-            return triton_unit(plan, program, limits, comments)
+            return triton_unit(plan, program, limits, comments, ask, self._timing(program))
         except Unwritable as error:
             raise Unsupported(str(error)) from error
+
+    def _timing(self, program: Program) -> Timing | None:
+        if not self.tuned:
+            return None
+        return Timing(program, self.device.index or 0, self.architecture.name, usable_store()[0])
 
     def assemble(self, plan: Plan, program: Program, code: Unit, extra: object) -> Artifact:
         isa = instruction_set(find_compiler())
@@ -104,9 +114,9 @@ class Gpu:
         return assemble(plan, program, code, isa, extra, index, self.architecture.name)
 
 
-def target_of(module: fx.GraphModule) -> Target | str:
+def target_of(module: fx.GraphModule, *, tuned: bool = False) -> Target | str:
     """Where a graph's loops run: on the one GPU that has its tensors, else on the CPU. A text says
-    why on neither."""
+    why on neither. `tuned`: a GPU's tiles are measured."""
     found = devices(module)
     gpus = [device for device in found if device.type == "cuda"]
     others = sorted({device.type for device in found} - {"cpu", "cuda"})
@@ -121,7 +131,7 @@ def target_of(module: fx.GraphModule) -> Target | str:
     nearest = ARCHITECTURES.get(name)
     if nearest is None:
         return f"no code is written for {name}: {', '.join(ARCHITECTURES)} are known"
-    return Gpu(gpus[0], nearest)
+    return Gpu(gpus[0], nearest, tuned)
 
 
 def devices(module: fx.GraphModule) -> list[torch.device]:

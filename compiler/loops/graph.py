@@ -27,7 +27,7 @@ from compiler.loops.sizes import Size, product
 ReduceOp = Literal[
     "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "exp_sum", "deviations"
 ]
-"""`exp_sum` is the sum of exp(x - max x), `deviations` that of (x - mean x)^2, both in one pass over
+"""`exp_sum` is the sum of exp(x - max x), `deviations` that of (x - mean x)^2, in one pass over
 x; code generation replaces two reductions with one if a single pass is cheaper. `max` and `min`
 propagate NaN; `argmax` and `argmin` return the first matching index, or that of the first NaN."""
 ScanOp = Literal["sum", "prod", "max", "min"]

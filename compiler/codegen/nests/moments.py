@@ -87,8 +87,9 @@ def _is_mean(mean: Expression, total: Reduction, count: Size) -> bool:
         if isinstance(second, SizeOf):
             return second.size == count
         return isinstance(second, Const) and second.number == count
-    near = isinstance(count, int) and isinstance(second, Const)
-    return mean.name == "mul" and near and abs(float(second.number) * count - 1) < 1e-6
+    if mean.name != "mul" or not isinstance(count, int) or not isinstance(second, Const):
+        return False
+    return abs(float(second.number) * count - 1) < 1e-6
 
 
 def _value(facts: Facts, expression: Expression) -> Expression:

@@ -21,7 +21,7 @@ from compiler.codegen.nests.moments import partner, with_moments
 from compiler.codegen.nests.simplify import regroup, remade, simplify
 from compiler.codegen.nests.workspace import Workspace
 from compiler.codegen.triton.limits import Limits
-from compiler.loops.dtypes import compute_dtype
+from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import (
     Address,
     Const,
@@ -41,6 +41,7 @@ from compiler.loops.nest import (
     Statement,
     Write,
     buffers_read,
+    expressions,
 )
 from compiler.loops.sizes import Size, multiply, product
 
@@ -237,7 +238,9 @@ class Split:
             if not isinstance(length, int):  # a program has to hold the row, whatever its length
                 continue
             rows = self.limits.number(product(self.nest.axes[a].size for a in kernel.kept))
-            programs = self.limits.riding_programs(rows, length, len(kernel.riders) + 1)
+            programs = self.limits.riding_programs(
+                rows, length, len(kernel.riders) + 1, self._bytes_read(kernel)
+            )
             if not programs:
                 continue
             kernel.form, kernel.programs = "riding", programs
@@ -246,6 +249,17 @@ class Split:
             self._home[rider.name] = self._totals(kernel, axes)
             return True
         return False
+
+    def _bytes_read(self, kernel: _Kernel) -> int:
+        """Bytes that each element of the rows reads."""
+        found: dict[str, int] = {}
+        for statement in self.nest.statements:
+            for part in expressions(statement):
+                if isinstance(part, Read):
+                    axes = self.facts.moves(part.address)
+                    if axes & kernel.row and axes & kernel.kept:
+                        found[part.buffer] = BYTES[part.dtype]
+        return sum(found.values()) or 4
 
     def _kernel_for(self, write: Write, first: int) -> _Kernel:
         """The first kernel whose programs visit each position of a write exactly once."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.device import DeviceKernel, DeviceModule
 from compiler.codegen.function import Function
 from compiler.codegen.nests.names import Names
@@ -13,7 +14,7 @@ from compiler.codegen.triton import functions
 from compiler.codegen.triton.kernel import RESERVED, Kernel, title_of
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import Kernels, emit
+from compiler.codegen.triton.nests import Kernels, Measure, emit
 from compiler.codegen.triton.together import launches, together
 from compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
 from compiler.loops.nest import Nest
@@ -79,16 +80,22 @@ def unit(
     program: Program,
     limits: Limits,
     comments: Mapping[str, str] | None = None,
+    ask: Ask | None = None,
+    measure: Measure | None = None,
 ) -> Unit:
     """The unit of a program with planned memory; without a plan, nothing shares memory.
 
-    Raises `Unwritable` if a nest holds an operation without Triton text.
+    `ask` decides each choice; without it all are the default. With `measure`, tiles are the fastest
+    of a few. Raises `Unwritable` if a nest holds an operation without Triton text.
     """
+    chooser = None if ask is None else Chooser(ask, program.graph.name)
     dtypes = buffer_dtypes(program)
     module = _Module()
     nests = [step for step in program.steps if isinstance(step, Nest)]
     made = {
-        nest.name: emit(nest, dtypes, limits, comments, shared_buffers(nest, plan))
+        nest.name: emit(
+            nest, dtypes, limits, comments, shared_buffers(nest, plan), chooser, measure
+        )
         for nest in nests
     }
     found: list[tuple[Nest, Function]] = []
