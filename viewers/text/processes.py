@@ -73,6 +73,8 @@ class Told:
     group."""
     groups: tuple[tuple[Process, ...], ...]
     """Processes that compiled the same, the largest group first."""
+    first: Summary
+    """Of the first process."""
 
 
 def told(processes: Sequence[Process]) -> Told:
@@ -85,7 +87,7 @@ def told(processes: Sequence[Process]) -> Told:
     rows = [_row(one, summary) for one, summary in zip(processes, summaries, strict=True)]
     if len(rows) > ROWS:
         rows = _together(groups, dict(zip(processes, rows, strict=True)))
-    return Told(_headline(processes, groups), tuple(rows), tuple(map(tuple, groups)))
+    return Told(_headline(processes, groups), tuple(rows), tuple(map(tuple, groups)), summaries[0])
 
 
 def report(processes: Sequence[Process], width: int, height: int, folder: str) -> list[Line]:
@@ -99,7 +101,7 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
     ranks = _ranks(processes)
     if len(ranks) > 1:
-        lines += ranks_lines(ranks, names_of(summaries[0]), width)
+        lines += ranks_lines(ranks, names_of(found.first), width)
     for members in groups[1:REPORTS]:
         lines += _against(groups[0][0], members)
     for members in groups[:REPORTS]:
@@ -107,7 +109,7 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         trace = os.path.join(folder, first.file.name)
         lines.append(BLANK)
         if len(groups) > 1:
-            lines.append(line((f"{names_of(members)}:", "accent"), hang=2))
+            lines.append(line((f"{who(members)}:", "accent"), hang=2))
         lines += explain(first.recording, width, height, (), trace)
     if len(groups) > REPORTS:
         left = [one.file.name for members in groups[REPORTS:] for one in members]
@@ -139,14 +141,14 @@ def _together(
     groups: Sequence[Sequence[Process]], rows: Mapping[Process, tuple[str, str, str, str]]
 ) -> list[tuple[str, str, str, str]]:
     """A row for each group of processes that compiled the same, with its first one's counts."""
-    return [(names_of(members), *rows[members[0]][1:]) for members in groups]
+    return [(who(members), *rows[members[0]][1:]) for members in groups]
 
 
 def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
     """What these processes did otherwise than those of the largest group."""
     found, others = otherwise(usual, members[0])
     lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]
-    title = f"{names_of(members)} against {usual.name}"
+    title = f"{who(members)} against {usual.name}"
     return [BLANK, line((title, "strong"), hang=2), *lines]
 
 
@@ -164,7 +166,7 @@ def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[st
     ]
 
 
-def names_of(members: Sequence[Process]) -> str:
+def who(members: Sequence[Process]) -> str:
     """`rank 0, rank 2`."""
     return listed([one.name for one in members])
 

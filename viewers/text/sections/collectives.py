@@ -1,5 +1,5 @@
-"""`--show collectives`: what is sent between ranks: DDP's buckets, the operations in graphs and what
-overlaps with them, those outside of graphs."""
+"""`--show collectives`: what is sent between ranks: DDP's buckets, operations in graphs and what
+overlaps with them, operations outside of graphs."""
 
 from __future__ import annotations
 
