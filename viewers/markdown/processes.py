@@ -13,9 +13,9 @@ from viewers.text.processes import (
     EFFECTS,
     REPORTS,
     Process,
-    names_of,
     otherwise,
     told,
+    who,
 )
 from viewers.words import listed
 
@@ -34,17 +34,17 @@ def processes_markdown(processes: Sequence[Process]) -> str:
     for members in groups[1:REPORTS]:
         effects, others = otherwise(groups[0][0], members[0])
         items = effect_items(effects, EFFECTS) or [f"- {escaped(one)}" for one in others]
-        title = f"{names_of(members)} against {groups[0][0].name}"
+        title = f"{who(members)} against {groups[0][0].name}"
         comment.add([f"**{escaped(title)}**", "", *items, ""], title)
     for members, (its_mark, words) in list(zip(groups, headings, strict=True))[:REPORTS]:
-        who = f"{escaped(names_of(members))}: " if len(groups) > 1 else ""
-        comment.add([f"#### {its_mark} {who}{words}", ""], names_of(members))
+        whose = f"{escaped(who(members))}: " if len(groups) > 1 else ""
+        comment.add([f"#### {its_mark} {whose}{words}", ""], who(members))
         add_findings(comment, members[0].recording)
     if len(groups) > REPORTS:
         left = [one.file.name for members in groups[REPORTS:] for one in members]
         comment.add([f"Not shown: {escaped(listed(left))}", ""], "what is not shown")
     for members in groups[:REPORTS]:
-        whose = names_of(members) if len(groups) > 1 else ""
+        whose = who(members) if len(groups) > 1 else ""
         add_sections(comment, members[0].recording, whose=whose)
     comment.fold("environment", environment_items(groups[0][0].recording))
     return comment.text("`tcw explain FOLDER` shows it; `tcw open` shows each trace.")

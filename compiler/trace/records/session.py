@@ -101,6 +101,8 @@ class Start(Record):
     """Unix time, seconds."""
     rank: Index | None = None
     """`RANK` of the process, as launchers set it; None without."""
+    ranks: Count = 0
+    """`WORLD_SIZE`, likewise; 0 without."""
 
 
 class HookStatus(Part):
