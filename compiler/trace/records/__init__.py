@@ -104,6 +104,7 @@ from compiler.trace.records.session import (
     Environment,
     Failure,
     HookStatus,
+    LeftOut,
     NotInLog,
     Output,
     OutputCapped,
@@ -122,6 +123,7 @@ AnyRecord = (
     | Environment
     | TorchSettings
     | NotInLog
+    | LeftOut
     | Source
     | Text
     | Progress
@@ -241,6 +243,7 @@ __all__ = [
     "KernelLine",
     "KernelNests",
     "KernelPrecision",
+    "LeftOut",
     "Location",
     "Lowered",
     "MemoryPlan",
