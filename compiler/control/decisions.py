@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from compiler.decision import ENGINE, Decision
+from compiler.trace.records import FusionPair
 
 INDUCTOR = "inductor"
 ENGINES = (ENGINE, INDUCTOR)
@@ -29,8 +30,7 @@ APART = "apart"
 """The choices of a decision of kind `fuse`: one loop nest, or never in one."""
 
 VETO = "veto"
-FORCED = "forced"
-"""Rules of fusions that an override decided."""
+"""Rule of fusions that an override prevented."""
 
 SAVE = "save"
 RECOMPUTE = "recompute"
@@ -53,6 +53,10 @@ class Answer:
     """Why the override could not be followed; "" if it was, or if there is none."""
     wanted: str = ""
     """The choice that a refused override asked for."""
+    by: str = ""
+    """Id of the override that decided it, if it is about another decision: a veto."""
+    pair: Callable[[], FusionPair] | None = field(default=None, compare=False)
+    """Describes the test of a pair, for its record; valid only until the answer is kept."""
 
 
 class Gate:
@@ -99,9 +103,9 @@ class Gate:
         """Whether nobody asks, overrides or watches, so that every answer is the default."""
         return self._ask is None and self._watch is None and not self.overrides
 
-    def decide(self, decision: Decision) -> str:
+    def decide(self, decision: Decision, pair: Callable[[], FusionPair] | None = None) -> str:
         """Answer a decision, keep the answer, and return the choice to carry out."""
-        return self.keep(self.answer(decision))
+        return self.keep(replace(self.answer(decision), pair=pair))
 
     def answer(self, decision: Decision, ask: bool = True) -> Answer:
         """Answer a decision without keeping it: for a stage that meets a decision many times and
@@ -139,34 +143,55 @@ class Gate:
         if chosen and (veto or chosen != decision.default) and not refusal(decision, chosen):
             self.overrule(decision.id, chosen)
 
-    def fuse(self, decision: Decision, first: Iterable[str], second: Iterable[str]) -> bool:
+    def fuse(
+        self,
+        decision: Decision,
+        first: Iterable[str],
+        second: Iterable[str],
+        pair: Callable[[], FusionPair] | None = None,
+    ) -> bool:
         """Whether two groups of nodes, all named, become one loop nest.
 
         Answers a decision with the choices `fuse` and `apart`. A veto on any two nodes keeps apart
-        the groups that contain them, even if the veto's own pair is never considered.
+        the groups that contain them, even if the veto's own pair is never considered. `pair`
+        describes the test for the record.
         """
-        return self.unless_vetoed(decision, APART, first, second) == FUSE
+        return self.unless_vetoed(decision, APART, first, second, pair) == FUSE
 
     def unless_vetoed(
-        self, decision: Decision, apart: str, first: Iterable[str], second: Iterable[str]
+        self,
+        decision: Decision,
+        apart: str,
+        first: Iterable[str],
+        second: Iterable[str],
+        pair: Callable[[], FusionPair] | None = None,
     ) -> str:
         """The choice to carry out; `apart`, which keeps these nodes out of one loop nest, if a veto
         demands it."""
         veto = self.veto(decision.graph, first, second)
         if not veto or veto == decision.id:
-            return self.decide(decision)
+            return self.decide(decision, pair)
         wanted = self.overrides.get(decision.id, "")
         refused = f"{veto} keeps two of their nodes apart" if wanted not in ("", apart) else ""
+        overridden = decision.default != apart
         return self.keep(
-            Answer(decision, apart, decision.default != apart, refused, wanted if refused else "")
+            Answer(
+                decision,
+                apart,
+                overridden,
+                refused,
+                wanted if refused else "",
+                by=veto if overridden else "",
+                pair=pair,
+            )
         )
 
-    def joined(self, decision: Decision) -> None:
+    def joined(self, decision: Decision, pair: Callable[[], FusionPair] | None = None) -> None:
         """Record that two nodes whose fusion was refused ended up in one nest through others.
 
         The last answer of an id is the one carried out.
         """
-        self.keep(Answer(decision, FUSE))
+        self.keep(Answer(decision, FUSE, pair=pair))
 
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
         """Id of the override that forbids fusing these nodes into one loop nest; "" if there is
@@ -219,11 +244,11 @@ class Gate:
         """Record the outcome of a decision; returns the choice."""
         if answer.decision.id in self.overrides:
             self._met.add(answer.decision.id)
-        if answer.decision.detail is not None:  # it keeps the stage's own products alive
-            answer = replace(answer, decision=replace(answer.decision, detail=None))
-        self.decided.append(answer)
         if self._watch is not None:
             self._watch(answer)
+        if answer.decision.detail is not None:  # it keeps the stage's own products alive
+            answer = replace(answer, decision=replace(answer.decision, detail=None))
+        self.decided.append(replace(answer, pair=None) if answer.pair is not None else answer)
         return answer.choice
 
 

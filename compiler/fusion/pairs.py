@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from compiler.decision import Decision
 from compiler.fusion.candidates import Kind
+from compiler.trace.records import FusionPair
 
 Step = Literal["vertical", "horizontal", "pieces", "twins", "joined"]
 """The kinds of pass. `joined` is for pairs that came together through others, not a pass."""
@@ -62,8 +63,9 @@ class Round:
 class Listener(Protocol):
     """Receives decisions during fusion."""
 
-    def pair(self, pair: Pair) -> None:
-        """A pair was decided. A pair reconsidered in a later pass is reported again."""
+    def tested(self, pair: Pair) -> FusionPair:
+        """Describes the test of a pair for the record of its decision, which the gate is about to
+        make: `pair.fused` is what the engine would do. A pair is tested again in later passes."""
 
     def round(self, number: int, round: Round, fused: list[Pair]) -> None:
         """A pass is complete; `fused` are the pairs that it fused, in order."""

@@ -114,10 +114,11 @@ class Overruling:
 
     def _carry_out(self, decided: Answer, attempt: Attempt) -> bool:
         if decided.choice == FUSE and not attempt.fused:
-            attempt.forced = explain(attempt)[1:]
+            attempt.forced = explain(attempt)
+            attempt.by = decided.decision.id
             attempt.fused = True
         elif decided.choice == APART and attempt.fused:
-            attempt.veto = decided.decision.id
+            attempt.by = decided.decision.id
             attempt.fused = False
         return attempt.fused
 
@@ -168,7 +169,7 @@ class Overruling:
             choices=(FUSE, APART),
             rule=rule,
             reason=words,
-            numbers={} if attempt.shared is None else {"shared_bytes": attempt.shared},
+            numbers=attempt.numbers,
             forbidden=forbidden,
             detail=detail,
             engine=INDUCTOR,

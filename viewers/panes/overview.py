@@ -243,7 +243,7 @@ def _cut(view: View, call: Call) -> list[Row]:
 
 
 def _label(piece: Piece) -> str:
-    return f"⤷ {piece.resumes_at}" if piece.resumes_at else piece.function
+    return f"→ {piece.resumes_at}" if piece.resumes_at else piece.function
 
 
 def _bar(piece: Piece, most: int, label: int) -> Row:

@@ -26,7 +26,13 @@ from viewers.summary.caches import CacheUse, cache_uses
 from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
 from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
-from viewers.summary.fusion import FusionSummary, GraphFusion, Pair, fusion_summary, rule_words
+from viewers.summary.fusion import (
+    FusionSummary,
+    GraphFusion,
+    PairResult,
+    fusion_summary,
+    rule_words,
+)
 from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
 from viewers.summary.memory import (
     GraphMemory,
@@ -145,7 +151,7 @@ __all__ = [
     "KernelRow",
     "KernelSummary",
     "MemorySummary",
-    "Pair",
+    "PairResult",
     "PhaseTime",
     "Piece",
     "Place",

@@ -7,6 +7,7 @@ to each call, then CUDA graphs that are not used.
 
 from __future__ import annotations
 
+import os.path
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -285,6 +286,9 @@ def _break(
         notes.append("the host waits")
     if site.count > 1:
         notes.append(f"in {site.count} compiles")
+    if site.inside is not None:
+        file = os.path.basename(site.inside.file)
+        notes.append(f"torch reports it at {file}:{site.inside.line}")
     for cause in carried:
         who = cause.callers or "a call"
         took = f", {seconds_text(cause.seconds)}" if cause.seconds is not None else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.control.commands import Go
-from compiler.trace.records import AnyRecord, Asked, Waiting
+from compiler.trace.records import AnyRecord, Decided, Waiting
 from viewers.panes import score
 from viewers.panes.rows import Row
 from viewers.panes.view import View
@@ -42,7 +42,7 @@ class Predicting:
         self.predict_first = False
         """Begin with the first decision that there is."""
         self.questions = QUESTIONS
-        """Asked about one graph; 0 for every pair."""
+        """Decided about one graph; 0 for every pair."""
         self.guessing = False
 
     @property
@@ -75,7 +75,7 @@ class Predicting:
             return waiting is not None and (waiting.kind == "start" or self._asked() is not None)
         return self.truths.any and self.desk.recording.end is not None
 
-    def _asked(self) -> Asked | None:
+    def _asked(self) -> Decided | None:
         """The fusion at which a driven compile waits."""
         asked = self.view.asked
         return asked if asked is not None and asked.kind == "fuse" else None

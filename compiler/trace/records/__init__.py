@@ -31,7 +31,7 @@ from compiler.trace.records.capture import (
     StackValue,
     Step,
 )
-from compiler.trace.records.decisions import Asked, Decided, Forbidden
+from compiler.trace.records.decisions import Decided, Forbidden, FusionPair, Shown
 from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
@@ -40,7 +40,6 @@ from compiler.trace.records.inductor import (
     CudagraphSkip,
     FusionGroup,
     FusionGroups,
-    FusionPair,
     FusionRound,
     Kernel,
     KernelBinary,
@@ -143,7 +142,6 @@ AnyRecord = (
     | PassChange
     | Lowered
     | SchedulerNode
-    | FusionPair
     | FusionRound
     | FusionGroups
     | MemoryPlan
@@ -160,7 +158,6 @@ AnyRecord = (
     | Numerics
     | Run
     | StageStart
-    | Asked
     | Waiting
     | Resumed
     | Refused
@@ -187,7 +184,6 @@ __all__ = [
     "Advice",
     "AnyRecord",
     "Argument",
-    "Asked",
     "Bandwidth",
     "Buffer",
     "Bytecode",
@@ -263,6 +259,7 @@ __all__ = [
     "SchedulerNode",
     "SetSpeed",
     "Settings",
+    "Shown",
     "Size",
     "Source",
     "Speed",

@@ -17,7 +17,6 @@ from compiler.trace.records import (
     CompiledStep,
     Decided,
     EagerOperation,
-    FusionPair,
     Graph,
     GraphBreak,
     Kernel,
@@ -165,14 +164,15 @@ class Index:
 
 def _fusions(recording: Recording) -> Iterable[Fusion]:
     for decided in recording.all(Decided):
-        named = _pair(decided.id)
-        if decided.kind == "fuse" and decided.choice == "fuse" and "apart" in decided.choices:
-            words = named.replace("+", " and ")
-            yield Fusion(decided.graph, decided.id, frozenset(named.split("+")), words)
-    for pair in recording.all(FusionPair):
-        if pair.fused and pair.id and engine_of(pair.id) != ENGINE:
+        if decided.kind != "fuse" or decided.choice != "fuse":
+            continue
+        names, pair = _pair(decided.id), decided.pair
+        words = names.replace("+", " and ")
+        if pair is not None and engine_of(decided.id) != ENGINE:
             members = frozenset((*pair.first.split("_"), *pair.second.split("_")))
-            yield Fusion(pair.graph, pair.id, members, _pair(pair.id).replace("+", " and "))
+            yield Fusion(pair.graph, decided.id, members, words)
+        elif "apart" in decided.choices:
+            yield Fusion(decided.graph, decided.id, frozenset(names.split("+")), words)
 
 
 def _pair(id: str) -> str:
