@@ -42,7 +42,7 @@ class OverrideError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Ruling:
     """A decision with its answer."""
 
     decision: Decision
@@ -69,11 +69,11 @@ class Gate:
     def __init__(
         self,
         overrides: Mapping[str, str] | None = None,
-        watch: Callable[[Answer], None] | None = None,
+        watch: Callable[[Ruling], None] | None = None,
         ask: Callable[[Decision], str] | None = None,
     ) -> None:
         self.overrides: dict[str, str] = {}
-        self.decided: list[Answer] = []
+        self.decided: list[Ruling] = []
         self._watch = watch
         self._ask = ask
         """Asks a person, who returns a choice, or "" for the default."""
@@ -107,19 +107,19 @@ class Gate:
         """Answer a decision, keep the answer, and return the choice to carry out."""
         return self.keep(replace(self.answer(decision), pair=pair))
 
-    def answer(self, decision: Decision, ask: bool = True) -> Answer:
+    def answer(self, decision: Decision, ask: bool = True) -> Ruling:
         """Answer a decision without keeping it: for a stage that meets a decision many times and
         keeps its outcome. Pass `ask=False` if a person was already asked."""
         if ask and self._ask is not None and decision.id not in self.overrides:
             self._put(decision)
         wanted = self.overrides.get(decision.id)
         if wanted is None:
-            return Answer(decision, decision.default)
+            return Ruling(decision, decision.default)
         self._met.add(decision.id)
         refused = refusal(decision, wanted)
         if refused:
-            return Answer(decision, decision.default, refused=refused, wanted=wanted)
-        return Answer(decision, wanted, overridden=wanted != decision.default)
+            return Ruling(decision, decision.default, refused=refused, wanted=wanted)
+        return Ruling(decision, wanted, overridden=wanted != decision.default)
 
     def known(self, id: str) -> None:
         """Record that this decision exists although it is not kept, for reporting misspelt
@@ -175,7 +175,7 @@ class Gate:
         refused = f"{veto} keeps two of their nodes apart" if wanted not in ("", apart) else ""
         overridden = decision.default != apart
         return self.keep(
-            Answer(
+            Ruling(
                 decision,
                 apart,
                 overridden,
@@ -191,7 +191,7 @@ class Gate:
 
         The last answer of an id is the one carried out.
         """
-        self.keep(Answer(decision, FUSE, pair=pair))
+        self.keep(Ruling(decision, FUSE, pair=pair))
 
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
         """Id of the override that forbids fusing these nodes into one loop nest; "" if there is
@@ -227,7 +227,7 @@ class Gate:
         }
         return "\n".join(f"{id} = {choice}" for id, choice in sorted(mine.items()))
 
-    def refused(self) -> list[Answer]:
+    def refused(self) -> list[Ruling]:
         """Overrides that a rule forbids, each once: those whose last answer was a refusal."""
         last = {one.decision.id: one for one in self.decided}
         return [one for one in last.values() if one.refused]
@@ -240,7 +240,7 @@ class Gate:
                 same = [one for one in ids if engine_of(one) == engine_of(id)]
                 yield id, next(iter(get_close_matches(id, same, n=1, cutoff=0.75)), "")
 
-    def keep(self, answer: Answer) -> str:
+    def keep(self, answer: Ruling) -> str:
         """Record the outcome of a decision; returns the choice."""
         if answer.decision.id in self.overrides:
             self._met.add(answer.decision.id)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.control.decisions import Answer, engine_of, split_id
+from compiler.control.decisions import Ruling, engine_of, split_id
 from compiler.decision import Decision, Detail
 from compiler.trace.records import Decided, Forbidden, Location, Shown
 
 
-def decided_record(answer: Answer) -> Decided:
+def decided_record(answer: Ruling) -> Decided:
     """A decision with its choice."""
     return Decided(
         choice=answer.choice,

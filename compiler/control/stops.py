@@ -38,7 +38,7 @@ from compiler.trace.records import (
     Step,
 )
 
-Kind = Literal["step", "graph", "pass", "decision", "stage", "event", "breakpoint"]
+StopKind = Literal["step", "graph", "pass", "decision", "stage", "event", "breakpoint"]
 """The kind of a stop; each is a `Waiting.kind`."""
 
 WORDS: dict[Mode, str] = {
@@ -69,7 +69,7 @@ _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompil
 class Stop:
     """A stop, with its reason."""
 
-    kind: Kind
+    kind: StopKind
     why: str
     breakpoint: int = 0
     """Number of the breakpoint; 0 if the mode caused the stop."""
@@ -277,7 +277,7 @@ class Stops:
                 return self._hit(wanted, kind)
         return None
 
-    def _meets(self, wanted: Breakpoint, record: Record, entered: bool) -> Kind | None:
+    def _meets(self, wanted: Breakpoint, record: Record, entered: bool) -> StopKind | None:
         stage = self.place.stage
         if wanted.stage and wanted.stage != stage:
             return None
@@ -304,7 +304,7 @@ class Stops:
                 return "event" if met else None
         return None
 
-    def _hit(self, wanted: Breakpoint, kind: Kind, news: str = "") -> Stop:
+    def _hit(self, wanted: Breakpoint, kind: StopKind, news: str = "") -> Stop:
         if wanted is self._until:
             return Stop(kind, WORDS["cursor"])
         if wanted.once:
@@ -367,7 +367,7 @@ def _words_of_kind(wanted: Breakpoint) -> str:
             return "cache miss"
 
 
-def _kind_of(record: Record) -> Kind:
+def _kind_of(record: Record) -> StopKind:
     if isinstance(record, Graph):
         return "graph"
     if isinstance(record, PassChange):

@@ -12,7 +12,7 @@ from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings
 from compiler.fusion.groups import Group
 from compiler.fusion.if_fused import if_fused, if_it_were_legal, origins_of
 from compiler.fusion.merge import Grouping, Merge
-from compiler.fusion.pairs import Listener, Pair, Round, Step
+from compiler.fusion.pairs import Listener, Pair, PassKind, Round
 from compiler.fusion.rows import kept_size
 from compiler.fusion.rules import Refusal
 from compiler.trace.records import FusionPair
@@ -77,7 +77,7 @@ class Decisions:
         """What describes the test of a pair, if there is a listener."""
         return None if self.listener is None else partial(self.listener.tested, pair)
 
-    def _end(self, kind: Step, candidates: int) -> None:
+    def _end(self, kind: PassKind, candidates: int) -> None:
         done = Round(kind, candidates, len(self._merged), len(self.grouping.groups))
         self.rounds.append(done)
         if self.listener is not None:
@@ -88,7 +88,7 @@ class Decisions:
         while self._pass("vertical", candidates):
             pass
 
-    def _pass(self, kind: Step, candidates: list[Candidate]) -> int:
+    def _pass(self, kind: PassKind, candidates: list[Candidate]) -> int:
         fused = sum(self._consider(candidate, kind) for candidate in candidates)
         self._end(kind, len(candidates))
         return fused

@@ -7,7 +7,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.control.decisions import APART, FUSE, INDUCTOR, Answer, split_id
+from compiler.control.decisions import APART, FUSE, INDUCTOR, Ruling, split_id
 from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
 from compiler.decision import Decision, decision_id
@@ -91,7 +91,7 @@ running = Running()
 
 
 @dataclass
-class Fusion:
+class InductorFusion:
     """The fusion of one scheduler."""
 
     recorder: Recorder
@@ -152,7 +152,7 @@ class Fusion:
             numbers=attempt.numbers,
             engine=INDUCTOR,
         )
-        answer = Answer(
+        answer = Ruling(
             decision,
             FUSE if attempt.fused else APART,
             overridden=bool(attempt.by),
@@ -235,5 +235,5 @@ def score_parts(score: object) -> tuple[tuple[float, ...], str]:
     return parts, text
 
 
-fusions: weakref.WeakKeyDictionary[object, Fusion] = weakref.WeakKeyDictionary()
+fusions: weakref.WeakKeyDictionary[object, InductorFusion] = weakref.WeakKeyDictionary()
 """By scheduler."""

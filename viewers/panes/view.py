@@ -50,7 +50,7 @@ LANGUAGES: dict[KernelLanguage, str] = {
     "ptx": "PTX",
     "sass": "SASS",
 }
-Times = Literal["compiled", "eager", "difference"]
+ShownTimes = Literal["compiled", "eager", "difference"]
 VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
 
 
@@ -225,7 +225,7 @@ class View:
     """The phase of a profiled training call that is looked at; "" for all."""
     region_filter: str = ""
     """Only regions that have these words are listed."""
-    times: Times = "compiled"
+    times: ShownTimes = "compiled"
     """What the times beside the source are."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""

@@ -44,7 +44,12 @@ from viewers.summary.memory import (
 )
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.place import Place, place_of
-from viewers.summary.recompiles import Change, RecompileCause, RecompiledFrame, recompile_causes
+from viewers.summary.recompiles import (
+    GuardChange,
+    RecompileCause,
+    RecompiledFrame,
+    recompile_causes,
+)
 from viewers.summary.verdict import Verdict, during, verdict_of
 
 
@@ -141,13 +146,13 @@ __all__ = [
     "BreakSite",
     "CacheUse",
     "Call",
-    "Change",
     "Crossings",
     "Cut",
     "Finding",
     "FusionSummary",
     "GraphFusion",
     "GraphMemory",
+    "GuardChange",
     "KernelRow",
     "KernelSummary",
     "MemorySummary",

@@ -29,8 +29,8 @@ from viewers.words import (
     seconds_text,
 )
 
-Kind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
-GLYPHS: dict[Kind, str] = {
+FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
+GLYPHS: dict[FindingKind, str] = {
     "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
     "cudagraph": "✗",
 }  # fmt: skip
@@ -40,7 +40,7 @@ GLYPHS: dict[Kind, str] = {
 class Finding:
     """One thing that needs attention. All texts may contain the user's words: show them as data."""
 
-    kind: Kind
+    kind: FindingKind
     cost: str
     """Measured, in at most nine cells: `12.8 s`, `+1 graph`, `eager`."""
     title: str

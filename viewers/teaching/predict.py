@@ -13,7 +13,7 @@ from viewers.recording import Recording
 from viewers.summary.fusion import pair_of
 from viewers.words import bytes_text, plural, shape_text
 
-Answer = Literal["fuse", "apart", ""]
+GuessedChoice = Literal["fuse", "apart", ""]
 """`""`: skipped."""
 
 QUESTIONS = 12
@@ -59,7 +59,7 @@ class Guess:
     """A question with the reader's answer and the truth."""
 
     question: Question
-    answer: Answer
+    answer: GuessedChoice
     truth: Truth | None = None
     """None until it is known."""
 
@@ -123,7 +123,7 @@ class Quiz:
     def ask(self, question: Question | None) -> None:
         self.question, self.hint = question, False
 
-    def answer(self, answer: Answer, truth: Truth | None) -> Guess | None:
+    def answer(self, answer: GuessedChoice, truth: Truth | None) -> Guess | None:
         """The reader's answer to the open question; None where none is open."""
         if self.question is None:
             return None

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import click
 
-from compiler.output_file import Kind
+from compiler.output_file import OutputKind
 from compiler.trace.reader import TraceError
 from viewers.markdown import MARKER
 from viewers.reader import whole
@@ -42,7 +42,7 @@ from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
 from workbench.cli.sections import show_option
 
-REPORT = Kind("Markdown report", lambda head: head.startswith(MARKER.encode()))
+REPORT = OutputKind("Markdown report", lambda head: head.startswith(MARKER.encode()))
 
 
 @click.command(name="export", help=__doc__)

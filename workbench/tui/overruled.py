@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import structs
 
 from compiler.control.decisions import APART, ENGINES, FUSE
-from compiler.output_file import Kind
+from compiler.output_file import OutputKind
 from compiler.trace.records import AnyRecord, Decided, Resumed, Run, Settings, Start, Waiting
 from viewers.command_line import command_line
 
@@ -115,7 +115,7 @@ def _verb(id: str, choice: str) -> str:
 
 
 _BEGINS = re.compile(rb'(?:\s*#.*\n)*\s*"(?:%s)/' % "|".join(ENGINES).encode())
-OVERRIDES = Kind("file of overrides", lambda head: _BEGINS.match(head) is not None)
+OVERRIDES = OutputKind("file of overrides", lambda head: _BEGINS.match(head) is not None)
 
 
 def to_toml(overrides: dict[str, str]) -> str:

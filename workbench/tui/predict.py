@@ -9,7 +9,7 @@ from viewers.panes.rows import Row
 from viewers.panes.view import View
 from viewers.teaching.predict import (
     QUESTIONS,
-    Answer,
+    GuessedChoice,
     Question,
     Quiz,
     Truth,
@@ -28,7 +28,7 @@ GUESSING: tuple[Hint, ...] = (
     ("=y", "fused"), ("=n", "kept apart"), ("=-", "skip"), ("=?", "hint"), ("=esc", "end predict"),
 )  # fmt: skip
 TOLD: tuple[Hint, ...] = (("=space", "next"), ("down up", "move"), ("=esc", "end predict"))
-ANSWERS: dict[str, Answer] = {"y": "fuse", "n": "apart", "minus": ""}
+ANSWERS: dict[str, GuessedChoice] = {"y": "fuse", "n": "apart", "minus": ""}
 
 
 class Predicting:
@@ -136,7 +136,7 @@ class Predicting:
         """It is the quiz that shows it: no choice of the reader's for such a place."""
         self.desk.navigator.arrangement = self.driving.belonged = arrangement
 
-    async def _guess(self, answer: Answer) -> None:
+    async def _guess(self, answer: GuessedChoice) -> None:
         asked = self._asked() if self.view.driven else None
         question = self.quiz.question
         truth: Truth | None = None

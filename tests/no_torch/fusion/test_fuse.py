@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from compiler.control.decisions import FUSE, Answer, Gate
+from compiler.control.decisions import FUSE, Gate, Ruling
 from compiler.decision import Decision, Detail
 from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
@@ -316,7 +316,7 @@ class Told:
 def test_a_listener_is_told_as_decisions_fall() -> None:
     told, seen = Told(), list[tuple[str, str]]()
 
-    def watch(answer: Answer) -> None:
+    def watch(answer: Ruling) -> None:
         if answer.pair is not None:
             pair = answer.pair()
             seen.append((pair.first, pair.second))

@@ -14,15 +14,15 @@ from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment
 from viewers.summary.fusion import fusion_summary, node_labels
 
-Change = Literal["vetoed", "forced", "overridden", "undone", "refused", "other", "new", "gone"]
-_ORDER: tuple[Change, ...] = (
+ChangeKind = Literal["vetoed", "forced", "overridden", "undone", "refused", "other", "new", "gone"]
+_ORDER: tuple[ChangeKind, ...] = (
     "vetoed", "forced", "overridden", "refused", "undone", "other", "new", "gone",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DecisionChange:
-    change: Change
+    change: ChangeKind
     """`vetoed`, `forced`, `overridden`: by an override of the run; `undone`: the run lacks an
     override of the base; `refused`: by a rule; `other`: it changed without an override; `new`,
     `gone`: only one of the runs came to decide it, or fused it."""
@@ -116,7 +116,7 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
     return DecisionChanges(tuple(listed), alike, followed + len(changes) - len(listed))
 
 
-def _change(old: _Choice | None, new: _Choice | None) -> Change | None:
+def _change(old: _Choice | None, new: _Choice | None) -> ChangeKind | None:
     """None if nothing changed, or if another change says it already: a pair that was kept apart in
     one run and never considered in the other."""
     if new is not None and new.refused and not (old is not None and old.refused):
@@ -140,7 +140,7 @@ def _change(old: _Choice | None, new: _Choice | None) -> Change | None:
     return "other"
 
 
-def _overruled(choice: _Choice) -> Change:
+def _overruled(choice: _Choice) -> ChangeKind:
     if choice.kind != "fuse":
         return "overridden"
     return "forced" if choice.choice == "fuse" else "vetoed"

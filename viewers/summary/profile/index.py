@@ -29,7 +29,7 @@ from viewers.recording import Recording
 _PHASES = ("", "forward", "backward", "step")
 
 
-class Fusion(NamedTuple):
+class FusedPair(NamedTuple):
     """A pair that was fused."""
 
     graph: str
@@ -124,7 +124,7 @@ class Index:
         return Provenance(self.recording.records)
 
     @cached_property
-    def fusions(self) -> tuple[Fusion, ...]:
+    def fusions(self) -> tuple[FusedPair, ...]:
         """Pairs that were fused, in the order in which they were decided."""
         return tuple(_fusions(self.recording))
 
@@ -162,7 +162,7 @@ class Index:
         return kernel.locations if kernel else ()
 
 
-def _fusions(recording: Recording) -> Iterable[Fusion]:
+def _fusions(recording: Recording) -> Iterable[FusedPair]:
     for decided in recording.all(Decided):
         if decided.kind != "fuse" or decided.choice != "fuse":
             continue
@@ -170,9 +170,9 @@ def _fusions(recording: Recording) -> Iterable[Fusion]:
         words = names.replace("+", " and ")
         if pair is not None and engine_of(decided.id) != ENGINE:
             members = frozenset((*pair.first.split("_"), *pair.second.split("_")))
-            yield Fusion(pair.graph, decided.id, members, words)
+            yield FusedPair(pair.graph, decided.id, members, words)
         elif "apart" in decided.choices:
-            yield Fusion(decided.graph, decided.id, frozenset(names.split("+")), words)
+            yield FusedPair(decided.graph, decided.id, frozenset(names.split("+")), words)
 
 
 def _pair(id: str) -> str:

@@ -17,8 +17,8 @@ from tests.no_torch.asking import ID, asked, operations, stopped
 from viewers.recording import Recording
 from viewers.summary import fusion_summary
 from viewers.teaching.predict import (
-    Answer,
     Guess,
+    GuessedChoice,
     Question,
     Quiz,
     Truth,
@@ -108,7 +108,7 @@ TRUTHS = st.sampled_from((Truth("fuse"), Truth("apart", "between"), Truth("apart
 
 
 @given(st.lists(st.tuples(ANSWERS, TRUTHS)))
-def test_the_score(rounds: list[tuple[Answer, Truth | None]]) -> None:
+def test_the_score(rounds: list[tuple[GuessedChoice, Truth | None]]) -> None:
     quiz = Quiz()
     assert quiz.answer("fuse", None) is None
     for number, (answer, truth) in enumerate(rounds):
