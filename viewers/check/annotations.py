@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from viewers.check.result import TargetResult, accepting
-from viewers.summary.budget import GROUP_WORDS, Change
+from viewers.summary.budget import GROUP_WORDS, FactChange
 
 Level = Literal["error", "warning", "note"]
 
@@ -64,7 +64,7 @@ def _of(result: TargetResult, root: str) -> Iterator[Annotation]:
         yield _change(result, change, root)
 
 
-def _change(result: TargetResult, change: Change, root: str) -> Annotation:
+def _change(result: TargetResult, change: FactChange, root: str) -> Annotation:
     """At the fact's own line, else where the most important effect is."""
     level: Level = "error" if change.fails else "warning"
     if change.standing == "better" or change.tolerance.advice:

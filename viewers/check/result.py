@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from viewers.summary.budget import Change
+from viewers.summary.budget import FactChange
 from viewers.summary.differences import Effect
 from viewers.summary.differences.alignment import MatchedLine
 
@@ -24,7 +24,7 @@ class TargetResult:
     """Relative to the project's folder."""
     torch: str
     """`2.13`; "" if it did not come so far."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FactChange, ...] = ()
     """Worst first."""
     facts: int = 0
     """How many facts were compared."""

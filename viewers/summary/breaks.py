@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from compiler.trace.records import Advice, FrameStart, Graph, GraphBreak
+from compiler.trace.records import Advice, FrameStart, Graph, GraphBreak, Location
 from viewers.recording import Recording
 from viewers.summary.place import Place, place_of
 
@@ -74,6 +74,11 @@ class BreakSite:
     def count(self) -> int:
         """Compiles in which it happened."""
         return len(self.compile_ids)
+
+    @property
+    def inside(self) -> Location | None:
+        """The line that torch's own message names, if that is in a library that `place` calls."""
+        return self.records[0].inside
 
 
 def break_sites(recording: Recording) -> tuple[BreakSite, ...]:

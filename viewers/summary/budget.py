@@ -13,7 +13,7 @@ from typing import Literal
 from viewers.summary.facts import Fact, FactUnit, Value
 from viewers.words import bytes_text, error_text, seconds_text
 
-Standing = Literal["worse", "different", "better"]
+FactStanding = Literal["worse", "different", "better"]
 Key = tuple[str, str]
 
 
@@ -91,7 +91,7 @@ _NEUTRAL_NUMBERS = frozenset({"guards", "scheduler nodes"})
 
 
 @dataclass(frozen=True)
-class Change:
+class FactChange:
     """One fact that is not what was accepted."""
 
     group: str
@@ -100,7 +100,7 @@ class Change:
     """None if it was not there."""
     after: Value | None
     """None if it is gone."""
-    standing: Standing
+    standing: FactStanding
     unit: FactUnit = "count"
     tolerance: Tolerance = Tolerance()
     file: str = ""
@@ -181,7 +181,7 @@ def compare(
     accepted: Mapping[Key, Value],
     found: Iterable[Fact],
     tolerances: Mapping[str, Tolerance] | None = None,
-) -> tuple[Change, ...]:
+) -> tuple[FactChange, ...]:
     """What is not as accepted, the worst first. `tolerances`: by the name of a number or a group,
     instead of `DEFAULTS`."""
     rules = {**DEFAULTS, **(tolerances or {})}
@@ -199,7 +199,7 @@ def compare(
         if not group and (before is None or after is None):
             tolerance = replace(tolerance, advice=True)  # only one side could measure it
         changes.append(
-            Change(
+            FactChange(
                 group,
                 name,
                 before,
@@ -222,7 +222,7 @@ def _both_covered(tolerance: Tolerance, before: Value | None, after: Value | Non
     return tolerance.covers(before, after)
 
 
-def _standing(group: str, name: str, before: Value | None, after: Value | None) -> Standing:
+def _standing(group: str, name: str, before: Value | None, after: Value | None) -> FactStanding:
     if group in _MORE_IS_WORSE:
         return "worse" if _number(after) > _number(before) else "better"
     if group in _LESS_IS_WORSE:
@@ -238,12 +238,12 @@ def _number(value: Value | None) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-_STANDINGS: tuple[Standing, ...] = ("worse", "different", "better")
+_STANDINGS: tuple[FactStanding, ...] = ("worse", "different", "better")
 _GROUPS = (
     "failure", "break", "eager", "recompile", "size", "fused", "dtype", "library", "setting", "",
     "cudagraph-skip", "bypass",
 )  # fmt: skip
 
 
-def _rank(change: Change) -> tuple[bool, int, int]:
+def _rank(change: FactChange) -> tuple[bool, int, int]:
     return not change.fails, _STANDINGS.index(change.standing), _GROUPS.index(change.group)

@@ -25,14 +25,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from compiler.output_file import Kind
+from compiler.output_file import OutputKind
 from compiler.plain_file import NotPlain, plain_file
 from viewers.summary.budget import GROUP_WORDS, Key
 from viewers.summary.facts import NUMBERS, Fact, Value
 
 NAME = "tcw.budget.toml"
 BEGIN = "# What each target compiles to"
-KIND = Kind("budget", lambda head: head.startswith(BEGIN.encode()))
+KIND = OutputKind("budget", lambda head: head.startswith(BEGIN.encode()))
 MOST_BYTES = 8 << 20
 GONE = "-"
 """The value of a fact that one version of torch does not have."""

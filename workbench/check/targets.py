@@ -29,7 +29,7 @@ import msgspec
 from compiler.trace.records import Settings
 from viewers.summary.budget import GROUP_WORDS, BadTolerance, Tolerance, read_tolerance
 from viewers.summary.facts import NUMBERS
-from workbench.cli.config import Refused, converted, nearest, options_of, trusted_text
+from workbench.cli.config import ConfigRefused, converted, nearest, options_of, trusted_text
 from workbench.cli.options import settings_of
 
 FILE = "tcw.toml"
@@ -74,7 +74,7 @@ def find(folder: Path) -> Path:
             file = nearest(folder, name)
             if file is not None and (name == FILE or "tcw" in trusted_text(file)):
                 return file
-    except Refused as refused:
+    except ConfigRefused as refused:
         raise NoProject(str(refused)) from refused
     raise NoProject(
         f"no {FILE} and no [tool.tcw.check] in {folder} or above it: "
@@ -88,7 +88,7 @@ def read(file: Path, names: tuple[str, ...] = ()) -> Project:
     try:
         text = trusted_text(file)
         table = tomllib.loads(text)
-    except Refused as refused:
+    except ConfigRefused as refused:
         raise NoProject(str(refused)) from refused
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{file}: {error}") from error

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compiler.output_file import Kind, words, write
+from compiler.output_file import OutputKind, words, write
 from workbench.cli import codes
 from workbench.cli.options import json_option, quiet_option
 from workbench.cli.output import room, say
@@ -47,7 +47,7 @@ _BEGINS = {
     "sarif": '{\n  "$schema": "https://docs.oasis-open.org/sarif/',
 }
 _KINDS = {
-    format: Kind(
+    format: OutputKind(
         f"{format} report", partial(lambda begin, head: head.startswith(begin), begin.encode())
     )
     for format, begin in _BEGINS.items()

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import click
 
-from compiler.output_file import Kind
+from compiler.output_file import OutputKind
 from compiler.trace.reader import TraceError
 from compiler.trace.records.profile import CallProfile
 from viewers.markdown import MARKERS
@@ -44,7 +44,9 @@ from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
 from workbench.cli.sections import show_option
 
-REPORT = Kind("Markdown report", lambda head: head.startswith(tuple(map(str.encode, MARKERS))))
+REPORT = OutputKind(
+    "Markdown report", lambda head: head.startswith(tuple(map(str.encode, MARKERS)))
+)
 
 
 @click.command(name="export", help=__doc__)

@@ -6,7 +6,7 @@ import pytest
 
 from viewers.summary.budget import (
     BadTolerance,
-    Change,
+    FactChange,
     Key,
     Tolerance,
     budgeted,
@@ -18,7 +18,7 @@ from viewers.summary.facts import Fact, FactUnit, Value
 
 def only(
     accepted: dict[Key, Value], *found: Fact, tolerances: dict[str, Tolerance] | None = None
-) -> Change | None:
+) -> FactChange | None:
     changes = compare(accepted, found, tolerances)
     assert len(changes) < 2
     return changes[0] if changes else None

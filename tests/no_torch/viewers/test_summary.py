@@ -11,12 +11,12 @@ from compiler.trace.records import (
     Argument,
     CallStart,
     Crossing,
+    Decided,
     EagerFallback,
     End,
     FailedGuard,
     FrameEnd,
     FrameStart,
-    FusionPair,
     FusionRound,
     Graph,
     Guard,
@@ -26,6 +26,7 @@ from compiler.trace.records import (
     Recompile,
 )
 from tests.block_trace import block_trace
+from tests.decided import pair_test
 from tests.no_torch import traces
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -383,10 +384,12 @@ def test_columns_are_characters_not_bytes() -> None:
     assert line[place.column : place.end_column] == "gain"
 
 
-def pair(number: int, rule: str = "", round_: int = 1, fused: bool = False) -> FusionPair:
-    return FusionPair(
-        id=f"fuse#{number}",
-        graph="g",
+def pair(
+    number: int, rule: str = "", round_: int = 1, fused: bool = False, graph: str = "g"
+) -> Decided:
+    return pair_test(
+        id=f"inductor/g/fuse/{number}",
+        graph=graph,
         round=round_,
         phase="screen",
         first=f"op{number}",
@@ -411,14 +414,14 @@ def test_a_pair_tested_again_each_round_is_one_pair() -> None:
     assert fusion.fused == 1
     assert fusion.rejected == {"no-shared-data": 1000}
     verdicts = {one.id: (one.verdict, one.tests) for one in fusion.graphs[0].pairs}
-    assert verdicts["fuse#7"] == ("rejected", 3)
-    assert verdicts["fuse#2000"] == ("fused", 2)
-    assert verdicts["fuse#3000"] == ("passed", 1)
+    assert verdicts["inductor/g/fuse/7"] == ("rejected", 3)
+    assert verdicts["inductor/g/fuse/2000"] == ("fused", 2)
+    assert verdicts["inductor/g/fuse/3000"] == ("passed", 1)
 
 
 def test_predictions_are_no_part_of_the_sums() -> None:
     """What was compiled for a GPU that is not there is not what runs."""
-    predicted = msgspec.structs.replace(pair(1, "between"), graph="0/0/forward@sm_90/lowered")
+    predicted = pair(1, "between", graph="0/0/forward@sm_90/lowered")
     phases = [
         Phase(id=1, name="dynamo", start=0, seconds=10),
         Phase(id=2, name="predict sm_90", start=1, seconds=6, parent=1),
