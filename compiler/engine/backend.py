@@ -21,14 +21,14 @@ from compiler.control.decisions import Gate, read_overrides
 from compiler.engine.aten import Compiled
 from compiler.engine.attention_masks import attention_masks
 from compiler.engine.compile import compile_graph
-from compiler.engine.cuda_graphs import MODES, OPTION, wanted
 from compiler.engine.decompositions import decompositions
+from compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from compiler.engine.partition import partition
 from compiler.engine.recording import current, listening
 from compiler.graphs.current import current_compile_id, graph_id
 from compiler.trace.records.graph import GraphKind
 
-OPTIONS = ("overrides", OPTION)
+OPTIONS = ("overrides", CUDA_GRAPHS)
 """`torch.compile(…, backend="tcw", options={"overrides": "FILE.toml"})`."""
 
 
@@ -46,14 +46,16 @@ def backend(
     """Compile what TorchDynamo captured.
 
     `mode` is Inductor's: `reduce-overhead` and `max-autotune` replay CUDA graphs, as does the
-    option `triton.cudagraphs`.
+    option `triton.cudagraphs`; `max-autotune` measures the tiles of a GPU's kernels.
 
     Raises `UnknownOption` and `compiler.control.decisions.OverrideError`.
     """
     gate = _gate(options or {})
     if mode is not None and mode not in MODES:
         raise UnknownOption(f'backend="tcw" has no mode {mode!r}: {", ".join(MODES)}')
-    graphs = wanted(mode, (options or {}).get(OPTION))
+    asked = MODES[mode or "default"]
+    if (options or {}).get(CUDA_GRAPHS):
+        asked = asked._replace(cuda_graphs=True)
     may_train = _may_train(graph_module, example_inputs)
     kind: GraphKind = "forward" if may_train else "inference"
     with _listening(gate):
@@ -62,9 +64,9 @@ def backend(
         )
     with collection_paused(), _in_force():
         return aot_autograd(  # type: ignore[no-any-return]
-            fw_compiler=_compiler("forward", gate, graphs),
-            bw_compiler=_compiler("backward", gate, graphs),
-            inference_compiler=_compiler("inference", gate, graphs),
+            fw_compiler=_compiler("forward", gate, asked),
+            bw_compiler=_compiler("backward", gate, asked),
+            inference_compiler=_compiler("inference", gate, asked),
             partition_fn=partial(partition, gate=gate),
             decompositions=decompositions(may_train),
             keep_inference_input_mutations=True,
@@ -82,13 +84,13 @@ def _may_train(module: fx.GraphModule, inputs: Sequence[Any]) -> bool:
 backend.__name__ = "tcw"  # torch's messages use this name
 
 
-def _compiler(kind: GraphKind, gate: Gate | None, cuda_graphs: bool) -> Callable[..., Compiled]:
+def _compiler(kind: GraphKind, gate: Gate | None, mode: Mode) -> Callable[..., Compiled]:
     """The compiler that AOTAutograd calls for graphs of this kind; a backward may come later."""
 
     def compile(module: fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         graph = graph_id(current_compile_id(), kind)
         with collection_paused(), _listening(gate):
-            return compile_graph(module, inputs, kind=kind, graph=graph, cuda_graphs=cuda_graphs)
+            return compile_graph(module, inputs, kind=kind, graph=graph, mode=mode)
 
     return compile
 

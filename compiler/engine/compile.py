@@ -21,6 +21,7 @@ from compiler.engine.graph_facts import (
     let_go,
     outputs_of_the_user,
 )
+from compiler.engine.modes import DEFAULT, Mode
 from compiler.engine.predicted import predict
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
@@ -53,12 +54,12 @@ def compile_graph(
     *,
     kind: GraphKind,
     graph: str,
-    cuda_graphs: bool = False,
+    mode: Mode = DEFAULT,
 ) -> Compiled:
     """Compile one functionalised graph. If our compiler fails, the graph runs uncompiled.
 
     `example_inputs` are fake tensors and symbolic integers, in the order of the placeholders.
-    `graph` is its id, such as `0/0/forward`. `cuda_graphs`: replay it as CUDA graphs if possible.
+    `graph` is its id, such as `0/0/forward`.
     """
     user_outputs = outputs_of_the_user(module, kind)
     recorder = current().recorder
@@ -66,13 +67,7 @@ def compile_graph(
     records = GraphRecords(recorder, module, graph, user_outputs)
     try:
         compiled = _compiled(
-            module,
-            example_inputs,
-            records,
-            user_outputs,
-            kind=kind,
-            graph=graph,
-            cuda_graphs=cuda_graphs,
+            module, example_inputs, records, user_outputs, kind=kind, graph=graph, mode=mode
         )
     except Ended:
         compiled = run_as_it_is(module)
@@ -92,7 +87,7 @@ def _compiled(
     *,
     kind: GraphKind,
     graph: str,
-    cuda_graphs: bool,
+    mode: Mode,
 ) -> Compiled:
     recorder, gate = current().recorder, current().gate
     until = recorder.settings.until if recorder is not None else "run"
@@ -103,10 +98,10 @@ def _compiled(
         records.enters(stage)
 
     goes_on("lowering")
-    target = target_of(module)
+    target = target_of(module, tuned=mode.tuned)
     if isinstance(target, str):
         records.refused(target)
-        if cuda_graphs:
+        if mode.cuda_graphs:
             skipped(f"left to ATen ({target})")
         return _left_to_aten(module, graph, records)
     target.rewrite(module, example_inputs, graph, user_outputs, gate)
@@ -120,7 +115,7 @@ def _compiled(
         records.lowered(module, values)
         goes_on("fusion")
         with dynamo_timed("tcw.fusion"):
-            fusion = fuse(values, gate, records.fusing())
+            fusion = fuse(values, gate, records.fusing(), target.machine)
         if strict():
             verify_program(fusion.program)
         records.fused(fusion)
@@ -164,11 +159,11 @@ def _compiled(
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:
         records.refused(str(reason))
-        if cuda_graphs:
+        if mode.cuda_graphs:
             skipped(f"left to ATen ({reason})")
         return _left_to_aten(module, graph, records)
     compiled = outcome.compiled
-    if cuda_graphs:
+    if mode.cuda_graphs:
         compiled = replayed(compiled, module, kind=kind, graph=graph, gate=gate)
     return watched(graph, compiled, module)
 

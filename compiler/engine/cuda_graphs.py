@@ -34,29 +34,12 @@ REPLAY = "replay"
 LAUNCH = "launch"
 MEANS = "one launch for the whole graph, or one for each kernel and library call"
 
-_WITH_GRAPHS = {
-    None: False,
-    "default": False,
-    "lite": False,
-    "reduce-overhead": True,
-    "max-autotune": True,
-    "max-autotune-no-cudagraphs": False,
-}
-"""torch.compile's modes (torch/_inductor/__init__.py, list_mode_options)."""
-MODES = tuple(mode for mode in _WITH_GRAPHS if mode)
-OPTION = "triton.cudagraphs"
-"""Inductor's name in `options`."""
 _UNSAFE = (
     torch.Tag.cudagraph_unsafe,
     torch.Tag.data_dependent_output,
     torch.Tag.dynamic_output_shape,
 )
 _RANDOM_STATE = ("run_and_save_rng_state", "run_with_rng_state")
-
-
-def wanted(mode: str | None, option: object) -> bool:
-    """Whether the user asked for CUDA graphs. Raises KeyError for a mode that torch lacks."""
-    return _WITH_GRAPHS[mode] or bool(option)
 
 
 def replayed(

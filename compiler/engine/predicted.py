@@ -92,7 +92,7 @@ def _predict(
     target.rewrite(copied, moved, f"{graph}@{arch}", user_outputs, gate)
     values = lower(copied, f"{graph}@{arch}", target.device, gate)
     records.lowered(copied, values)
-    fusion = fuse(values, gate, records.fusing())
+    fusion = fuse(values, gate, records.fusing(), target.machine)
     records.fused(fusion)
     planned = plan(fusion.program, gate, donated(copied, kind), let_go(copied, kind))
     records.planned(fusion.program, planned)

@@ -21,6 +21,7 @@ from compiler.engine.aligned_products import aligned_products
 from compiler.engine.channels_last import channels_last
 from compiler.engine.products import products
 from compiler.engine.vector_products import vector_products
+from compiler.fusion import weights
 from compiler.gpu.architectures import ARCHITECTURES, Architecture
 from compiler.loops.program import Program
 from compiler.lowering.registry import Unsupported
@@ -29,6 +30,8 @@ from compiler.runtime import vector_functions
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
 from compiler.runtime.gpu.binaries import triton_version
+from compiler.runtime.gpu.measure import Timing
+from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import find_compiler, instruction_set
 
 
@@ -38,6 +41,10 @@ class Target(Protocol):
     @property
     def device(self) -> torch.device:
         """Operations on other devices become calls."""
+
+    @property
+    def machine(self) -> weights.Machine:
+        """What fusion assumes of it."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -68,6 +75,7 @@ class Cpu:
     """This machine's CPU: C++ with vectors."""
 
     device = torch.device("cpu")
+    machine = weights.CPU
 
     @property
     def settings(self) -> dict[str, str]:
@@ -102,10 +110,17 @@ class Gpu:
 
     device: torch.device
     architecture: Architecture
+    tuned: bool = False
+    """Tiles are the fastest of a few, measured on this GPU."""
+
+    @property
+    def machine(self) -> weights.Machine:
+        return weights.GPU
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"gpu": self.architecture.name, "triton": triton_version()}
+        tuned = {"tiles": "measured"} if self.tuned else {}
+        return {"gpu": self.architecture.name, "triton": triton_version(), **tuned}
 
     def rewrite(
         self,
@@ -123,9 +138,14 @@ class Gpu:
     ) -> Unit:
         try:
             limits = Limits(self.architecture, program.graph.hints)
-            return triton_unit(plan, program, limits, comments)
+            return triton_unit(plan, program, limits, comments, ask, self._timing(program))
         except Unwritable as error:
             raise Unsupported(str(error)) from error
+
+    def _timing(self, program: Program) -> Timing | None:
+        if not self.tuned:
+            return None
+        return Timing(program, self.device.index or 0, self.architecture.name, usable_store()[0])
 
     def assemble(self, plan: Plan, program: Program, code: Unit, extra: object) -> Artifact:
         isa = instruction_set(find_compiler())
@@ -133,9 +153,9 @@ class Gpu:
         return assemble(plan, program, code, isa, extra, index, self.architecture.name)
 
 
-def target_of(module: fx.GraphModule) -> Target | str:
+def target_of(module: fx.GraphModule, *, tuned: bool = False) -> Target | str:
     """Where a graph's loops run: on the one GPU that has its tensors, else on the CPU. A text says
-    why on neither."""
+    why on neither. `tuned`: a GPU's tiles are measured."""
     found = devices(module)
     gpus = [device for device in found if device.type == "cuda"]
     others = sorted({device.type for device in found} - {"cpu", "cuda"})
@@ -150,7 +170,7 @@ def target_of(module: fx.GraphModule) -> Target | str:
     nearest = ARCHITECTURES.get(name)
     if nearest is None:
         return f"no code is written for {name}: {', '.join(ARCHITECTURES)} are known"
-    return Gpu(gpus[0], nearest)
+    return Gpu(gpus[0], nearest, tuned)
 
 
 def devices(module: fx.GraphModule) -> list[torch.device]:

@@ -1,4 +1,4 @@
-"""`mode="reduce-overhead"` of our engine: results are right, whatever outputs are held."""
+"""`mode="reduce-overhead"` of our engine equals single launches, whatever outputs are held."""
 
 from __future__ import annotations
 

@@ -14,8 +14,14 @@ from compiler.control.commands import Rerun
 from compiler.measure.compiled.alone import captured
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.rounds.whole_runs import DeviceRun
-from compiler.trace.records import FusionPair, Kernel, Numerics, Settings, WhatIf
+from compiler.trace.records import (
+    Kernel,
+    Numerics,
+    Settings,
+    WhatIf,
+)
 from tests.cpu.worker.driven import person
+from tests.decided import pairs_in
 from viewers.recording import Recording
 
 MODEL = """
@@ -37,7 +43,7 @@ def test_a_veto_makes_two_kernels_of_one_and_is_measured(tmp_path: Path, engine:
     settings = Settings(file=str(file), engine=engine, grad="no-grad")
     with person(settings, tmp_path / "run.tcw") as one:
         one.until_end("continue")
-        pair = next(p for p in one.all(FusionPair) if p.fused and p.phase == "commit")
+        pair = next(p for p in pairs_in(one) if p.fused and p.phase == "commit")
         overruled = structs.replace(settings, overrides={pair.id: "apart"})
         one.send(Rerun(settings=overruled, because="veto", compare_with=1))
         assert one.waits().kind == "end"

@@ -19,7 +19,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from compiler.control.decisions import Gate
 from compiler.engine import cuda_graphs
 from compiler.engine.backend import UnknownOption, backend
-from compiler.engine.cuda_graphs import obstacle, wanted
+from compiler.engine.cuda_graphs import obstacle
+from compiler.engine.modes import MODES
 from compiler.gpu.retarget import retarget
 from compiler.runtime.artifact import Artifact, Binding
 from compiler.runtime.compiled import Compiled
@@ -235,8 +236,8 @@ def test_modes_are_torch_s() -> None:
     from torch._inductor import list_mode_options
 
     for mode, options in list_mode_options().items():
-        assert wanted(mode, None) == bool(options.get("triton.cudagraphs")), mode
-    assert wanted(None, True)
+        assert MODES[mode].cuda_graphs == bool(options.get("triton.cudagraphs")), mode
+        assert MODES[mode].tuned == bool(options.get("max_autotune")), mode
     with pytest.raises(Exception, match="no mode 'fast'") as caught:
         torch.compile(lambda x: x + 1, backend=backend, mode="fast")(torch.ones(1))
     assert isinstance(caught.value.__cause__ or caught.value, (UnknownOption, Exception))
