@@ -62,8 +62,11 @@ class Process:
         return f"process {start.pid}" if start else self.file.stem
 
 
-def report(processes: Sequence[Process], width: int, height: int, folder: str) -> list[Line]:
-    """All of it. `folder`: where the traces are, as the user names it."""
+def report(
+    processes: Sequence[Process], width: int, height: int, folder: str, show: Sequence[str] = ()
+) -> list[Line]:
+    """All of it. `folder`: where the traces are, as the user names it; `show`: sections of each
+    report."""
     known: dict[int, Summary] = {}
     for one in processes:
         if id(one.recording) not in known:
@@ -90,7 +93,7 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         if len(groups) > 1:
             who = listed([one.name for one in members])
             lines.append(line((f"{who}:", "accent"), hang=2))
-        lines += explain(first.recording, width, height, (), trace)
+        lines += explain(first.recording, width, height, show, trace)
     if len(groups) > REPORTS:
         left = [one.file.name for members in groups[REPORTS:] for one in members]
         lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]

@@ -101,7 +101,10 @@ def _recorded(ctx: click.Context, path: Path) -> int:
         if ctx.params["as_markdown"]:
             each = f"tcw export {path / 'TRACE.tcw'} --markdown"
             raise click.UsageError(f"--markdown is of one recording: {each}", ctx)
-        if not tell(path, "stdout"):
+        if ctx.params["as_json"]:
+            two = f"tcw diff {path / 'A.tcw'} {path / 'B.tcw'} --json"
+            raise click.UsageError(f"--json is of one recording, or of two: {two}", ctx)
+        if not tell(path, "stdout", ctx.params["show"]):
             only_trace(path)
         return codes.OK
     file = trace_in(path)
