@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import DdpBuckets, EagerCollective
+from compiler.trace.records import Collectives, DdpBuckets, EagerCollective
 from tests.cpu.command_line import ROOT, Done
 from tests.cpu.test_run import recordings, run, started
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.ranks import Divergence, Member, first_divergence
+from viewers.summary.ranks.collectives import operation_name
 from viewers.text.lines import to_text
 from viewers.text.ranks import ranks_lines
 
@@ -86,8 +87,8 @@ def test_ranks_that_do_the_same(tmp_path: Path, ranks: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("kind", ["size", "fsdp size"])
-def test_a_size(tmp_path: Path, ranks: int, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "mark"), [("size", "the layers"), ("fsdp size", "the block")])
+def test_a_size(tmp_path: Path, ranks: int, kind: str, mark: str) -> None:
     done, found, _ = ran(tmp_path, ranks, kind)
     assert found is not None, done.err
     side = found.sides[found.subject]
@@ -96,7 +97,7 @@ def test_a_size(tmp_path: Path, ranks: int, kind: str) -> None:
     assert [one.ranks for one in found.sides if one is not side] == [others]
     assert side.words == "gets x as f32 6×8"
     assert found.place is not None
-    assert found.place.line == line("the layers")
+    assert found.place.line == line(mark)
     assert "other sizes" in found.why
     words = f"rank{'s' if ranks > 2 else ''} {', '.join(map(str, others))} "
     assert f"{words}get{'' if ranks > 2 else 's'} x as f32 4×8" in done.err
@@ -212,3 +213,14 @@ def _both_compiled(folder: Path) -> bool:
 
 def test_a_report_of_one_rank_has_no_such_lines() -> None:
     assert not to_text(ranks_lines([], FileNames(), 100), 100)
+
+
+@pytest.mark.long
+def test_tensor_parallel(tmp_path: Path) -> None:
+    """DTensor's collectives are in the compiled graphs."""
+    done, found, of = ran(tmp_path, 2, "tensor parallel", "inductor")
+    assert done.code == 0, done.err
+    assert found is None or found.kind == "cache"
+    scheduled = of[0].all(Collectives) or of[1].all(Collectives)
+    names = {operation_name(name) for one in scheduled for name in one.operations}
+    assert "all_reduce" in names

@@ -59,15 +59,15 @@ def same_as_torch_says(folder: Path, *program: str) -> Recording:
 
 
 MODEL = """
-    import torch
+        import torch
 
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.Linear(8, 2)
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(8, 2)
 
-        def forward(self, x):
-            return self.layer(torch.relu(x))
+            def forward(self, x):
+                return self.layer(torch.relu(x))
 """
 
 
