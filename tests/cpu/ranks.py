@@ -17,7 +17,7 @@ DEVICE = "cuda" if "cuda" in REST else "cpu"
 if DEVICE == "cuda":
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 group = "nccl" if DEVICE == "cuda" else "gloo"
-dist.init_process_group(group, timeout=datetime.timedelta(seconds=20))
+dist.init_process_group(group, timeout=datetime.timedelta(seconds=600 if KIND == "hang" else 20))
 rank = dist.get_rank()
 other = rank == 1
 torch.manual_seed(0)

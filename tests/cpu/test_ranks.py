@@ -162,7 +162,7 @@ def test_a_cache_that_is_warm_on_one_rank(tmp_path: Path) -> None:
     words = {one.ranks: one.words for one in found.sides}
     assert " hit " in words[1,]
     assert " miss " in words[0,]
-    assert "with the same key" in words[0,]
+    assert " key: no entry " in words[0,]
     assert found.place is not None
     assert "one was warm" in found.why
 

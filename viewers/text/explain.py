@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import DdpBuckets, Decided, KernelBinary
+from compiler.trace.records import DdpBuckets, KernelBinary
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -102,7 +102,7 @@ def _both(
             lines += [BLANK, *section(name)(view)]
             continue
         for column in comparison.columns:
-            if name == "decisions" and not column.recording.all(Decided):
+            if name == "decisions" and not column.recording.decisions.decided:
                 continue
             view = View(column.recording, column.summary, names, width, detail)
             lines += [BLANK, line((column.engine, "strong")), *section(name)(view)]

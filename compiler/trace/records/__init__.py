@@ -34,7 +34,7 @@ from compiler.trace.records.capture import (
     StackValue,
     Step,
 )
-from compiler.trace.records.decisions import Asked, Decided, Forbidden
+from compiler.trace.records.decisions import Decided, Forbidden, FusionPair, Shown
 from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
@@ -44,7 +44,6 @@ from compiler.trace.records.inductor import (
     CudagraphSkip,
     FusionGroup,
     FusionGroups,
-    FusionPair,
     FusionRound,
     Kernel,
     KernelBinary,
@@ -151,7 +150,6 @@ AnyRecord = (
     | PassChange
     | Lowered
     | SchedulerNode
-    | FusionPair
     | FusionRound
     | FusionGroups
     | MemoryPlan
@@ -168,7 +166,6 @@ AnyRecord = (
     | Numerics
     | Run
     | StageStart
-    | Asked
     | Waiting
     | Resumed
     | Refused
@@ -195,7 +192,6 @@ __all__ = [
     "Advice",
     "AnyRecord",
     "Argument",
-    "Asked",
     "Bandwidth",
     "Buffer",
     "Bytecode",
@@ -276,6 +272,7 @@ __all__ = [
     "SchedulerNode",
     "SetSpeed",
     "Settings",
+    "Shown",
     "Size",
     "Source",
     "Speed",

@@ -10,7 +10,6 @@ from compiler.trace.records.base import (
     Index,
     Line,
     Location,
-    Number,
     Part,
     Record,
     Seconds,
@@ -80,39 +79,6 @@ class SchedulerNode(Record):
     loops: TextHash = ""
     """The loop body as printed by Inductor."""
     device: str = "cpu"
-
-
-class FusionPair(Record):
-    """One consideration of two scheduler nodes. A pair recurs in later rounds and at commit."""
-
-    id: str
-    """`inductor/0/0/forward/fuse/amax+exp`: the id of its decision, made of node names."""
-    graph: str
-    round: Index
-    """From 1; 0 if the engine does not say: then a pair is recorded once, with its outcome."""
-    phase: Literal["screen", "commit"]
-    first: str
-    second: str
-    fused: bool
-    """The result of can_fuse; `FusionRound.fused` says whether the pair was then fused."""
-    rule: str = ""
-    """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`;
-    `veto` and `forced` if an override decided it."""
-    reason: str = ""
-    """Inductor's own words, with arguments filled in; for a veto, the override."""
-    check: str = ""
-    """If Inductor gives no words: the function that returned False, and what it checks."""
-    kind: Literal["vertical", "horizontal"] = "vertical"
-    """`vertical`: the second reads what the first writes."""
-    score: tuple[Number, ...] = ()
-    """Inductor's score of a pair that may fuse, with the parts in its order."""
-    score_text: str = ""
-    shared_bytes: Bytes | None = None
-    """Bytes that both access, as counted by the scheduler; None if it did not count."""
-    cycle: bool = False
-    """can_fuse returned True, but fusing would have made the graph cyclic."""
-    within: str = ""
-    """Id of the pair of groups whose test led to this pair of members."""
 
 
 class FusionRound(Record):

@@ -216,6 +216,9 @@ class CallEnd(Record):
     """Ids of the compiles in this call."""
     hits: tuple[str, ...] = ()
     """Ids of earlier compiles that this call reused."""
+    instructions: Count | None = None
+    """Instructions of a call that compiled, of this process and of those that it started; None
+    where the processor's counters are not to be had."""
 
 
 class Output(Record):
