@@ -128,7 +128,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Wrapper": _fields("graph", text=P),
     "CudagraphSkip": _fields("compile_id", reason=W),
     "Collectives": _fields("compile_id graph", operations=T),
-    "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
+    "CacheLookup": _fields("cache compile_id graph", key=D, missed=V, components=D),
     "Phase": _fields("compile_id", name=W),
     "Decided": {**_OF_DECISION, "choice": W, "wanted": W, "refused": W},
     "Speed": _fields("what device"),
