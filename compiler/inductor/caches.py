@@ -17,7 +17,7 @@ from compiler.graphs.current import current_compile_id, lowering_graph_id
 from compiler.trace.key_components import Lookups, read_key, written
 from compiler.trace.records import CacheLookup
 
-Verdict = Literal["hit", "miss", "bypass"]
+LookupVerdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
 
 
@@ -51,7 +51,7 @@ class Caches:
         self._lookups = Lookups()
 
     def lookup(
-        self, cache: str, verdict: Verdict, info: Mapping[str, Any], graph: str = ""
+        self, cache: str, verdict: LookupVerdict, info: Mapping[str, Any], graph: str = ""
     ) -> None:
         """`info`: torch's own description (`CacheInfo` in torch/_inductor/codecache.py)."""
         compile_id = current_compile_id()
