@@ -42,6 +42,7 @@ def interpreted(*names: str) -> list[str]:
         "dynamic",
         "two ways",
         "moments",
+        "small",
         *(
             pytest.param(name, marks=pytest.mark.long)
             for name in ("mixed", "windows", "bfloat16", "float16", "float64", "int64", "uint8")
