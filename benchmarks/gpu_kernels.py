@@ -95,7 +95,7 @@ def compiled(side: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if side in ("tcw", "tcw-tuned"):
         from compiler.engine.backend import backend
 
-        mode = "max-autotune" if side == "tcw-tuned" else None
+        mode = "max-autotune-no-cudagraphs" if side == "tcw-tuned" else None
         ours = functools.partial(backend, mode=mode)
         return torch.compile(function, backend=ours, dynamic=False)
     options = TUNED if side == "tuned" else {}

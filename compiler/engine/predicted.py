@@ -86,9 +86,10 @@ def _predict(
     arch = architecture.name
     recorder.emit(Progress(stage="codegen", activity=f"predicting {arch} code"))
     tell_of_cpu_calls(recorder, module, arch)
-    copied, _ = retarget(module, inputs)
+    copied, moved = retarget(module, inputs)
     records = GraphRecords(recorder, copied, f"{graph}@{arch}", user_outputs, predicted=True)
     target, gate = Gpu(torch.device(DEVICE), architecture), Gate()
+    target.rewrite(copied, moved, f"{graph}@{arch}", user_outputs, gate)
     values = lower(copied, f"{graph}@{arch}", target.device, gate)
     records.lowered(copied, values)
     fusion = fuse(values, gate, records.fusing(), target.machine)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import fx
@@ -16,6 +16,11 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit as triton_unit
 from compiler.codegen.triton.vocabulary import Unwritable
 from compiler.codegen.unit import Unit
+from compiler.control.decisions import Gate
+from compiler.engine.aligned_products import aligned_products
+from compiler.engine.channels_last import channels_last
+from compiler.engine.products import products
+from compiler.engine.vector_products import vector_products
 from compiler.fusion import weights
 from compiler.gpu.architectures import ARCHITECTURES, Architecture
 from compiler.loops.program import Program
@@ -45,6 +50,17 @@ class Target(Protocol):
     def settings(self) -> dict[str, str]:
         """What a compile for it depends on besides the machine's CPU, by name."""
 
+    def rewrite(
+        self,
+        module: fx.GraphModule,
+        inputs: Sequence[Any],
+        graph: str,
+        promised: int,
+        gate: Gate | None,
+    ) -> None:
+        """Change the ATen graph in place for this machine's libraries: layouts and products. The
+        first `promised` outputs retain their strides."""
+
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
     ) -> Unit:
@@ -64,6 +80,18 @@ class Cpu:
     @property
     def settings(self) -> dict[str, str]:
         return {}
+
+    def rewrite(
+        self,
+        module: fx.GraphModule,
+        inputs: Sequence[Any],
+        graph: str,
+        promised: int,
+        gate: Gate | None,
+    ) -> None:
+        channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
+        vector_products(module, graph=graph, gate=gate)
+        products(module, graph=graph, gate=gate)
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
@@ -93,6 +121,17 @@ class Gpu:
     def settings(self) -> dict[str, str]:
         tuned = {"tiles": "measured"} if self.tuned else {}
         return {"gpu": self.architecture.name, "triton": triton_version(), **tuned}
+
+    def rewrite(
+        self,
+        module: fx.GraphModule,
+        inputs: Sequence[Any],
+        graph: str,
+        promised: int,
+        gate: Gate | None,
+    ) -> None:
+        channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
+        aligned_products(module, graph=graph, gate=gate)
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None

@@ -50,17 +50,39 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
     return next(axis for axis in axes if axis_name(axis) == answer)
 
 
-def vector(choose: NestChooser, isa: Isa, default: int, itemsizes: Sequence[int]) -> int:
-    """The number of elements per vector; 1 for scalar code."""
+def vector(
+    choose: NestChooser,
+    isa: Isa,
+    whole: int,
+    itemsizes: Sequence[int],
+    cost: float,
+    scalar: float | None,
+) -> int:
+    """The number of elements per vector; 1 for scalar code, the default if it costs less.
+
+    `whole` elements fill a vector. `cost` and `scalar`: instructions for 16 elements with vectors
+    and without; None if scalar code was not considered.
+    """
     widest = max((4, *itemsizes))
     widths = [width for width in WIDTHS if width * 4 <= isa.vector_bytes]
+    numbers: dict[str, float] = {"vector_bytes": isa.vector_bytes, "element_bytes": widest}
+    default, rule = whole, "whole vectors"
+    reason = f"elements of {widest} bytes, vectors of {isa.vector_bytes} bytes ({isa.name})"
+    if scalar is not None:
+        numbers |= {"vector_cost": round(cost, 1), "scalar_cost": round(scalar, 1)}
+        if scalar < cost:
+            default, rule = 1, "scattered"
+            reason = (
+                f"{scalar:.1f} instructions for 16 elements one by one, {cost:.1f} with vectors,"
+                " whose elements lie apart"
+            )
     answer = choose.choose(
         "vector",
         str(default),
         [str(width) for width in widths],
-        "whole vectors",
-        f"elements of {widest} bytes, vectors of {isa.vector_bytes} bytes ({isa.name})",
-        numbers={"vector_bytes": isa.vector_bytes, "element_bytes": widest},
+        rule,
+        reason,
+        numbers=numbers,
         forbidden={
             str(width): (
                 "registers",
@@ -68,7 +90,7 @@ def vector(choose: NestChooser, isa: Isa, default: int, itemsizes: Sequence[int]
                 f" a vector has {isa.vector_bytes}",
             )
             for width in widths
-            if width > default
+            if width > whole
         },
         means="elements that one instruction computes",
     )
