@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from math import exp, log
 from typing import Any
 
-from compiler.measure.rounds.rounds import Plan, in_rounds
+from compiler.measure.rounds.rounds import RoundsPlan, in_rounds
 
 SAME_ALLOCATOR = {
     "MALLOC_MMAP_MAX_": "0",
@@ -53,7 +53,7 @@ def interleaved(
             call()
         times[name].append((clock() - began) / calls[name])
 
-    in_rounds([list(sides)], once, Plan(rounds=ANY_NUMBER, seconds=seconds, least=fewest))
+    in_rounds([list(sides)], once, RoundsPlan(rounds=ANY_NUMBER, seconds=seconds, least=fewest))
     return times
 
 

@@ -23,7 +23,6 @@ from compiler.trace.records import (  # noqa: E402
     FrameStart,
     FusionGroup,
     FusionGroups,
-    FusionPair,
     FusionRound,
     Graph,
     Kernel,
@@ -43,6 +42,7 @@ from compiler.trace.records.graph import GraphKind  # noqa: E402
 from compiler.trace.writer import TraceWriter, file_sink  # noqa: E402
 from tests.block_capture import FILE, LINES  # noqa: E402
 from tests.block_trace import Builder, opening  # noqa: E402
+from tests.decided import pair_test  # noqa: E402
 
 LAYER = 25
 """Operations of one layer of the model."""
@@ -157,7 +157,7 @@ class Large(Builder):
                     number += 1
                     fused = index % 4 != 3
                     self.add(
-                        FusionPair(
+                        pair_test(
                             id=f"inductor/{graph}/fuse#{index}", graph=graph, round=pass_,
                             phase="screen", first=f"op{index}", second=f"op{index + 1}",
                             fused=fused, rule="" if fused else "no-shared-data",

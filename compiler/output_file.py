@@ -28,7 +28,7 @@ class OutputRefused(OSError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class OutputKind:
     """A kind of our files that a later run may overwrite."""
 
     words: str
@@ -48,10 +48,10 @@ def _begins_a_trace(head: bytes) -> bool:
     return found is not None and found[1] in _TAGS
 
 
-TRACE = Kind("trace", _begins_a_trace, grows=True)
+TRACE = OutputKind("trace", _begins_a_trace, grows=True)
 
 
-def check(path: Path, kind: Kind | None = None) -> None:
+def check(path: Path, kind: OutputKind | None = None) -> None:
     """Raise `OutputRefused` unless `path` can be created, or is an empty file or one of this
     kind."""
     try:
@@ -80,7 +80,7 @@ def check(path: Path, kind: Kind | None = None) -> None:
         os.close(descriptor)
 
 
-def check_open(descriptor: int, kind: Kind) -> None:
+def check_open(descriptor: int, kind: OutputKind) -> None:
     """The same for a file opened for reading."""
     refuse_special(os.fstat(descriptor).st_mode)
     head = os.pread(descriptor, _HEAD_BYTES, 0)
@@ -96,7 +96,7 @@ def refuse_special(mode: int) -> None:
         raise OutputRefused(f"it is {what}, not a file")
 
 
-def write(path: Path, content: bytes, kind: Kind | None = None) -> None:
+def write(path: Path, content: bytes, kind: OutputKind | None = None) -> None:
     """Write a whole file in one step: a new one, or over one of ours of this kind.
 
     Raises `OutputRefused` like `check`, and OSError if writing fails.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
 from compiler.capture import settings as settings_hook
-from compiler.control.decisions import Answer, Gate, engine_of
+from compiler.control.decisions import Gate, Ruling, engine_of
 from compiler.control.hooks import Hook, Uninstall, install_all, undo_all
 from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
@@ -39,7 +39,7 @@ def recording(
     """
     settings = recorder.settings
 
-    def watch(decided: Answer) -> None:
+    def watch(decided: Ruling) -> None:
         if not recorder.quiet:
             recorder.emit(decided_record(decided))
 

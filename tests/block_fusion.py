@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound
+from compiler.trace.records import (
+    FusionGroup,
+    FusionGroups,
+    FusionRound,
+)
+from tests.decided import pair_test
 
 RULES = {
     "intermediate nodes between node1 & node2": "between",
@@ -55,7 +60,7 @@ class Fusion:
                 merged.append((first, second, f"{first}_{second}"))
             chain = self._reads_of(like, second) & self._writes_of(like, first)
             out.add(
-                FusionPair(
+                pair_test(
                     id=f"inductor/{graph.removesuffix('/lowered')}/fuse/{ids[pair]}",
                     graph=graph,
                     round=round_,

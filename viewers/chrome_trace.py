@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compiler.output_file import Kind
+from compiler.output_file import OutputKind
 from compiler.trace.records import CallTimeline, CompiledStep, EagerOperation, Location, Moment
 from viewers.json_text import json_text
 from viewers.labels import kernel_label
@@ -24,7 +24,7 @@ from viewers.words import numbers_text
 Event = dict[str, Any]
 MICRO = 1e6
 _MARK = {"writer": "tcw profile --chrome"}
-CHROME = Kind(
+CHROME = OutputKind(
     "Chrome trace of tcw's", lambda head: head.startswith(json_text(_MARK, 0)[:-2].encode())
 )
 """The kind of such a file, recognised by its first key."""

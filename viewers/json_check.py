@@ -10,7 +10,7 @@ import msgspec
 from viewers.check.result import Outcome, TargetResult
 from viewers.json_diff import EffectItem, effect_item
 from viewers.json_profile import Item
-from viewers.summary.budget import Standing
+from viewers.summary.budget import FactStanding
 
 VERSION = 1
 
@@ -25,8 +25,8 @@ class ChangeItem(Item):
     """null if it was not there."""
     after: int | float | str | None
     """null if it is gone."""
-    unit: Literal["count", "bytes", "seconds", "error"]
-    standing: Standing
+    unit: Literal["count", "bytes", "seconds", "instructions", "error"]
+    standing: FactStanding
     fails: bool
     words: str
     file: str

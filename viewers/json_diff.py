@@ -9,7 +9,7 @@ import msgspec
 from viewers.json_profile import Item
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.effects import EffectKind, EffectTone
-from viewers.summary.differences.measured import Measured, Outcome
+from viewers.summary.differences.measured import MeasuredDifference, MeasuredOutcome
 
 VERSION = 1
 
@@ -77,7 +77,7 @@ class KernelsItem(Item):
 class CallTimesItem(Item):
     """Whole calls of both sides. Times are in seconds; null where they were not measured."""
 
-    outcome: Outcome
+    outcome: MeasuredOutcome
     before: float | None
     after: float | None
     difference: float | None
@@ -89,7 +89,7 @@ class CallTimesItem(Item):
     """Why nothing was measured."""
 
     @classmethod
-    def of_measured(cls, measured: Measured) -> CallTimesItem:
+    def of_measured(cls, measured: MeasuredDifference) -> CallTimesItem:
         record = measured.record
         known = record.before is not None
         return cls(

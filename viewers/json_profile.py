@@ -12,7 +12,7 @@ from msgspec import field
 
 from compiler.trace.records import CompiledStep, EagerOperation, KernelNests, ModeRow, Trial
 from viewers.recording import Recording
-from viewers.summary.profile import Cause, Profile, Standing, profiles_of, work_of
+from viewers.summary.profile import Cause, Profile, RowStanding, profiles_of, work_of
 from viewers.summary.profile.where import where
 
 
@@ -100,7 +100,7 @@ class RegionItem(Item):
     difference: float
     """compiled - eager, in seconds."""
     noise: float
-    standing: Standing
+    standing: RowStanding
     rank: int | None
     """1 for the largest difference; what cannot be told apart shares one. null in the noise."""
     same_calls: bool

@@ -45,7 +45,7 @@ _OF_NOW = (
 
 
 @dataclass(frozen=True)
-class Stop:
+class Visited:
     """A place to which `esc` leads back."""
 
     arrangement: str
@@ -59,7 +59,7 @@ class Navigator:
     def __init__(self, view: View) -> None:
         self.view = view
         self.arrangement = "overview"
-        self.stops: list[Stop] = []
+        self.stops: list[Visited] = []
         self.language_chosen = False
         """The reader has switched the language of the kernels."""
 
@@ -81,9 +81,9 @@ class Navigator:
             self.light_effect()
 
     def stop(self, focus: str) -> None:
-        self.stops.append(Stop(self.arrangement, replace(self.view), focus))
+        self.stops.append(Visited(self.arrangement, replace(self.view), focus))
 
-    def back(self) -> Stop | None:
+    def back(self) -> Visited | None:
         """Return to the last stop; None where there is none."""
         if not self.stops:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, Asked, Decided, GraphBreak, Run, Waiting
+from compiler.trace.records import AnyRecord, Decided, GraphBreak, Run, Waiting
 from viewers.navigator import Navigator
 from viewers.panes.shown_when import arrangement_for
 from viewers.panes.view import Facts, View
@@ -74,7 +74,7 @@ class Reader:
             self.navigator.arrangement = arrangement_for(view, record)
         elif isinstance(record, GraphBreak):
             view.site = max(0, len(view.summary.breaks) - 1)
-        elif isinstance(record, (Asked, Decided)) and record.kind == "fuse":
+        elif isinstance(record, Decided) and record.kind == "fuse":
             view.pair = record.id
 
     def part(self, whole: Recording) -> tuple[Part, Recording]:

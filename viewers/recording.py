@@ -19,8 +19,8 @@ from compiler.trace.losses import Losses
 from compiler.trace.reader import read_trace
 from compiler.trace.records import (
     AnyRecord,
-    Asked,
     Ceilings,
+    Decided,
     End,
     EnginePart,
     EngineSpeed,
@@ -53,7 +53,7 @@ from viewers.decisions import Decisions
 
 R = TypeVar("R", bound=Record)
 _PLACED = (
-    FrameStart, Graph, GraphBreak, Guards, Recompile, Partition, Asked, FusionPair, MemoryPlan,
+    FrameStart, Graph, GraphBreak, Guards, Recompile, Partition, Decided, FusionPair, MemoryPlan,
     Kernel, Failure,
 )  # fmt: skip
 """What a reader can stand on, so that the timeline can say where that is."""

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
 from viewers.kit.cells import cut, keep_end, pad, pad_left
-from viewers.kit.figures import Unit
+from viewers.kit.figures import TimeUnit
 from viewers.kit.spans import Line, Role, Span
 from viewers.places import FileNames
 from viewers.plain import plain
@@ -79,7 +79,7 @@ class RegionLines:
         return ((" " * (room - len(words)), "text"), (words, "bar-bad"), axis)
 
 
-def figures_of(one: RegionRow | Sums, unit: Unit) -> list[str]:
+def figures_of(one: RegionRow | Sums, unit: TimeUnit) -> list[str]:
     """Eager, compiled, Δ and ±."""
     sides: list[float | None] = (
         [one.eager, one.compiled]

@@ -13,7 +13,6 @@ from typing import Literal
 
 from compiler.trace.records import (
     AnyRecord,
-    Asked,
     Bytecode,
     CacheLookup,
     CallEnd,
@@ -52,12 +51,12 @@ from compiler.trace.records import (
 Mark = Literal["break", "recompile", "breakpoint", "override", "note"]
 
 QUIET: tuple[type[Record], ...] = (
-    Step, Bytecode, Text, Waiting, Resumed, Refused, Asked, Progress, StageStart, Note,
+    Step, Bytecode, Text, Waiting, Resumed, Refused, Progress, StageStart, Note,
 )  # fmt: skip
 """Records that no summary of a recording uses."""
 
 _UNSEEN: tuple[type[Record], ...] = (
-    Text, Source, Bytecode, Phase, Progress, EnginePart, Environment, Resumed, StageStart, Asked,
+    Text, Source, Bytecode, Phase, Progress, EnginePart, Environment, Resumed, StageStart,
 )  # fmt: skip
 """Records that show nothing by themselves: scrubbing skips them."""
 
@@ -78,7 +77,7 @@ class Segment:
     """"" for what comes before the first compile of a run."""
     attempt: int
     name: str
-    """`forward`, `⤷24` for a function that resumes at line 24."""
+    """`forward`, `→24` for a function that resumes at line 24."""
     first: int
     """Index of its first record …"""
     last: int
@@ -94,9 +93,7 @@ class Segment:
         return max(0.0, self.ended - self.began - self.waited)
 
 
-_MARKED = frozenset(
-    (FrameStart, Run, Waiting, Resumed, Asked, Decided, Recompile, GraphBreak, Note)
-)
+_MARKED = frozenset((FrameStart, Run, Waiting, Resumed, Decided, Recompile, GraphBreak, Note))
 """What `Track` looks into."""
 
 
@@ -119,7 +116,7 @@ class Track:
         self.runs: list[tuple[int, int]] = []
         """(index, number) of each run."""
         self._waiting: list[Waiting] = []
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, Decided] = {}
         self._decision = ""
         self._decided: dict[tuple[int, str], int] = {}
         self._overridden: set[tuple[int, str]] = set()
@@ -131,9 +128,10 @@ class Track:
             kind = type(record)
             index = self.count
             self.count += 1
-            if kind not in QUIET:
+            asks = isinstance(record, Decided) and record.open
+            if kind not in QUIET and not asks:
                 self.loud.append(index)
-            if kind not in _UNSEEN:
+            if kind not in _UNSEEN and not asks:
                 self.seen.append(index)
             stage = _STAGE_OF.get(kind, "")
             if isinstance(record, StageStart):
@@ -176,13 +174,12 @@ class Track:
             asked = self._asked.get(self._decision)
             if record.choice and asked is not None and record.choice != asked.default:
                 self._override(index, asked.id)
-        elif isinstance(record, Asked):
-            self._asked[record.id] = record
-            self._decided.setdefault((self.run, record.id), index)
         elif isinstance(record, Decided):
+            if record.open:
+                self._asked[record.id] = record
             self._decided.setdefault((self.run, record.id), index)
             if record.overridden:
-                self._override(index, record.id)
+                self._override(index, record.by or record.id)
         elif isinstance(record, Recompile):
             segment = Segment(
                 self.run, record.compile_id, 0, "", index, index, record.at, record.at
@@ -196,7 +193,7 @@ class Track:
             self._put(self._decided.get((record.run or self.run, thing), index), "note")
 
     def _begin(self, index: int, frame: FrameStart) -> None:
-        name = f"⤷{frame.resumes_at}" if frame.resumes_at else frame.function
+        name = f"→{frame.resumes_at}" if frame.resumes_at else frame.function
         before = self.segments[-1] if self.segments else None
         if before is not None and before.run == self.run and not before.name:
             if before.compile_id == frame.compile_id:

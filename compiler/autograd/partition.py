@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 from torch import fx
 
-from compiler.autograd.split import Cut, Extraction, Split, current
+from compiler.autograd.split import Extraction, MinCut, Split, current
 from compiler.control.decisions import SAVE
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Graph, Node, Partition, SavedValue
 
-Choice = Literal["saved", "recomputed", "input"]
+SavedChoice = Literal["saved", "recomputed", "input"]
 
 OVERRIDDEN = "overridden_choice"
 """Key in the metadata of a node whose choice comes from an override, not from the user's code."""
@@ -30,9 +30,9 @@ UNSTATED = "cannot recompute: torch does not say why (used far apart, or in a lo
 """The reason for the two bans of `solve_min_cut` that torch leaves unexplained."""
 
 
-def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> Cut:
+def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> MinCut:
     """Weights and reasons from the edges of torch's network."""
-    cut = Cut(tuple(node.name for node in saved), value, {}, {}, {})
+    cut = MinCut(tuple(node.name for node in saved), value, {}, {}, {})
     for start, end, data in network.edges(data=True):
         reason = str(data.get("reason") or "")
         if start == "source":
@@ -45,7 +45,7 @@ def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> Cut:
     return cut
 
 
-def chosen_cut(split: Split) -> Cut | None:
+def chosen_cut(split: Split) -> MinCut | None:
     """The run of the min-cut whose result torch used; None if no run matches.
 
     After the cut, torch drops unread values and adds sizes. So this is the smallest result that
@@ -208,7 +208,7 @@ def partition_record(
     for name, other in _renamed(given, backward):
         readers[name] = readers.get(other, [])
 
-    def value(name: str, choice: Choice, reason: str) -> SavedValue:
+    def value(name: str, choice: SavedChoice, reason: str) -> SavedValue:
         node = in_joint.get(name) or in_forward.get(name)
         tensor = node.value if node is not None else None
         return SavedValue(

@@ -19,7 +19,7 @@ from compiler.autograd.again import again
 from compiler.autograd.failed_cut import why_failed, without_files
 from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
-from compiler.control.decisions import RECOMPUTE, SAVE, Answer, Gate
+from compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
 from compiler.decision import Decision, Detail
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
@@ -73,7 +73,7 @@ def _decided(
     engine: str,
     keep_all: bool,
 ) -> Halves:
-    answers: dict[str, Answer] = {}
+    answers: dict[str, Ruling] = {}
     shown: set[str] = set()
     failure = ""
     for _ in range(_CUTS):
@@ -110,13 +110,13 @@ def _decided(
     return halves
 
 
-def _ended(answer: Answer, carried_out: str, failure: str) -> Answer:
+def _ended(answer: Ruling, carried_out: str, failure: str) -> Ruling:
     """A decision with its outcome: torch's partitioner has the last word. `carried_out` is "" if
     the value no longer crosses."""
     if not answer.overridden:
         if answer.refused or not carried_out:
             return answer
-        return Answer(answer.decision, carried_out)
+        return Ruling(answer.decision, carried_out)
     if (carried_out or RECOMPUTE) == answer.choice:
         return answer
     why = failure or (
@@ -125,7 +125,7 @@ def _ended(answer: Answer, carried_out: str, failure: str) -> Answer:
         else "the backward no longer needs it, after the other overrides"
     )
     kept = carried_out or answer.decision.default
-    return Answer(answer.decision, kept, refused=why, wanted=answer.choice)
+    return Ruling(answer.decision, kept, refused=why, wanted=answer.choice)
 
 
 def _decision(

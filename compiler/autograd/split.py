@@ -19,7 +19,7 @@ class Captured:
 
 
 @dataclass
-class Cut:
+class MinCut:
     """One run of the min-cut."""
 
     saved: tuple[str, ...]
@@ -53,7 +53,7 @@ class Split:
     partitioner: str
     prefix: str = ""
     """`sub1/`, `sub2/` … : the id prefix of a sub-graph's graphs."""
-    cuts: list[Cut] = field(default_factory=list)
+    cuts: list[MinCut] = field(default_factory=list)
     extraction: Extraction | None = None
 
 

@@ -66,7 +66,7 @@ def take_apart(part: str) -> Failure:
     return Failure(text, "other", "", source, name, expected=readable(text), expression=source)
 
 
-Rule = Callable[[str, re.Match[str]], Failure]
+GuardRule = Callable[[str, re.Match[str]], Failure]
 
 
 def _tensor(text: str, match: re.Match[str]) -> Failure:
@@ -112,7 +112,7 @@ def _global_state(text: str, match: re.Match[str]) -> Failure:
     return Failure(text, "state", "GLOBAL_STATE", name=names)
 
 
-def _ambient(kind: str) -> Rule:
+def _ambient(kind: str) -> GuardRule:
     def rule(text: str, match: re.Match[str]) -> Failure:
         expected = match.groupdict().get("expected", "")
         return Failure(text, "state", kind, name=guard_name(kind, ""), expected=expected)
@@ -233,7 +233,7 @@ def _class_name(text: str) -> str:
 
 
 _L = r"(?P<source>[LG]\[.+?)"
-_RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
+_RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
     (re.compile(pattern, re.DOTALL), rule)
     for pattern, rule in (
         (

@@ -54,9 +54,9 @@ class Frame:
     cpu: float = field(default_factory=lambda: cpu_seconds())
 
 
-Listener = Callable[[Frame, BaseException, FrameStatus], None]
+FrameListener = Callable[[Frame, BaseException, FrameStatus], None]
 
-on_error: list[Listener] = []
+on_error: list[FrameListener] = []
 """Called with the exception that ends a frame, before its `FrameEnd` is written."""
 
 _stack: list[Frame] = []

@@ -25,7 +25,7 @@ from compiler.control.safely import Safely
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Advice, Crossing, GraphBreak, Location
 
-Outcome = Literal["break", "skip-frame", "error"]
+BreakOutcome = Literal["break", "skip-frame", "error"]
 
 on_break: list[Callable[[Frame, GraphBreak], None]] = []
 """Called with each graph break, after it is written."""
@@ -64,7 +64,7 @@ def install(recorder: Recorder) -> Uninstall:
             # `run`: the frame is skipped; `step`: the rest of it is left to Python
             caller = sys._getframe(1).f_code.co_name
             with Safely(recorder, "a graph break"):
-                outcome: Outcome = "skip-frame" if caller == "run" else "break"
+                outcome: BreakOutcome = "skip-frame" if caller == "run" else "break"
                 values: tuple[Crossing, ...] = ()
                 if caller not in ("run", "step"):
                     with Safely(recorder, "what crosses a graph break"):
@@ -83,7 +83,7 @@ def install(recorder: Recorder) -> Uninstall:
             return
         with Safely(recorder, "a graph break"):
             reason = str(getattr(error, "msg", error))
-            outcome: Outcome = "error" if status == "failed" else "skip-frame"
+            outcome: BreakOutcome = "error" if status == "failed" else "skip-frame"
             _record(recorder, frame, None, error, reason, outcome, ())
             error._recorded = True  # type: ignore[attr-defined]
 
@@ -146,7 +146,7 @@ def _record(
     tx: Any | None,
     error: Any,
     reason: str,
-    outcome: Outcome,
+    outcome: BreakOutcome,
     values: tuple[Crossing, ...],
 ) -> None:
     parts = MESSAGES.parts(error)

@@ -42,7 +42,7 @@ class Changed:
 
 
 Settings = Mapping[str, object]
-Rule = Callable[[Changed, Settings], tuple[Advice, ...]]
+AdviceRule = Callable[[Changed, Settings], tuple[Advice, ...]]
 
 ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
 """A source that is an argument of the frame, or an item of one."""
@@ -447,7 +447,7 @@ def _deallocated(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     )
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, AdviceRule] = {
     "size": _size,
     "rank": _rank,
     "stride": _stride,

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from compiler.decision import ENGINE, Decision
+from compiler.trace.records import FusionPair
 
 INDUCTOR = "inductor"
 ENGINES = (ENGINE, INDUCTOR)
@@ -29,8 +30,7 @@ APART = "apart"
 """The choices of a decision of kind `fuse`: one loop nest, or never in one."""
 
 VETO = "veto"
-FORCED = "forced"
-"""Rules of fusions that an override decided."""
+"""Rule of fusions that an override prevented."""
 
 SAVE = "save"
 RECOMPUTE = "recompute"
@@ -42,7 +42,7 @@ class OverrideError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Ruling:
     """A decision with its answer."""
 
     decision: Decision
@@ -53,6 +53,10 @@ class Answer:
     """Why the override could not be followed; "" if it was, or if there is none."""
     wanted: str = ""
     """The choice that a refused override asked for."""
+    by: str = ""
+    """Id of the override that decided it, if it is about another decision: a veto."""
+    pair: Callable[[], FusionPair] | None = field(default=None, compare=False)
+    """Describes the test of a pair, for its record; valid only until the answer is kept."""
 
 
 class Gate:
@@ -65,11 +69,11 @@ class Gate:
     def __init__(
         self,
         overrides: Mapping[str, str] | None = None,
-        watch: Callable[[Answer], None] | None = None,
+        watch: Callable[[Ruling], None] | None = None,
         ask: Callable[[Decision], str] | None = None,
     ) -> None:
         self.overrides: dict[str, str] = {}
-        self.decided: list[Answer] = []
+        self.decided: list[Ruling] = []
         self._watch = watch
         self._ask = ask
         """Asks a person, who returns a choice, or "" for the default."""
@@ -99,23 +103,23 @@ class Gate:
         """Whether nobody asks, overrides or watches, so that every answer is the default."""
         return self._ask is None and self._watch is None and not self.overrides
 
-    def decide(self, decision: Decision) -> str:
+    def decide(self, decision: Decision, pair: Callable[[], FusionPair] | None = None) -> str:
         """Answer a decision, keep the answer, and return the choice to carry out."""
-        return self.keep(self.answer(decision))
+        return self.keep(replace(self.answer(decision), pair=pair))
 
-    def answer(self, decision: Decision, ask: bool = True) -> Answer:
+    def answer(self, decision: Decision, ask: bool = True) -> Ruling:
         """Answer a decision without keeping it: for a stage that meets a decision many times and
         keeps its outcome. Pass `ask=False` if a person was already asked."""
         if ask and self._ask is not None and decision.id not in self.overrides:
             self._put(decision)
         wanted = self.overrides.get(decision.id)
         if wanted is None:
-            return Answer(decision, decision.default)
+            return Ruling(decision, decision.default)
         self._met.add(decision.id)
         refused = refusal(decision, wanted)
         if refused:
-            return Answer(decision, decision.default, refused=refused, wanted=wanted)
-        return Answer(decision, wanted, overridden=wanted != decision.default)
+            return Ruling(decision, decision.default, refused=refused, wanted=wanted)
+        return Ruling(decision, wanted, overridden=wanted != decision.default)
 
     def known(self, id: str) -> None:
         """Record that this decision exists although it is not kept, for reporting misspelt
@@ -139,34 +143,55 @@ class Gate:
         if chosen and (veto or chosen != decision.default) and not refusal(decision, chosen):
             self.overrule(decision.id, chosen)
 
-    def fuse(self, decision: Decision, first: Iterable[str], second: Iterable[str]) -> bool:
+    def fuse(
+        self,
+        decision: Decision,
+        first: Iterable[str],
+        second: Iterable[str],
+        pair: Callable[[], FusionPair] | None = None,
+    ) -> bool:
         """Whether two groups of nodes, all named, become one loop nest.
 
         Answers a decision with the choices `fuse` and `apart`. A veto on any two nodes keeps apart
-        the groups that contain them, even if the veto's own pair is never considered.
+        the groups that contain them, even if the veto's own pair is never considered. `pair`
+        describes the test for the record.
         """
-        return self.unless_vetoed(decision, APART, first, second) == FUSE
+        return self.unless_vetoed(decision, APART, first, second, pair) == FUSE
 
     def unless_vetoed(
-        self, decision: Decision, apart: str, first: Iterable[str], second: Iterable[str]
+        self,
+        decision: Decision,
+        apart: str,
+        first: Iterable[str],
+        second: Iterable[str],
+        pair: Callable[[], FusionPair] | None = None,
     ) -> str:
         """The choice to carry out; `apart`, which keeps these nodes out of one loop nest, if a veto
         demands it."""
         veto = self.veto(decision.graph, first, second)
         if not veto or veto == decision.id:
-            return self.decide(decision)
+            return self.decide(decision, pair)
         wanted = self.overrides.get(decision.id, "")
         refused = f"{veto} keeps two of their nodes apart" if wanted not in ("", apart) else ""
+        overridden = decision.default != apart
         return self.keep(
-            Answer(decision, apart, decision.default != apart, refused, wanted if refused else "")
+            Ruling(
+                decision,
+                apart,
+                overridden,
+                refused,
+                wanted if refused else "",
+                by=veto if overridden else "",
+                pair=pair,
+            )
         )
 
-    def joined(self, decision: Decision) -> None:
+    def joined(self, decision: Decision, pair: Callable[[], FusionPair] | None = None) -> None:
         """Record that two nodes whose fusion was refused ended up in one nest through others.
 
         The last answer of an id is the one carried out.
         """
-        self.keep(Answer(decision, FUSE))
+        self.keep(Ruling(decision, FUSE, pair=pair))
 
     def veto(self, graph: str, first: Iterable[str], second: Iterable[str]) -> str:
         """Id of the override that forbids fusing these nodes into one loop nest; "" if there is
@@ -202,7 +227,7 @@ class Gate:
         }
         return "\n".join(f"{id} = {choice}" for id, choice in sorted(mine.items()))
 
-    def refused(self) -> list[Answer]:
+    def refused(self) -> list[Ruling]:
         """Overrides that a rule forbids, each once: those whose last answer was a refusal."""
         last = {one.decision.id: one for one in self.decided}
         return [one for one in last.values() if one.refused]
@@ -215,15 +240,15 @@ class Gate:
                 same = [one for one in ids if engine_of(one) == engine_of(id)]
                 yield id, next(iter(get_close_matches(id, same, n=1, cutoff=0.75)), "")
 
-    def keep(self, answer: Answer) -> str:
+    def keep(self, answer: Ruling) -> str:
         """Record the outcome of a decision; returns the choice."""
         if answer.decision.id in self.overrides:
             self._met.add(answer.decision.id)
-        if answer.decision.detail is not None:  # it keeps the stage's own products alive
-            answer = replace(answer, decision=replace(answer.decision, detail=None))
-        self.decided.append(answer)
         if self._watch is not None:
             self._watch(answer)
+        if answer.decision.detail is not None:  # it keeps the stage's own products alive
+            answer = replace(answer, decision=replace(answer.decision, detail=None))
+        self.decided.append(replace(answer, pair=None) if answer.pair is not None else answer)
         return answer.choice
 
 

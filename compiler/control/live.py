@@ -28,7 +28,7 @@ from compiler.control.commands import (
     Stop,
     TimeCalls,
 )
-from compiler.control.recorded import asked_record
+from compiler.control.recorded import open_record
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.control.stops import Stop as Found
@@ -147,7 +147,7 @@ class Live:
         detail = detail or Detail()
         location = self.stops.location(decision)
         if_fused = self.recorder.text(detail.if_fused)
-        self.recorder.writer.emit(asked_record(decision, detail, if_fused, location))
+        self.recorder.writer.emit(open_record(decision, detail, if_fused, location))
         return location
 
     def _until_told(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from compiler.trace.records import (
     CacheLookup,
     CallStart,
+    Decided,
     FrameEnd,
     FrameStart,
     FusionGroups,
-    FusionPair,
     FusionRound,
     Graph,
     GraphBreak,
@@ -38,7 +38,6 @@ _STAGES: dict[type[Record], Stage] = {
     Partition: "autograd",
     Lowered: "lowering",
     SchedulerNode: "fusion",
-    FusionPair: "fusion",
     FusionRound: "fusion",
     FusionGroups: "fusion",
     MemoryPlan: "memory",
@@ -66,6 +65,8 @@ class Place:
             self.stage = record.stage
         elif isinstance(record, Graph):
             self.stage = _GRAPHS.get(record.kind, "autograd")
+        elif isinstance(record, Decided) and record.pair is not None:
+            self.stage = "fusion"
         else:
             self.stage = _STAGES.get(type(record), self.stage)
         if isinstance(record, FrameStart | Step):

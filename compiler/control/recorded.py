@@ -4,38 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.control.decisions import APART, FORCED, FUSE, VETO, Answer, engine_of, split_id
+from compiler.control.decisions import Ruling, engine_of, split_id
 from compiler.decision import Decision, Detail
-from compiler.trace.records import Asked, Decided, Forbidden, FusionPair, Location
+from compiler.trace.records import Decided, Forbidden, Location, Shown
 
 
-def decided_record(answer: Answer) -> Decided:
-    """A decision as the gate made it."""
+def decided_record(answer: Ruling) -> Decided:
+    """A decision with its choice."""
     return Decided(
         choice=answer.choice,
         overridden=answer.overridden,
+        by=answer.by,
         wanted=answer.wanted if answer.refused else "",
         refused=answer.refused,
+        pair=None if answer.pair is None else answer.pair(),
         **_of(answer.decision),
     )
 
 
-def asked_record(
+def open_record(
     decision: Decision, detail: Detail, if_fused: str, location: Location | None
-) -> Asked:
-    """A decision before it is made. `if_fused`: the hash of the detail's text."""
-    return Asked(
+) -> Decided:
+    """A decision that a person is about to make. `if_fused`: the hash of the detail's text."""
+    return Decided(
         forbidden=tuple(
             Forbidden(choice=choice, rule=rule, reason=reason)
             for choice, (rule, reason) in decision.forbidden.items()
         ),
-        first=detail.first,
-        second=detail.second,
-        origins=detail.origins,
-        if_fused=if_fused,
-        sketched=detail.sketched,
-        means=detail.means,
-        location=location,
+        shown=Shown(
+            first=detail.first,
+            second=detail.second,
+            origins=detail.origins,
+            if_fused=if_fused,
+            sketched=detail.sketched,
+            means=detail.means,
+            location=location,
+        ),
         **_of(decision),
     )
 
@@ -53,11 +57,8 @@ def _of(decision: Decision) -> dict[str, Any]:
     }
 
 
-def decision_of(record: Asked | Decided | FusionPair) -> Decision:
+def decision_of(record: Decided) -> Decision:
     """What was asked. An override does not change it: the default is the engine's own choice."""
-    if isinstance(record, FusionPair):
-        return _of_pair(record)
-    forbidden = record.forbidden if isinstance(record, Asked) else ()
     return Decision(
         record.graph,
         record.kind,
@@ -67,23 +68,6 @@ def decision_of(record: Asked | Decided | FusionPair) -> Decision:
         record.rule,
         record.reason,
         record.numbers,
-        {one.choice: (one.rule, one.reason) for one in forbidden},
+        {one.choice: (one.rule, one.reason) for one in record.forbidden},
         engine=engine_of(record.id),
-    )
-
-
-def _of_pair(pair: FusionPair) -> Decision:
-    graph, kind, names = split_id(pair.id)
-    own = pair.rule == VETO if pair.rule in (VETO, FORCED) else pair.fused
-    shared = pair.shared_bytes
-    return Decision(
-        graph,
-        kind,
-        names,
-        FUSE if own else APART,
-        (FUSE, APART) if own or pair.fused else (APART,),
-        pair.rule or (pair.kind if pair.fused else ""),
-        pair.reason,
-        {} if shared is None else {"shared_bytes": shared},
-        engine=engine_of(pair.id),
     )

@@ -21,14 +21,12 @@ from compiler.control.recorded import decision_of
 from compiler.control.weighed import Weighed
 from compiler.decision import Decision
 from compiler.trace.records import (
-    Asked,
     CacheLookup,
     CallStart,
     Decided,
     EnginePart,
     FrameEnd,
     FrameStart,
-    FusionPair,
     Graph,
     GraphBreak,
     Location,
@@ -40,7 +38,7 @@ from compiler.trace.records import (
     Step,
 )
 
-Kind = Literal["step", "graph", "pass", "decision", "stage", "event", "breakpoint"]
+StopKind = Literal["step", "graph", "pass", "decision", "stage", "event", "breakpoint"]
 """The kind of a stop; each is a `Waiting.kind`."""
 
 WORDS: dict[Mode, str] = {
@@ -71,7 +69,7 @@ _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompil
 class Stop:
     """A stop, with its reason."""
 
-    kind: Kind
+    kind: StopKind
     why: str
     breakpoint: int = 0
     """Number of the breakpoint; 0 if the mode caused the stop."""
@@ -95,11 +93,11 @@ class Stops:
         self._compiles = Compiles()
         self._matcher = Matcher()
         self._announced: set[str] = set()
-        """Ids of decisions met before their answer, which is recorded at once or when the engine
-        knows the outcome."""
+        """Ids of decisions met before their answer is recorded."""
         self._weighed = Weighed()
         self._asked: set[str] = set()
-        """Ids of decisions met before their answer whose pair is not recorded yet."""
+        """Ids of decisions met before their answer whose test by Inductor is not recorded yet: it
+        is when its score or outcome is known."""
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
@@ -124,30 +122,34 @@ class Stops:
         if isinstance(record, Run | EnginePart):
             self._start_over()
             return None
-        if isinstance(record, Asked):
+        if isinstance(record, Decided) and record.open:
             return self.decision(decision_of(record))
         entered, ended = self._follow(record)
         if isinstance(record, Decided):
-            if record.id in self._announced:
-                self._announced.remove(record.id)
+            if self._passes_by(record):
                 return None
             stop = self._at_decision(decision_of(record))
-        elif isinstance(record, FusionPair) and engine_of(record.id) == INDUCTOR:
-            # tcw has a `Decided` for each; Inductor only for those that a person was shown
-            if record.within or record.rule == ALREADY_FUSED:
-                return None
-            pair = decision_of(record)
-            if pair.id in self._asked:  # if overruled, the pair has the outcome
-                self._asked.discard(pair.id)
-                for who in (None, *self._armed):
-                    self._weighed.tell(pair, who)
-                return None
-            stop = self._at_decision(pair)
         else:
             stop = self._at_breakpoint(record, entered) or self._by_mode(record, ended)
         if stop is None and self._paused and isinstance(record, _PLACES):
             stop = Stop(_kind_of(record), "paused")
         return self._stopped(stop)
+
+    def _passes_by(self, record: Decided) -> bool:
+        """Whether a decision is no place to stop: a person was asked it, or nothing is decided."""
+        pair = record.pair
+        if pair is None or engine_of(record.id) != INDUCTOR:
+            asked = record.id in self._announced
+            self._announced.discard(record.id)
+            return asked
+        if pair.within or record.rule == ALREADY_FUSED:
+            return True
+        if record.id not in self._asked:
+            return False
+        self._asked.discard(record.id)
+        for who in (None, *self._armed):
+            self._weighed.tell(decision_of(record), who)
+        return True
 
     def decision(self, decision: Decision) -> Stop | None:
         """The reason to stop at this decision before it is answered; its `Decided` does not stop
@@ -275,7 +277,7 @@ class Stops:
                 return self._hit(wanted, kind)
         return None
 
-    def _meets(self, wanted: Breakpoint, record: Record, entered: bool) -> Kind | None:
+    def _meets(self, wanted: Breakpoint, record: Record, entered: bool) -> StopKind | None:
         stage = self.place.stage
         if wanted.stage and wanted.stage != stage:
             return None
@@ -302,7 +304,7 @@ class Stops:
                 return "event" if met else None
         return None
 
-    def _hit(self, wanted: Breakpoint, kind: Kind, news: str = "") -> Stop:
+    def _hit(self, wanted: Breakpoint, kind: StopKind, news: str = "") -> Stop:
         if wanted is self._until:
             return Stop(kind, WORDS["cursor"])
         if wanted.once:
@@ -365,7 +367,7 @@ def _words_of_kind(wanted: Breakpoint) -> str:
             return "cache miss"
 
 
-def _kind_of(record: Record) -> Kind:
+def _kind_of(record: Record) -> StopKind:
     if isinstance(record, Graph):
         return "graph"
     if isinstance(record, PassChange):

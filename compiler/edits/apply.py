@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from compiler.edits.edit import Edit, EditError
 from compiler.edits.kinds import KINDS
-from compiler.edits.text import Change, Text
+from compiler.edits.text import Replacement, Text
 
 BOM = "\ufeff"
 
@@ -23,7 +23,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     if "\r" in whole:
         raise EditError("the file has carriage returns inside lines")
     source = Text(whole)
-    changes: list[Change] = []
+    changes: list[Replacement] = []
     for edit in dict.fromkeys(edits):
         kind = KINDS.get(edit.kind)
         if kind is None:
@@ -45,7 +45,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     return mark + "\n".join(map("".join, zip(lines, returns, strict=True)))
 
 
-def _overlap(one: Change, other: Change) -> bool:
+def _overlap(one: Replacement, other: Replacement) -> bool:
     a, b = one.span, other.span
     start = max((a.line, a.column), (b.line, b.column))
     end = min((a.end_line, a.end_column), (b.end_line, b.end_column))

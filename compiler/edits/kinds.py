@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable
 
 from compiler.edits.edit import EditError
-from compiler.edits.text import Change, Span, Text, dotted, end_of, span_of, start_of
+from compiler.edits.text import Replacement, Span, Text, dotted, end_of, span_of, start_of
 
 RESULT = "_result"
 MATH = frozenset({
@@ -19,16 +19,16 @@ _MASK, _CAUSAL = 3, 5
 """Positions of `attn_mask` and `is_causal` in `scaled_dot_product_attention(q, k, v, …)`."""
 
 
-def drop(text: Text, line: int) -> list[Change]:
+def drop(text: Text, line: int) -> list[Replacement]:
     """Remove the statement: a call whose result is unused, or an assertion."""
     statement = text.statement(line, ast.Expr, ast.Assert)
     if not isinstance(statement, ast.Expr | ast.Assert):
         raise EditError("no call statement or assertion is on that line")
     several = statement.end_lineno != statement.lineno
-    return [Change(span_of(statement), "None" if several else "pass")]
+    return [Replacement(span_of(statement), "None" if several else "pass")]
 
 
-def later(text: Text, line: int) -> list[Change]:
+def later(text: Text, line: int) -> list[Replacement]:
     """Run the statement last in its function, after the result is computed."""
     statement = text.statement(line, ast.Expr)
     if not isinstance(statement, ast.Expr):
@@ -51,15 +51,15 @@ def later(text: Text, line: int) -> list[Change]:
     moved = ast.unparse(statement)
     gone = drop(text, line)
     if last.value is None:
-        return [*gone, Change(start_of(last), f"{moved}; ")]
+        return [*gone, Replacement(start_of(last), f"{moved}; ")]
     return [
         *gone,
-        Change(start_of(last, len("return")), f"{RESULT} ="),
-        Change(end_of(last), f"; {moved}; return {RESULT}"),
+        Replacement(start_of(last, len("return")), f"{RESULT} ="),
+        Replacement(end_of(last), f"; {moved}; return {RESULT}"),
     ]
 
 
-def undisable(text: Text, line: int) -> list[Change]:
+def undisable(text: Text, line: int) -> list[Replacement]:
     """Remove `torch.compiler.disable`, as a decorator or around a function."""
     for node in ast.walk(text.tree):
         for one in getattr(node, "decorator_list", ()):
@@ -68,7 +68,7 @@ def undisable(text: Text, line: int) -> list[Change]:
                 return [_without_decorator(text, one)]
     for call in text.calls(line):
         if _disables(call.func) and len(call.args) == 1:
-            return [Change(span_of(call), _one_line(call.args[0]))]
+            return [Replacement(span_of(call), _one_line(call.args[0]))]
     raise EditError("no torch.compiler.disable is on that line")
 
 
@@ -76,15 +76,15 @@ def _disables(node: ast.expr) -> bool:
     return dotted(node).endswith(("compiler.disable", "_dynamo.disable"))
 
 
-def _without_decorator(text: Text, node: ast.expr) -> Change:
+def _without_decorator(text: Text, node: ast.expr) -> Replacement:
     if node.end_lineno != node.lineno:
         raise EditError("the decorator spans several lines")
     before = text.lines[node.lineno - 1].encode()[: node.col_offset]
     at = before.rindex(b"@")
-    return Change(Span(node.lineno, at, node.lineno, node.end_col_offset or at), "", False)
+    return Replacement(Span(node.lineno, at, node.lineno, node.end_col_offset or at), "", False)
 
 
-def item(text: Text, line: int) -> list[Change]:
+def item(text: Text, line: int) -> list[Replacement]:
     """Remove `.item()` and `float(…)`: a tensor stays a tensor."""
     found = []
     for call in text.calls(line):
@@ -92,14 +92,16 @@ def item(text: Text, line: int) -> list[Change]:
         if isinstance(function, ast.Attribute) and function.attr == "item" and not call.args:
             value = function.value
             span, end = span_of(call), end_of(value)
-            found.append(Change(Span(end.line, end.column, span.end_line, span.end_column), ""))
+            found.append(
+                Replacement(Span(end.line, end.column, span.end_line, span.end_column), "")
+            )
         elif dotted(function) == "float" and len(call.args) == 1 and not call.keywords:
             (value,) = call.args
             if isinstance(value, ast.Constant):
                 continue
             found += [
-                Change(Span(*_from_to(start_of(call), start_of(value))), "("),
-                Change(Span(*_from_to(end_of(value), end_of(call))), ")"),
+                Replacement(Span(*_from_to(start_of(call), start_of(value))), "("),
+                Replacement(Span(*_from_to(end_of(value), end_of(call))), ")"),
             ]
     if not found:
         raise EditError("no .item() or float() is on that line")
@@ -112,13 +114,13 @@ def _from_to(start: Span, end: Span) -> tuple[int, int, int, int]:
     return start.line, start.column, end.line, end.column
 
 
-def torch_math(text: Text, line: int) -> list[Change]:
+def torch_math(text: Text, line: int) -> list[Replacement]:
     """Replace `math.exp(…)` by `torch.exp(…)`."""
     found = []
     for call in text.calls(line):
         name = dotted(call.func)
         if name.startswith("math.") and name.removeprefix("math.") in MATH:
-            found.append(Change(span_of(call.func), f"torch.{name.removeprefix('math.')}"))
+            found.append(Replacement(span_of(call.func), f"torch.{name.removeprefix('math.')}"))
     if not found:
         raise EditError("no math function that torch also has is on that line")
     imported = (
@@ -132,15 +134,15 @@ def torch_math(text: Text, line: int) -> list[Change]:
     return found
 
 
-def always(text: Text, line: int) -> list[Change]:
+def always(text: Text, line: int) -> list[Replacement]:
     """Run the body of an `if` unconditionally."""
     statement = text.statement(line, ast.If)
     if not isinstance(statement, ast.If) or statement.orelse:
         raise EditError("no `if` without `else` is on that line")
-    return [Change(span_of(statement.test), "True")]
+    return [Replacement(span_of(statement.test), "True")]
 
 
-def text_of_sizes(text: Text, line: int) -> list[Change]:
+def text_of_sizes(text: Text, line: int) -> list[Replacement]:
     """Turn printed sizes into strings, which torch can print after the graph."""
     statement = text.statement(line, ast.Expr)
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
@@ -151,7 +153,7 @@ def text_of_sizes(text: Text, line: int) -> list[Change]:
             source = _one_line(argument)
             if '"' in source or "\\" in source:
                 raise EditError("it contains quotes or backslashes")
-            found.append(Change(span_of(argument), f'f"{{{source}}}"'))
+            found.append(Replacement(span_of(argument), f'f"{{{source}}}"'))
     if not found:
         raise EditError("it does not print a size")
     return found
@@ -171,12 +173,12 @@ def is_size(argument: ast.expr) -> bool:
     return made and inner is not None and is_size(inner)
 
 
-def no_mask(text: Text, line: int) -> list[Change]:
+def no_mask(text: Text, line: int) -> list[Replacement]:
     """Remove attention's mask."""
-    return [Change(span_of(_mask(_attention(text, line))), "None")]
+    return [Replacement(span_of(_mask(_attention(text, line))), "None")]
 
 
-def causal(text: Text, line: int) -> list[Change]:
+def causal(text: Text, line: int) -> list[Replacement]:
     """Give attention `is_causal=True` instead of a mask."""
     call = _attention(text, line)
     given = next((one for one in call.keywords if one.arg == "is_causal"), None)
@@ -184,12 +186,12 @@ def causal(text: Text, line: int) -> list[Change]:
         raise EditError("it already has is_causal")
     changes = no_mask(text, line)
     if given is not None:
-        return [*changes, Change(span_of(given.value), "True")]
+        return [*changes, Replacement(span_of(given.value), "True")]
     given_here: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     last = max(given_here, key=lambda one: (span_of(one).end_line, span_of(one).end_column))
     if last is _mask(call) or getattr(last, "value", None) is _mask(call):
-        return [Change(changes[0].span, "None, is_causal=True", is_expression=False)]
-    return [*changes, Change(end_of(last), ", is_causal=True")]
+        return [Replacement(changes[0].span, "None, is_causal=True", is_expression=False)]
+    return [*changes, Replacement(end_of(last), ", is_causal=True")]
 
 
 def _attention(text: Text, line: int) -> ast.Call:
@@ -214,7 +216,7 @@ def _one_line(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-KINDS: dict[str, Callable[[Text, int], list[Change]]] = {
+KINDS: dict[str, Callable[[Text, int], list[Replacement]]] = {
     "drop": drop,
     "later": later,
     "undisable": undisable,

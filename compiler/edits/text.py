@@ -21,7 +21,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Change:
+class Replacement:
     """The new text of a span: one line."""
 
     span: Span
@@ -74,7 +74,7 @@ class Text:
         last = self._bytes(span.end_line)[: span.end_column].decode()
         return "\n".join((first, *self.lines[span.line : span.end_line - 1], last))
 
-    def changed(self, changes: list[Change]) -> str:
+    def changed(self, changes: list[Replacement]) -> str:
         """The text with these changes, which do not overlap."""
         lines = list(self.lines)
         ordered = sorted(changes, key=lambda one: (one.span.line, one.span.column), reverse=True)

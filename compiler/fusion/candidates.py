@@ -10,7 +10,7 @@ from compiler.fusion.merge import Grouping
 from compiler.loops.graph import Call, Map, Store
 from compiler.loops.sizes import Size
 
-Kind = Literal["vertical", "horizontal"]
+CandidateKind = Literal["vertical", "horizontal"]
 WORTH = 8
 """Siblings must share at least one byte per this many elements of the smaller domain."""
 READERS = 12
@@ -23,7 +23,7 @@ SMALL = 1 << 16
 class Candidate:
     """Two nodes, by their places."""
 
-    kind: Kind
+    kind: CandidateKind
     first: int
     second: int
     score: int

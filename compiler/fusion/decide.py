@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from compiler.control.decisions import APART, FUSE, VETO, Gate
 from compiler.decision import Decision, Detail, decision_id
@@ -11,9 +12,10 @@ from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings
 from compiler.fusion.groups import Group
 from compiler.fusion.if_fused import if_fused, if_it_were_legal, origins_of
 from compiler.fusion.merge import Grouping, Merge
-from compiler.fusion.pairs import Listener, Pair, Round, Step
+from compiler.fusion.pairs import Listener, Pair, PassKind, Round
 from compiler.fusion.rows import kept_size
 from compiler.fusion.rules import Refusal
+from compiler.trace.records import FusionPair
 
 MEANS = (
     "two loop nests, each a C++ function of its own; what one makes for the other goes through "
@@ -59,9 +61,10 @@ class Decisions:
                 joined = replace(
                     pair.decision, default=FUSE, rule="joined", reason=reason, forbidden={}
                 )
-                self.gate.joined(joined)
                 number = len(self.rounds) + 1
-                self._keep(replace(pair, decision=joined, fused=True, round=number))
+                together = replace(pair, decision=joined, fused=True, round=number)
+                self.gate.joined(joined, self._test(together))
+                self._keep(together)
         if self._merged:
             self._end("joined", len(self._merged))
 
@@ -69,10 +72,12 @@ class Decisions:
         self.pairs[pair.id] = pair
         if pair.fused:
             self._merged.append(pair)
-        if self.listener is not None:
-            self.listener.pair(pair)
 
-    def _end(self, kind: Step, candidates: int) -> None:
+    def _test(self, pair: Pair) -> Callable[[], FusionPair] | None:
+        """What describes the test of a pair, if there is a listener."""
+        return None if self.listener is None else partial(self.listener.tested, pair)
+
+    def _end(self, kind: PassKind, candidates: int) -> None:
         done = Round(kind, candidates, len(self._merged), len(self.grouping.groups))
         self.rounds.append(done)
         if self.listener is not None:
@@ -83,7 +88,7 @@ class Decisions:
         while self._pass("vertical", candidates):
             pass
 
-    def _pass(self, kind: Step, candidates: list[Candidate]) -> int:
+    def _pass(self, kind: PassKind, candidates: list[Candidate]) -> int:
         fused = sum(self._consider(candidate, kind) for candidate in candidates)
         self._end(kind, len(candidates))
         return fused
@@ -163,15 +168,23 @@ class Decisions:
             forbidden,
             self._detail(one, two, found) if self.gate.asks else None,
         )
-        fused = self.gate.fuse(decision, one.names, two.names)
-        if not fused and against is None:
-            rule, reason = VETO, f"{self.gate.veto(decision.graph, one.names, two.names) or id}"
-        ended = replace(decision, rule=rule, reason=reason, detail=None)
         first_group, second_group = (
             tuple(node.name for node in group.members) for group in (one, two)
         )
         number = len(self.rounds) + 1
-        self._keep(Pair(ended, first_group, second_group, candidate.kind, fused, number))
+        pair = Pair(
+            replace(decision, detail=None),
+            first_group,
+            second_group,
+            candidate.kind,
+            against is None,
+            number,
+        )
+        fused = self.gate.fuse(decision, one.names, two.names, self._test(pair))
+        if not fused and against is None:
+            rule, reason = VETO, f"{self.gate.veto(decision.graph, one.names, two.names) or id}"
+        ended = replace(pair.decision, rule=rule, reason=reason)
+        self._keep(replace(pair, decision=ended, fused=fused))
         return fused
 
     def _detail(self, one: Group, two: Group, found: Merge | Refusal) -> Callable[[], Detail]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from compiler.decision import Decision
-from compiler.fusion.candidates import Kind
+from compiler.fusion.candidates import CandidateKind
+from compiler.trace.records import FusionPair
 
-Step = Literal["vertical", "horizontal", "pieces", "twins", "joined"]
+PassKind = Literal["vertical", "horizontal", "pieces", "twins", "joined"]
 """The kinds of pass. `joined` is for pairs that came together through others, not a pass."""
 
 
@@ -25,7 +26,7 @@ class Pair:
     first_group: tuple[str, ...]
     second_group: tuple[str, ...]
     """The nodes that shared a nest with the first and with the second at that time."""
-    kind: Kind
+    kind: CandidateKind
     fused: bool
     round: int = 0
     """The pass that made the decision, from 1."""
@@ -52,7 +53,7 @@ class Pair:
 class Round:
     """One pass over the candidates."""
 
-    kind: Step
+    kind: PassKind
     candidates: int
     fused: int
     groups: int
@@ -62,8 +63,9 @@ class Round:
 class Listener(Protocol):
     """Receives decisions during fusion."""
 
-    def pair(self, pair: Pair) -> None:
-        """A pair was decided. A pair reconsidered in a later pass is reported again."""
+    def tested(self, pair: Pair) -> FusionPair:
+        """Describes the test of a pair for the record of its decision, which the gate is about to
+        make: `pair.fused` is what the engine would do. A pair is tested again in later passes."""
 
     def round(self, number: int, round: Round, fused: list[Pair]) -> None:
         """A pass is complete; `fused` are the pairs that it fused, in order."""

@@ -11,7 +11,7 @@ from compiler.loops.expressions import Gather, Load
 from compiler.loops.layouts import View, normalize
 from compiler.loops.sizes import Size
 
-Kind = Literal["identity", "broadcast", "order", "slice", "division", "gather"]
+RelationKind = Literal["identity", "broadcast", "order", "slice", "division", "gather"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Relation:
     elements in another order. `slice`: a subset. `division`: not expressible as a single layout.
     `gather`: at positions given by an index."""
 
-    kind: Kind
+    kind: RelationKind
     mask: Mask = ()
 
 

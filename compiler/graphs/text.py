@@ -13,7 +13,7 @@ from compiler.graphs.tensors import dtype_name, size
 from compiler.trace.dtypes import short_dtype
 
 
-class Row(NamedTuple):
+class NodeRow(NamedTuple):
     """A node with its mutable fields. The tuples are torch's own and immutable, so nothing is
     copied."""
 
@@ -24,12 +24,12 @@ class Row(NamedTuple):
     kwargs: dict[str, Any]
 
 
-Snapshot = list[Row]
+Snapshot = list[NodeRow]
 
 
 def snapshot(graph: fx.Graph) -> Snapshot:
     """The graph's current state, unaffected by later changes to the graph."""
-    return [Row(node, node.name, node.target, node.args, node.kwargs) for node in graph.nodes]
+    return [NodeRow(node, node.name, node.target, node.args, node.kwargs) for node in graph.nodes]
 
 
 def same(before: Snapshot, after: Snapshot) -> bool:
@@ -81,7 +81,7 @@ def short_type(value: object) -> str:
     return ""
 
 
-def render(rows: Iterable[Row]) -> str:
+def render(rows: Iterable[NodeRow]) -> str:
     """One node per line: `addmm: f32[8, 64] = aten.addmm.default(primals_2, arg0, permute)`."""
     return "".join(_line(row) + "\n" for row in rows)
 
@@ -91,13 +91,13 @@ def graph_text(graph: fx.Graph) -> str:
     return render(snapshot(graph))
 
 
-def _arguments(row: Row) -> str:
+def _arguments(row: NodeRow) -> str:
     parts = [format_argument(value) for value in row.args]
     parts += [f"{name}={format_argument(value)}" for name, value in row.kwargs.items()]
     return ", ".join(parts)
 
 
-def _line(row: Row) -> str:
+def _line(row: NodeRow) -> str:
     if row.node.op == "output":
         results = row.args[0] if row.args else ()
         if isinstance(results, (list, tuple)):  # all of them: an output is never truncated

@@ -17,7 +17,7 @@ from compiler.graphs.current import current_compile_id, lowering_graph_id
 from compiler.inductor.key_components import Key, missed, read_key
 from compiler.trace.records import CacheLookup
 
-Verdict = Literal["hit", "miss", "bypass"]
+LookupVerdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
 _REMEMBERED = 64
 
@@ -52,7 +52,7 @@ class Caches:
         self._known: dict[tuple[str, str], list[Key]] = {}
 
     def lookup(
-        self, cache: str, verdict: Verdict, info: Mapping[str, Any], graph: str = ""
+        self, cache: str, verdict: LookupVerdict, info: Mapping[str, Any], graph: str = ""
     ) -> None:
         """`info`: torch's own description (`CacheInfo` in torch/_inductor/codecache.py)."""
         compile_id = current_compile_id()

@@ -15,7 +15,13 @@ from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
-from compiler.inductor.fusion_attempts import MOST_BETWEEN, Attempt, Fusion, fusions, running
+from compiler.inductor.fusion_attempts import (
+    MOST_BETWEEN,
+    Attempt,
+    InductorFusion,
+    fusions,
+    running,
+)
 from compiler.inductor.fusion_names import names_between
 from compiler.inductor.fusion_rules import rule_of
 from compiler.inductor.lowerings import lowering_of
@@ -45,13 +51,13 @@ def install(recorder: Recorder) -> Uninstall:
     return undo_all(undo)
 
 
-def _fusion(recorder: Recorder, scheduler: Any) -> Fusion:
+def _fusion(recorder: Recorder, scheduler: Any) -> InductorFusion:
     found = fusions.get(scheduler)
     if found is None or found.recorder is not recorder:
         from torch._inductor.virtualized import V
 
         lowering = lowering_of(recorder, V.graph)
-        found = fusions[scheduler] = Fusion(
+        found = fusions[scheduler] = InductorFusion(
             recorder, lowering, Overruling(lowering, listening().gate)
         )
     return found
@@ -131,7 +137,9 @@ def _begin(recorder: Recorder, scheduler: Any, node1: Any, node2: Any) -> Attemp
     return Attempt(id, node1.get_name(), node2.get_name(), _depends(node1, node2), outer)
 
 
-def _unsaid(fusion: Fusion, scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> None:
+def _unsaid(
+    fusion: InductorFusion, scheduler: Any, node1: Any, node2: Any, attempt: Attempt
+) -> None:
     """Complete the reason of a rejection that Inductor left out, or gave without names."""
     if attempt.said is not None:
         if rule_of(attempt.said[0]) == "between":
@@ -141,7 +149,7 @@ def _unsaid(fusion: Fusion, scheduler: Any, node1: Any, node2: Any, attempt: Att
         attempt.silent = _silent(scheduler, node1, node2, attempt)
 
 
-def _settle(fusion: Fusion, node1: Any, node2: Any, attempt: Attempt) -> None:
+def _settle(fusion: InductorFusion, node1: Any, node2: Any, attempt: Attempt) -> None:
     """Write a rejected pair now; a pair that may fuse waits for its score or outcome."""
     if attempt.fused:
         attempt.said = attempt.silent = None
@@ -230,7 +238,7 @@ def _screen(original: Callable[..., Any], recorder: Recorder, safely: Safely) ->
 
 
 def _with_forced(
-    fusion: Fusion,
+    fusion: InductorFusion,
     scheduler: Any,
     nodes: Any,
     found: list[tuple[Any, Any]],

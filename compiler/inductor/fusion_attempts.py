@@ -7,9 +7,10 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.control.decisions import FORCED, FUSE, INDUCTOR, VETO, split_id
+from compiler.control.decisions import APART, FUSE, INDUCTOR, Ruling, split_id
+from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
-from compiler.decision import decision_id
+from compiler.decision import Decision, decision_id
 from compiler.inductor.fusion_names import pair_names
 from compiler.inductor.fusion_rules import SILENT, rule_of
 from compiler.inductor.lowerings import Lowering
@@ -28,6 +29,7 @@ class Attempt:
 
     __slots__ = (
         "between",
+        "by",
         "cycle",
         "first",
         "forced",
@@ -42,7 +44,6 @@ class Attempt:
         "shared",
         "silent",
         "vertical",
-        "veto",
     )
 
     def __init__(
@@ -66,10 +67,15 @@ class Attempt:
         self.score: object = None
         self.cycle = False
         self.fused = False
-        self.veto = ""
-        """Id of the override that keeps the two apart."""
-        self.forced = ("", "")
-        """(Inductor's own words, or the silent check) of a rejection that an override reversed."""
+        self.by = ""
+        """Id of the override that reversed Inductor's own verdict."""
+        self.forced = ("", "", "")
+        """`explain` of a rejection that an override reversed."""
+
+    @property
+    def numbers(self) -> dict[str, int | float]:
+        """The bytes that both access, as the scheduler counts them; {} if it did not count."""
+        return {} if self.shared is None or self.mixed else {"shared_bytes": self.shared}
 
 
 class Running(threading.local):
@@ -85,7 +91,7 @@ running = Running()
 
 
 @dataclass
-class Fusion:
+class InductorFusion:
     """The fusion of one scheduler."""
 
     recorder: Recorder
@@ -117,31 +123,43 @@ class Fusion:
         """Write the record of a settled attempt; pass `phase` if that phase has ended."""
         if self.recorder.quiet:
             return
-        rule = reason = check = ""
-        if not attempt.fused or attempt.cycle or attempt.said is not None or any(attempt.forced):
-            rule, reason, check = explain(attempt)
+        rule, reason, check = explain(attempt)
+        kind: Literal["vertical", "horizontal"] = "vertical" if attempt.vertical else "horizontal"
         parts, text = score_parts(attempt.score)
         outer = attempt.outer
-        self.recorder.emit(
-            FusionPair(
-                id=attempt.id,
-                graph=self.lowering.id,
-                round=self.round,
-                phase=phase or self.phase,
-                first=attempt.first,
-                second=attempt.second,
-                fused=attempt.fused,
-                rule=rule,
-                reason=reason,
-                check=check,
-                kind="vertical" if attempt.vertical else "horizontal",
-                score=parts,
-                score_text=text,
-                shared_bytes=None if attempt.mixed else attempt.shared,
-                cycle=attempt.cycle,
-                within="" if outer is None else outer.id,
-            )
+        own = attempt.fused != bool(attempt.by)
+        pair = FusionPair(
+            graph=self.lowering.id,
+            round=self.round,
+            phase=phase or self.phase,
+            first=attempt.first,
+            second=attempt.second,
+            kind=kind,
+            check=check,
+            score=parts,
+            score_text=text,
+            cycle=attempt.cycle,
+            within="" if outer is None else outer.id,
         )
+        decision = Decision(
+            graph=self.lowering.base,
+            kind=FUSE,
+            names=split_id(attempt.id)[2],
+            default=FUSE if own else APART,
+            choices=(FUSE, APART) if own or attempt.fused else (APART,),
+            rule=rule or kind,
+            reason=reason,
+            numbers=attempt.numbers,
+            engine=INDUCTOR,
+        )
+        answer = Ruling(
+            decision,
+            FUSE if attempt.fused else APART,
+            overridden=bool(attempt.by),
+            by=attempt.by if attempt.by != attempt.id else "",
+            pair=lambda: pair,
+        )
+        self.recorder.emit(decided_record(answer))
 
     def write_last(self) -> None:
         """Write the pending commit, about which nothing more will be reported."""
@@ -159,12 +177,12 @@ class Fusion:
 
 
 def explain(attempt: Attempt) -> tuple[str, str, str]:
-    """(rule, Inductor's own words, the silent check as text) of an attempt that was rejected or
-    overridden."""
-    if attempt.veto:
-        return VETO, f"an override keeps them apart: {attempt.veto}", ""
+    """(rule, Inductor's own words, the silent check as text) of what Inductor itself found; all
+    empty if it has nothing against the pair."""
+    if attempt.by and not attempt.fused:
+        return "", "", ""
     if any(attempt.forced) and not attempt.cycle:
-        return FORCED, *attempt.forced
+        return attempt.forced
     if attempt.silent is not None:
         rule, function = attempt.silent
         return rule, "", f"{function}: {SILENT[rule]}"
@@ -217,5 +235,5 @@ def score_parts(score: object) -> tuple[tuple[float, ...], str]:
     return parts, text
 
 
-fusions: weakref.WeakKeyDictionary[object, Fusion] = weakref.WeakKeyDictionary()
+fusions: weakref.WeakKeyDictionary[object, InductorFusion] = weakref.WeakKeyDictionary()
 """By scheduler."""

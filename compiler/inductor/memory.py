@@ -51,7 +51,7 @@ class Life:
 
 
 @dataclass
-class Reading:
+class WrapperReading:
     """The state of reading a wrapper's lines in order."""
 
     steps: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
 
     graph = V.graph
     lowering = lowering_of(recorder, graph)
-    reading = Reading()
+    reading = WrapperReading()
     for name, value in graph.graph_inputs.items():
         size = _bytes(graph, value)
         if size is not None or hasattr(value, "get_layout"):
@@ -123,7 +123,7 @@ def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
 
 
 def _call(
-    reading: Reading,
+    reading: WrapperReading,
     generation: Generation | None,
     wrapper: Any,
     index: int,
@@ -148,7 +148,7 @@ def _call(
         reading.steps.append(str(line.node.get_name()))
 
 
-def _memory(reading: Reading, line: Any, graph: Any, inplace: set[int]) -> None:
+def _memory(reading: WrapperReading, line: Any, graph: Any, inplace: set[int]) -> None:
     kind = type(line).__name__
     if kind == "AllocateLine":
         reading.allocate(line.node.get_name(), _bytes(graph, line.node))
@@ -178,7 +178,7 @@ def _memory(reading: Reading, line: Any, graph: Any, inplace: set[int]) -> None:
         _made(reading, line.node.get_name(), graph)
 
 
-def _made(reading: Reading, name: str, graph: Any) -> None:
+def _made(reading: WrapperReading, name: str, graph: Any) -> None:
     """A buffer that a call returns, in memory that the library allocated."""
     if name in reading.lives:
         return
@@ -191,7 +191,7 @@ def _made(reading: Reading, name: str, graph: Any) -> None:
         reading.peak = max(reading.peak, sum(reading.owned.values()))
 
 
-def finish(reading: Reading, graph: Any) -> None:
+def finish(reading: WrapperReading, graph: Any) -> None:
     """Outputs live to the end, as does everything never freed."""
     last = max(0, reading.step - 1)
     outputs = list(graph.get_output_names())
@@ -238,7 +238,7 @@ def _label(name: str, graph: Any, labels: dict[str, str]) -> str:
     return labels.get(str(operation), "")
 
 
-def _peak_without_reuse(reading: Reading) -> int:
+def _peak_without_reuse(reading: WrapperReading) -> int:
     """The peak if each buffer had its own memory from its first step to its last."""
     change = [0] * (reading.step + 2)
     for life in reading.lives.values():

@@ -19,8 +19,8 @@ from compiler.control.decisions import (
     APART,
     FUSE,
     INDUCTOR,
-    Answer,
     Gate,
+    Ruling,
     engine_of,
     refusal,
     split_id,
@@ -74,7 +74,7 @@ class Overruling:
         self.overrides: list[Override] = []
         self._read: dict[str, str] = {}
         self._asked: set[tuple[str, bool, str]] = set()
-        self._ended: dict[str, Answer] = {}
+        self._ended: dict[str, Ruling] = {}
         """The latest outcome of each override's decision; for a veto, the one that overruled a
         fusion."""
         self._attempts: dict[str, Attempt] = {}
@@ -112,12 +112,13 @@ class Overruling:
             self._beside(about[0], other, attempt)
         return self._carry_out(decided, attempt)
 
-    def _carry_out(self, decided: Answer, attempt: Attempt) -> bool:
+    def _carry_out(self, decided: Ruling, attempt: Attempt) -> bool:
         if decided.choice == FUSE and not attempt.fused:
-            attempt.forced = explain(attempt)[1:]
+            attempt.forced = explain(attempt)
+            attempt.by = decided.decision.id
             attempt.fused = True
         elif decided.choice == APART and attempt.fused:
-            attempt.veto = decided.decision.id
+            attempt.by = decided.decision.id
             attempt.fused = False
         return attempt.fused
 
@@ -127,10 +128,10 @@ class Overruling:
         if leading.choice != APART:
             return
         if other.choice == APART:
-            self._note(Answer(decision, APART, overridden=attempt.fused), attempt)
+            self._note(Ruling(decision, APART, overridden=attempt.fused), attempt)
         else:
             refused = f"{leading.id} keeps two of their nodes apart"
-            self._ended[other.id] = Answer(decision, APART, refused=refused, wanted=FUSE)
+            self._ended[other.id] = Ruling(decision, APART, refused=refused, wanted=FUSE)
 
     def _decision(
         self,
@@ -168,7 +169,7 @@ class Overruling:
             choices=(FUSE, APART),
             rule=rule,
             reason=words,
-            numbers={} if attempt.shared is None else {"shared_bytes": attempt.shared},
+            numbers=attempt.numbers,
             forbidden=forbidden,
             detail=detail,
             engine=INDUCTOR,
@@ -181,7 +182,7 @@ class Overruling:
             return "vertical", f"{attempt.second} comes after {attempt.first}{shared}"
         return "horizontal", f"neither needs the other{shared}"
 
-    def _note(self, decided: Answer, attempt: Attempt) -> None:
+    def _note(self, decided: Ruling, attempt: Attempt) -> None:
         id = decided.decision.id
         before = self._ended.get(id)
         if before is None or not before.overridden or decided.choice == FUSE:
@@ -202,7 +203,7 @@ class Overruling:
             else:
                 self._inlined(id, choice)
 
-    def _end(self, override: Override, together: bool) -> Answer:
+    def _end(self, override: Override, together: bool) -> Ruling:
         found = self._ended.get(override.id)
         carried_out = FUSE if together else APART
         if found is None:
@@ -224,7 +225,7 @@ class Overruling:
             else:
                 wrong = found.refused or "other fusions came first"
         wanted = override.choice if wrong else ""
-        return Answer(decision, carried_out, refused=wrong, wanted=wanted)
+        return Ruling(decision, carried_out, refused=wrong, wanted=wanted)
 
     def _named(self, override: Override, fused: bool) -> Decision:
         return Decision(
@@ -256,7 +257,7 @@ class Overruling:
                 self._keep(self.gate.answer(decision, ask=False))
                 return
 
-    def _keep(self, decided: Answer) -> None:
+    def _keep(self, decided: Ruling) -> None:
         state = (decided.choice, decided.refused)
         if self._kept.get(decided.decision.id) != state:
             self._kept[decided.decision.id] = state

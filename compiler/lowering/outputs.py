@@ -17,7 +17,7 @@ from compiler.lowering.registry import Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
-Answer = Operand | Size | bool | float | None
+OutputValue = Operand | Size | bool | float | None
 
 
 def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
@@ -50,14 +50,14 @@ class Outputs:
         self._sizes = sizes
         self._value_of = value_of
 
-    def of(self, node: fx.Node) -> Iterator[Answer]:
+    def of(self, node: fx.Node) -> Iterator[OutputValue]:
         """The outputs of an output node, in order. Raises `Unsupported`."""
         handed: dict[str, fx.Node] = {}
         found = node.args[0]
         for item in found if isinstance(found, (list, tuple)) else (found,):
             yield self._answer(item, handed)
 
-    def _answer(self, item: Any, handed: dict[str, fx.Node]) -> Answer:
+    def _answer(self, item: Any, handed: dict[str, fx.Node]) -> OutputValue:
         if not isinstance(item, fx.Node):
             if isinstance(item, (bool, int, float, type(None))):
                 return item
@@ -68,7 +68,7 @@ class Outputs:
                 raise Unsupported("the graph returns a list")
             if isinstance(shown, (Real, Item)):
                 raise Unsupported("the graph returns a symbolic number")
-            answer: Answer = shown
+            answer: OutputValue = shown
             return answer
         self._builder.node = item.name
         meta = self._metas[item]

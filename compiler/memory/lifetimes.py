@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
 from compiler.memory.accesses import Values
-from compiler.memory.order import Run
+from compiler.memory.order import NestOrCall
 
 
 @dataclass(slots=True)
@@ -24,11 +24,11 @@ class Lifetime:
 class Timeline:
     """A program's order, divided into segments and calls, with the lifetimes of its values."""
 
-    def __init__(self, runs: Sequence[Run], values: Values) -> None:
+    def __init__(self, runs: Sequence[NestOrCall], values: Values) -> None:
         self.runs = tuple(runs)
         self.step: list[int] = []
         """Place of a nest or call -> index of its segment or call among the plan's steps."""
-        previous: Run | None = None
+        previous: NestOrCall | None = None
         for run in runs:
             together = isinstance(run, Nest) and isinstance(previous, Nest)
             self.step.append(self.step[-1] + (not together) if self.step else 0)

@@ -16,7 +16,7 @@ from compiler.loops.graph import Call
 from compiler.loops.nest import Nest
 from compiler.memory.accesses import Access, Values
 
-Run = Nest | Call
+NestOrCall = Nest | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Needs:
     after: tuple[tuple[int, ...], ...]
 
 
-def needs(runs: Sequence[Run], values: Values) -> Needs:
+def needs(runs: Sequence[NestOrCall], values: Values) -> Needs:
     """Reads depend on writes, writes on reads and writes of the same memory, calls on calls."""
     before: list[dict[int, None]] = [{} for _ in runs]
     writers: dict[str, list[int]] = {}
@@ -59,8 +59,8 @@ def needs(runs: Sequence[Run], values: Values) -> Needs:
 
 
 def gathered(
-    runs: Sequence[Run], values: Values, *, lazy: bool, let_go: Collection[str] = ()
-) -> list[Run]:
+    runs: Sequence[NestOrCall], values: Values, *, lazy: bool, let_go: Collection[str] = ()
+) -> list[NestOrCall]:
     """The steps in an order with as few runs of nests between calls as possible.
 
     `lazy`: nests that allocate more bytes than they free run as late as these runs allow. `let_go`:
@@ -81,10 +81,10 @@ def gathered(
     gap = {place: next(g for g in gaps if g >= first[place]) for place in nests}
     if lazy:
         _delay(runs, values, graph, last, gaps, number, gap, let_go)
-    slots: list[list[Run]] = [[] for _ in range(len(number) + 1)]
+    slots: list[list[NestOrCall]] = [[] for _ in range(len(number) + 1)]
     for place in nests:
         slots[gap[place]].append(runs[place])
-    order: list[Run] = []
+    order: list[NestOrCall] = []
     for slot, call in zip(slots, (*number, None), strict=True):
         order += slot
         if call is not None:
@@ -92,7 +92,7 @@ def gathered(
     return order
 
 
-def _earliest(runs: Sequence[Run], graph: Needs, number: dict[int, int]) -> list[int]:
+def _earliest(runs: Sequence[NestOrCall], graph: Needs, number: dict[int, int]) -> list[int]:
     first = [0] * len(runs)
     for place in range(len(runs)):
         for earlier in graph.before[place]:
@@ -101,7 +101,7 @@ def _earliest(runs: Sequence[Run], graph: Needs, number: dict[int, int]) -> list
     return first
 
 
-def _latest(runs: Sequence[Run], graph: Needs, number: dict[int, int]) -> list[int]:
+def _latest(runs: Sequence[NestOrCall], graph: Needs, number: dict[int, int]) -> list[int]:
     last = [len(number)] * len(runs)
     for place in reversed(range(len(runs))):
         for later in graph.after[place]:
@@ -110,7 +110,7 @@ def _latest(runs: Sequence[Run], graph: Needs, number: dict[int, int]) -> list[i
 
 
 def _delay(
-    runs: Sequence[Run],
+    runs: Sequence[NestOrCall],
     values: Values,
     graph: Needs,
     last: list[int],
@@ -142,7 +142,9 @@ def _delay(
             gap[place] = max(g for g in gaps if g <= bound)
 
 
-def releasing(order: Sequence[Run], values: Values, let_go: Collection[str]) -> list[Run]:
+def releasing(
+    order: Sequence[NestOrCall], values: Values, let_go: Collection[str]
+) -> list[NestOrCall]:
     """The same order, except that among adjacent calls those that free most memory run first.
 
     `let_go`: inputs that are freed after their last use.
@@ -152,7 +154,7 @@ def releasing(order: Sequence[Run], values: Values, let_go: Collection[str]) -> 
         accessed = values.access(run)
         last.update(dict.fromkeys((*accessed.reads, *accessed.writes), place))
     kept = (values.inputs.keys() - set(let_go)) | values.outputs.keys()
-    found: list[Run] = []
+    found: list[NestOrCall] = []
     start = 0
     while start < len(order):
         stop = start

@@ -13,7 +13,7 @@ from compiler.loops.sizes import Size
 from compiler.memory.accesses import Values
 from compiler.memory.arena import Arena, Temporary, aligned, pack
 from compiler.memory.lifetimes import Timeline
-from compiler.memory.order import Run, gathered, releasing
+from compiler.memory.order import NestOrCall, gathered, releasing
 from compiler.memory.peak import peak_bytes, total_bytes
 from compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
 from compiler.memory.reuse import OWN, REUSE, Reuse, decide
@@ -98,7 +98,7 @@ def _ordered(
     gate: Gate | None,
 ) -> Timeline:
     """The order with the lowest peak memory; among about equal ones, that with fewest segments."""
-    orders: dict[str, list[Run]] = {
+    orders: dict[str, list[NestOrCall]] = {
         EARLY: releasing(gathered(program.steps, values, lazy=False), values, let_go),
         LATE: releasing(gathered(program.steps, values, lazy=True, let_go=let_go), values, let_go),
         AS_FUSED: list(program.steps),
@@ -149,7 +149,7 @@ def _segments(timeline: Timeline) -> int:
     return len({s for s, run in zip(timeline.step, timeline.runs, strict=True) if _is_nest(run)})
 
 
-def _is_nest(run: Run) -> bool:
+def _is_nest(run: NestOrCall) -> bool:
     return isinstance(run, Nest)
 
 

@@ -17,7 +17,7 @@ from compiler.trace.records import Kernel, SchedulerNode
 Work = frozenset[Hashable]
 """What a kernel computes: comparable between runs."""
 
-Kind = Literal["same", "changed", "split", "merged", "regrouped", "new", "gone"]
+MatchKind = Literal["same", "changed", "split", "merged", "regrouped", "new", "gone"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Match:
         return tuple(sorted(before ^ after))
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MatchKind:
         before, after = len(self.before), len(self.after)
         if not before or not after:
             return "gone" if before else "new"

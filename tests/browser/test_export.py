@@ -34,6 +34,12 @@ def program() -> str:
     return found
 
 
+@pytest.fixture(scope="module")
+def whole_page() -> str:
+    """All screens of the block, which take seconds to make."""
+    return exported(block_trace())[1]
+
+
 async def opened(page: Page, file: Path) -> None:
     await page.go(file.as_uri())
     for _ in range(200):
@@ -51,9 +57,11 @@ async def quiet(page: Page) -> None:
     assert await page.evaluate("window.pwned === undefined") is True
 
 
-async def test_a_click_and_a_key_light_the_counterparts(program: str, tmp_path: Path) -> None:
+async def test_a_click_and_a_key_light_the_counterparts(
+    program: str, tmp_path: Path, whole_page: str
+) -> None:
     file = tmp_path / "run.html"
-    file.write_text(exported(block_trace())[1])
+    file.write_text(whole_page)
     async with chromium(program, tmp_path / "profile") as page:
         await opened(page, file)
         await page.evaluate(TAB % "source")
@@ -117,9 +125,9 @@ async def test_what_goes_wrong_in_a_page_is_noticed(program: str, tmp_path: Path
         assert any("planted" in one for one in page.errors)
 
 
-async def test_the_graph_is_a_picture(program: str, tmp_path: Path) -> None:
+async def test_the_graph_is_a_picture(program: str, tmp_path: Path, whole_page: str) -> None:
     file = tmp_path / "run.html"
-    file.write_text(exported(block_trace())[1])
+    file.write_text(whole_page)
     blocks = "[...document.querySelectorAll('[data-pane=picture] .block')]"
     node = "document.querySelector('[data-pane=node]').textContent"
     way = "document.querySelector('[data-pane=picture] .way').getAttribute('d')"
@@ -233,4 +241,37 @@ async def test_a_class_predicts(program: str, tmp_path: Path) -> None:
         assert "question 2 of" in await page.evaluate(said)
         await page.press("Escape")
         assert "of 1 right" in await page.evaluate(said)
+        await quiet(page)
+
+
+async def test_folds_open_each_for_itself(program: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(exported(block_trace())[1])
+    shown = """[...document.querySelectorAll('[data-pane=guards] .row')]
+        .filter(row => row.getClientRects().length)"""
+    count = f"{shown}.length"
+    fold = shown + ".find(row => row.textContent.includes('%s')).click()"
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        await page.evaluate(TAB % "guards")
+        none = await page.evaluate(count)
+        await page.evaluate(fold % " type_match")
+        one = await page.evaluate(count)
+        assert one > none
+        await page.evaluate(fold % " id_match")
+        both = await page.evaluate(count)
+        assert both > one, "the first one closed"
+        assert await page.evaluate(
+            "document.querySelector('[data-pane=guards] .cursor').textContent.includes(' id_match')"
+        )
+        await page.press("Enter")
+        assert await page.evaluate(count) == one
+        await page.press("j")
+        await page.press("k")
+        assert await page.evaluate(count) == one
+        cursor = "document.querySelector('[data-pane=guards] .cursor').getClientRects().length"
+        assert await page.evaluate(cursor), "the cursor stands on a row that is not seen"
+        await page.press("]")
+        await page.press("[")
+        assert await page.evaluate(count) == one, "what is open stays open"
         await quiet(page)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from compiler.trace.records import (
     AnyRecord,
-    Asked,
     Decided,
     Forbidden,
-    FusionPair,
     Location,
     SchedulerNode,
     Text,
@@ -15,6 +13,8 @@ from compiler.trace.records import (
 )
 from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
+from tests.decided import asked as asked_decision
+from tests.decided import is_test
 
 ID = "inductor/0/0/forward/fuse/amax_default+sum_1"
 GRAPH = "0/0/forward/lowered"
@@ -34,7 +34,7 @@ for p0 in 4096:
 SIDES = ("op9", "op10", "op11"), ("op12", "op13")
 
 
-def asked(**more: object) -> Asked:
+def asked(**more: object) -> Decided:
     fields: dict[str, object] = {
         "id": ID,
         "graph": GRAPH,
@@ -54,7 +54,7 @@ def asked(**more: object) -> Asked:
         "location": Location(file="/home/ada/models/block.py", line=19),
         **more,
     }
-    return Asked(**fields)  # type: ignore[arg-type]
+    return asked_decision(**fields)  # type: ignore[arg-type]
 
 
 def before_the_pair() -> list[AnyRecord]:
@@ -63,9 +63,9 @@ def before_the_pair() -> list[AnyRecord]:
     at = next(
         index
         for index, record in enumerate(records)
-        if isinstance(record, FusionPair)
-        and (record.first, record.second) == tuple("_".join(side) for side in SIDES)
-        and record.phase == "commit"
+        if is_test(record)
+        and record.sides == tuple("_".join(side) for side in SIDES)
+        and record.pair.phase == "commit"
     )
     return records[:at]
 

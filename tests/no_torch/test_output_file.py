@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from compiler import output_file
-from compiler.output_file import TRACE, Kind, OutputRefused, check, write
+from compiler.output_file import TRACE, OutputKind, OutputRefused, check, write
 from compiler.trace.records import Start
 from tests.no_torch import traces
 
-OURS = Kind("list of ours", lambda head: head.startswith(b"ours"))
+OURS = OutputKind("list of ours", lambda head: head.startswith(b"ours"))
 
 
 def others(folder: Path) -> list[Path]:
@@ -65,7 +65,7 @@ def test_only_one_of_its_kind_is_replaced(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_file_of_ours_is_left_alone(
-    kind: Kind | None, thing: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: OutputKind | None, thing: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").write_bytes(b"ours")
@@ -94,7 +94,7 @@ def test_a_folder_that_is_a_link_is_where_it_leads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [None, OURS])
 @pytest.mark.parametrize("links", [True, False])
 def test_whoever_came_first_keeps_the_name(
-    kind: Kind | None, links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: OutputKind | None, links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that appears while ours is being written, also where there are no hard links."""
     path = tmp_path / "file"

@@ -116,21 +116,22 @@ def _vetoed(record: AnyRecord) -> list[AnyRecord]:
     if isinstance(record, FusionRound) and record.graph == GRAPH and record.round == 2:
         fused = (("op12_op13", "op14", "op12_op13_op14"), *record.fused[2:])
         return [structs.replace(record, nodes_after=12, fused=fused)]
-    if isinstance(record, FusionPair) and record.graph == GRAPH:
-        return _pair(record)
+    if isinstance(record, Decided) and record.pair is not None and record.pair.graph == GRAPH:
+        return _pair(record, record.pair)
     if isinstance(record, Speed):
         return [structs.replace(record, compile_cpu_seconds=3.1)]
     return [record]
 
 
-def _pair(record: FusionPair) -> list[AnyRecord]:
-    sides = {*record.first.split("_"), *record.second.split("_")}
-    first = {*record.first.split("_")}
+def _pair(record: Decided, pair: FusionPair) -> list[AnyRecord]:
+    sides = {*pair.first.split("_"), *pair.second.split("_")}
+    first = {*pair.first.split("_")}
     if not (sides & set(FIRST) and sides & set(SECOND)):
         return [record]
     if first == {*FIRST, "op12", "op13"}:
-        return [structs.replace(record, id=f"{record.id}9", first="op12_op13", second="op14")]
-    if {"op9", "op10", "op11"} == first and record.fused:
+        other = structs.replace(pair, first="op12_op13", second="op14")
+        return [structs.replace(record, id=f"{record.id}9", pair=other)]
+    if {"op9", "op10", "op11"} == first and record.choice == "fuse":
         decided = Decided(
             id=VETO,
             graph="0/0/forward",
@@ -140,7 +141,11 @@ def _pair(record: FusionPair) -> list[AnyRecord]:
             choices=("fuse", "apart"),
             overridden=True,
         )
-        return [decided, structs.replace(record, fused=False, rule="override", score=())]
+        kept = structs.replace(pair, score=())
+        return [
+            decided,
+            structs.replace(record, choice="apart", overridden=True, by=VETO, pair=kept),
+        ]
     return [record]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from viewers.check.result import TargetResult, accepting
-from viewers.summary.budget import GROUP_WORDS, Change
+from viewers.summary.budget import GROUP_WORDS, FactChange
 
 Level = Literal["error", "warning", "note"]
 
@@ -31,7 +32,7 @@ class Annotation:
     rule: str
     target: str
     file: str
-    """Relative to the project's folder, unless it is outside of it."""
+    """Relative to the repository, unless it is outside of it."""
     line: int
     title: str
     message: str
@@ -39,9 +40,11 @@ class Annotation:
     """The same in each run as long as the fact is the same, wherever its line moves."""
 
 
-def annotated(results: Sequence[TargetResult], root: str = "") -> list[Annotation]:
-    """The most important first. `root`: the project's folder, which paths are relative to."""
-    found = [one for result in results for one in _of(result, root)]
+def annotated(results: Sequence[TargetResult], root: str = "", below: str = "") -> list[Annotation]:
+    """The most important first. `root`: the repository's folder, which paths are relative to;
+    `below`: the project's folder in it, "" if that is the same."""
+    placed = [replace(one, file=os.path.join(below, one.file)) for one in results]
+    found = [one for result in placed for one in _of(result, root)]
     order: tuple[Level, ...] = ("error", "warning", "note")
     return sorted(found, key=lambda one: order.index(one.level))
 
@@ -53,12 +56,15 @@ def _of(result: TargetResult, root: str) -> Iterator[Annotation]:
             "new": f"nothing is accepted yet: {accepting(result)}",
             "interrupted": "the check was interrupted",
         }[result.outcome]
-        yield _annotation(result, "error", "target", result.file, 1, words, result.outcome)
+        file, line = result.file, 1
+        if result.failed_at is not None:
+            file, line = relative(result.failed_at.file, root), result.failed_at.line
+        yield _annotation(result, "error", "target", file, line, words, result.outcome)
     for change in result.changes:
         yield _change(result, change, root)
 
 
-def _change(result: TargetResult, change: Change, root: str) -> Annotation:
+def _change(result: TargetResult, change: FactChange, root: str) -> Annotation:
     """At the fact's own line, else where the most important effect is."""
     level: Level = "error" if change.fails else "warning"
     if change.standing == "better" or change.tolerance.advice:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from viewers.summary.budget import Change
+from viewers.summary.budget import FactChange
 from viewers.summary.differences import Effect
+from viewers.summary.differences.alignment import MatchedLine
 
 Outcome = Literal["ok", "worse", "different", "better", "new", "failed", "interrupted"]
 """`new`: nothing was accepted for it yet. `failed`: it could not be recorded."""
@@ -23,7 +24,7 @@ class TargetResult:
     """Relative to the project's folder."""
     torch: str
     """`2.13`; "" if it did not come so far."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FactChange, ...] = ()
     """Worst first."""
     facts: int = 0
     """How many facts were compared."""
@@ -38,6 +39,8 @@ class TargetResult:
     new: bool = False
     failure: str = ""
     """Why it could not be recorded."""
+    failed_at: MatchedLine | None = None
+    """The user's line where it failed."""
     interrupted: bool = False
     seconds: float = 0.0
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 from compiler.trace.records import FusionGroups, Graph, Kernel, Node
-from viewers.drawing.diagram import Block, Diagram, Kind
+from viewers.drawing.diagram import Block, BlockKind, Diagram
 from viewers.drawing.inputs import input_name, is_weight
 from viewers.drawing.layers import Edge
 from viewers.drawing.modules import MOST, runs_of
@@ -25,7 +25,7 @@ SCALES = ("groups", "ops", "shapes")
 
 
 @dataclass
-class Group:
+class BlockGroup:
     """A fusion group of the lowered graph."""
 
     name: str
@@ -36,7 +36,7 @@ class Group:
     """Its kernel has no other group."""
 
 
-def groups_of(view: View, graph: Graph) -> list[Group]:
+def groups_of(view: View, graph: Graph) -> list[BlockGroup]:
     """The groups that fusion ended with, in the order of the schedule."""
     kernels = [k for k in view.facts.kernels_of.get(graph.compile_id, []) if k.graph == graph.id]
     of_operation: dict[str, Kernel] = {}
@@ -54,16 +54,18 @@ def groups_of(view: View, graph: Graph) -> list[Group]:
     groups = []
     for name, nodes, label in found:
         chosen = next((of_operation[n] for n in nodes if n in of_operation), None)
-        groups.append(Group(name, nodes, label, chosen, chosen is None or held[chosen.id] == 1))
+        groups.append(
+            BlockGroup(name, nodes, label, chosen, chosen is None or held[chosen.id] == 1)
+        )
     return groups
 
 
-def group_of_nodes(view: View, graph: Graph, groups: list[Group]) -> dict[str, Group]:
+def group_of_nodes(view: View, graph: Graph, groups: list[BlockGroup]) -> dict[str, BlockGroup]:
     """Name of a node -> its group. What several groups compute again stands in the first; a view
     that several look through is in none."""
     operations = view.facts.operations
     nodes = view.facts.nodes(graph.id)
-    found: dict[str, Group] = {}
+    found: dict[str, BlockGroup] = {}
     shared: set[str] = set()
     for group in groups:
         for operation in group.nodes:
@@ -81,7 +83,7 @@ class _Piece:
 
     key: str
     nodes: list[int] = field(default_factory=list)
-    group: Group | None = None
+    group: BlockGroup | None = None
     module: str = ""
     fold: str = ""
 
@@ -277,7 +279,7 @@ class _Maker:
         hue = -1 if call else self._hue(name or group.name, self._group_words(whole))
         if self.scale or piece.key.startswith(f"{self.graph.id}:draw:node:"):
             one = self._single(piece, nodes[0], indices)
-            kind: Kind = "call" if call and not is_view(nodes[0]) else "op"
+            kind: BlockKind = "call" if call and not is_view(nodes[0]) else "op"
             return Block(
                 one.key, one.title, one.lines, indices, kind, hue, name, piece.fold, group.nodes
             )
@@ -289,7 +291,7 @@ class _Maker:
             piece.key, title, _operations(nodes, 3), indices, "group", hue, name, fold, group.nodes
         )
 
-    def _group_words(self, group: Group) -> str:
+    def _group_words(self, group: BlockGroup) -> str:
         """`k4 softmax`. Where too many operations are listed: those of the user's program."""
         kernel, facts = group.kernel, self.view.facts
         if kernel is not None and group.alone:
@@ -324,7 +326,7 @@ class _Maker:
         if node.op in ("placeholder", "get_attr"):
             name = input_name(self.view, self.graph, node)
             shape = shape_text(node.value.shape) if node.value else ""
-            kind: Kind = "weight" if self.weight[index] else "input"
+            kind: BlockKind = "weight" if self.weight[index] else "input"
             title = f"{name}  {shape}".strip()
             return Block(piece.key, title, (), indices, kind)
         words = short_target(node.target)

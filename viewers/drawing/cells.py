@@ -28,7 +28,7 @@ What = Literal["blank", "edge", "path", "block"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CellRun:
     """Cells of one row that look alike, or one row of a block."""
 
     x: int
@@ -60,7 +60,7 @@ def bits_of(lines: Iterable[Line], y: int, left: int, right: int) -> dict[int, i
     return found
 
 
-def row(layout: Layout, y: int, left: int, right: int, path: Iterable[Line] = ()) -> list[Run]:
+def row(layout: Layout, y: int, left: int, right: int, path: Iterable[Line] = ()) -> list[CellRun]:
     """The runs of a row between two columns, left to right; blanks are left out.
 
     `path`: highlighted lines. A block that is cut by `left` or `right` is returned whole.
@@ -76,13 +76,13 @@ def row(layout: Layout, y: int, left: int, right: int, path: Iterable[Line] = ()
                 if box.y <= y < box.y + box.height and box.x < right and left < box.x + box.width:
                     blocks[number] = None
     runs = [
-        Run(layout.boxes[n].x, layout.boxes[n].width, "block", "", n, y - layout.boxes[n].y)
+        CellRun(layout.boxes[n].x, layout.boxes[n].width, "block", "", n, y - layout.boxes[n].y)
         for n in blocks
     ]
     quiet, loud = bits_of(lines, y, left, right), bits_of(path, y, left, right)
     for x, bits in quiet.items():
         own = loud.get(x, 0)
-        runs.append(Run(x, 1, "path" if own else "edge", GLYPHS[bits]))
+        runs.append(CellRun(x, 1, "path" if own else "edge", GLYPHS[bits]))
     return sorted(runs, key=lambda run: run.x)
 
 

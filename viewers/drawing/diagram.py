@@ -12,7 +12,7 @@ from compiler.trace.refs import Ref
 from viewers.drawing.layers import Edge
 from viewers.words import plural
 
-Kind = Literal["input", "weight", "group", "call", "op", "module"]
+BlockKind = Literal["input", "weight", "group", "call", "op", "module"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Block:
     lines: tuple[str, ...]
     nodes: tuple[int, ...]
     """Indices in the graph's nodes."""
-    kind: Kind
+    kind: BlockKind
     hue: int = -1
     """Which of the colours of groups; -1 for none."""
     kernel: str = ""

@@ -65,11 +65,11 @@ def export(view: View, path: Path, form: Format, own: bool = False) -> str:
 def _png(drawn: Diagram, layout: Layout, words: list[tuple[str, ...]]) -> bytes:
     """Pillow is looked for only here: nothing else needs it."""
     try:
-        from viewers.drawing.png import TooLarge, png
+        from viewers.drawing.png import PictureTooLarge, png
     except ImportError as error:
         raise ExportError("PNG needs Pillow: pip install pillow") from error
     try:
         return png(drawn, layout, words)
-    except TooLarge as error:
+    except PictureTooLarge as error:
         why = f"too large for a PNG ({error}): export it as SVG, or fold some of its groups"
         raise ExportError(why) from error

@@ -18,16 +18,16 @@ PIXELS = 64_000_000
 """Most pixels of a picture: 256 MB while it is drawn."""
 
 
-class TooLarge(Exception):
+class PictureTooLarge(Exception):
     """The drawing has more pixels than a PNG may have here."""
 
 
 def png(drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]]) -> bytes:
-    """The drawing; `words` are the lines of each block, plain. Raises `TooLarge`."""
+    """The drawing; `words` are the lines of each block, plain. Raises `PictureTooLarge`."""
     width = layout.width * CELL_WIDTH + 2 * MARGIN
     height = layout.height * CELL_HEIGHT + 2 * MARGIN
     if width * height > PIXELS:
-        raise TooLarge(f"{width:,} × {height:,} pixels")
+        raise PictureTooLarge(f"{width:,} × {height:,} pixels")
     image = Image.new("RGB", (width, height), LIGHT["background"])
     pen = ImageDraw.Draw(image)
     face = _face()

@@ -27,7 +27,7 @@ _SHOWN = STAGES | {"passes": "source", "lowering": "fusion"}
 
 
 @dataclass(frozen=True)
-class Stop:
+class ReplayStop:
     """A place in time, with the navigator that stands there."""
 
     label: str
@@ -46,7 +46,7 @@ class Puzzle:
     """`ask`, `hint`; and what the reader is told by the answer: `fuse`, `apart`, `skip`."""
 
 
-def stops(reader: Reader) -> Iterator[Stop]:
+def stops(reader: Reader) -> Iterator[ReplayStop]:
     """What is yielded is to be drawn before the next one is asked for: a reader has one past."""
     track = reader.view.track
     if track.waits:
@@ -61,7 +61,7 @@ def stops(reader: Reader) -> Iterator[Stop]:
         wanted = _SHOWN[stage] if stage else navigator.arrangement
         navigator.arrangement = ""
         navigator.go(wanted)
-        yield Stop(_label(navigator.view, stage), navigator)
+        yield ReplayStop(_label(navigator.view, stage), navigator)
 
 
 def _some(places: list[tuple[int, str]]) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ from viewers.words import percent, seconds_text
 
 
 @dataclass(frozen=True)
-class Unit:
+class TimeUnit:
     """The unit of all times in a profile, so that they can be compared."""
 
     name: str
@@ -34,14 +34,14 @@ class Unit:
         return f"{sign}{value:.1f}" if value >= 0.95 or self.digits == 1 else f"{sign}{value:.2f}"
 
 
-def unit_for(seconds: float) -> Unit:
+def unit_for(seconds: float) -> TimeUnit:
     """The unit for a call of this duration."""
     if seconds < 1:
-        return Unit("µs", 1e6, 1)
-    return Unit("ms", 1e3, 1) if seconds < 1000 else Unit("s", 1.0, 1)
+        return TimeUnit("µs", 1e6, 1)
+    return TimeUnit("ms", 1e3, 1) if seconds < 1000 else TimeUnit("s", 1.0, 1)
 
 
-def unit_of(head: CallProfile) -> Unit:
+def unit_of(head: CallProfile) -> TimeUnit:
     """The one unit of a profile's tables."""
     return unit_for(max(head.eager.median, head.compiled.median))
 

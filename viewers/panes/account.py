@@ -10,7 +10,7 @@ from compiler.trace.precision import worst_output
 from compiler.trace.records import CallProfile, Ceilings, KernelPrecision, ModeRow
 from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, pad_left, wrap
-from viewers.kit.figures import Unit, rate_text, unit_of
+from viewers.kit.figures import TimeUnit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import profiled
 from viewers.panes.kernel_names import kernel_title
@@ -48,7 +48,7 @@ def content(view: View, width: int) -> Content:
     return Content("account", plain(head.what), right, rows, still=True)
 
 
-def _account(found: AccountTable, unit: Unit, width: int) -> list[Row]:
+def _account(found: AccountTable, unit: TimeUnit, width: int) -> list[Row]:
     most = max(one for one in found.measured if one is not None) or 1.0
     room = width - NAME - 2 * FIGURE - 3
     bars = BAR if room >= 2 * BAR + WHAT else 0
@@ -80,7 +80,7 @@ def _line(
     name: str,
     values: Both,
     what: str,
-    unit: Unit,
+    unit: TimeUnit,
     most: float,
     bars: int,
     width: int,
@@ -180,7 +180,12 @@ def _modes(profile: Profile, width: int) -> list[Row]:
 
 
 def _mode(
-    one: ModeRow, name: int, shown: Sequence[tuple[str, int]], unit: Unit, loud: bool, width: int
+    one: ModeRow,
+    name: int,
+    shown: Sequence[tuple[str, int]],
+    unit: TimeUnit,
+    loud: bool,
+    width: int,
 ) -> Row:
     start: Span = (" " + pad(cut(plain(one.name), name - 1), name), "strong" if loud else "text")
     if one.time is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.control.decisions import RECOMPUTE, SAVE, split_id
 from compiler.trace import refs
-from compiler.trace.records import Asked, Decided, Partition, SavedValue
+from compiler.trace.records import Decided, Partition, SavedValue
 from compiler.trace.refs import Ref
 from viewers.kit.cells import cut, pad, pad_left, wrap
 from viewers.kit.spans import Role, Span, text
@@ -134,19 +134,19 @@ def _deciding(view: View, width: int) -> Content:
     if not decided and asked is None:
         why = f"{name or 'this recording'} has no backward"
         return Content("autograd", name, rows=empty(width, why, view.not_reached("autograd")))
-    told: list[Decided | Asked] = [*decided.values(), *([asked] if asked is not None else [])]
+    told: list[Decided] = [*decided.values(), *([asked] if asked is not None else [])]
     rows = [_decided(one, width) for one in told]
     words = f"{plural(len(decided), 'value')} decided, the graph is not cut yet"
     start = str(ToDecision(asked.id)) if asked is not None else ""
     return Content("autograd", name, ((words, "dim"),), rows, start, tracks=True)
 
 
-def _decided(one: Decided | Asked, width: int) -> Row:
+def _decided(one: Decided, width: int) -> Row:
     node = split_id(one.id)[2][0]
     size = one.numbers.get("bytes")
-    choice = CHOICES.get(one.choice, one.choice) if isinstance(one, Decided) else "?"
-    mark: Span = _mark(one) if isinstance(one, Decided) else ("◆ ", "accent")
-    place = one.location if isinstance(one, Asked) else None
+    choice = "?" if one.open else CHOICES.get(one.choice, one.choice)
+    mark: Span = ("◆ ", "accent") if one.open else _mark(one)
+    place = one.shown.location
     return Row(
         gutter=((line_text(place), "faint"), mark),
         body=(

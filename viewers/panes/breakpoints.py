@@ -9,7 +9,7 @@ from msgspec import structs
 from compiler.control.commands import Breakpoint
 from compiler.control.stops import in_words
 from compiler.trace import refs
-from compiler.trace.records import Asked, Waiting
+from compiler.trace.records import Waiting
 from viewers.kit.cells import pad
 from viewers.kit.spans import Line, text
 from viewers.panes.rows import Content, Row, empty
@@ -132,7 +132,7 @@ def bytes_of(said: str) -> float | None:
 
 def size_name(view: View) -> str:
     """The number of a decision that counts bytes, as this engine calls it."""
-    for asked in reversed(view.recording.all(Asked)):
+    for asked in reversed(view.recording.decisions.asked.values()):
         for name in asked.numbers:
             if name.endswith("bytes"):
                 return name

@@ -43,6 +43,10 @@ def explanation(view: View, width: int) -> Content:
         else:
             rows.extend(_labelled(label, wrap(advice.text, room), "text", key))
     rows.extend(_torch(view, site, room))
+    if first.inside is not None:
+        name = view.facts.names.place(first.inside.file, first.inside.line)
+        said = f"{name} {first.inside.function}, where torch reports it"
+        rows.extend(_labelled("inside", wrap(plain(said), room), "dim"))
     if first.url:
         shown = first.url if len(first.url) <= room else "…" + first.url[-(room - 1) :]
         body = (text(pad("more", LABEL), "dim"), text(shown, "faint"))
@@ -132,7 +136,7 @@ def _resumed(view: View, site: BreakSite, record: GraphBreak) -> Piece | None:
 def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
     if piece is None:
         return [Row(body=((" this part was not compiled", "dim"),))]
-    name = f"⤷ line {piece.resumes_at}" if piece.resumes_at else piece.function
+    name = f"→ line {piece.resumes_at}" if piece.resumes_at else piece.function
     facts = f"{plural(piece.ops, 'op')}  {plural(piece.guards, 'guard')}"
     head = Row(
         gutter=((" ", "text"),),

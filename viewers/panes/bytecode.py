@@ -118,7 +118,7 @@ def _row(
     spans.append(text(argument, tone))
     called = steps.inlined(code, ip, line)
     if called:
-        spans.append(text(f"  ⤷ {called}", "accent"))
+        spans.append(text(f"  → {called}", "accent"))
     return Row(
         gutter=(
             (f"{line if first else '':>5}", "faint"),

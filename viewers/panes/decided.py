@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from compiler.control.decisions import split_id
 from compiler.trace import refs
-from compiler.trace.records import Asked, Decided
+from compiler.trace.records import Decided
 from viewers.kit.cells import keep_end, pad
 from viewers.kit.spans import Role, Span, text
 from viewers.panes.decision_bar import names
@@ -31,7 +31,7 @@ def content(view: View, width: int) -> Content:
     ]
     asked = view.asked
     shown = [one for one in last if asked is None or one.id != asked.id]
-    every: list[Asked | Decided] = [*shown, *([asked] if asked is not None else [])]
+    every: list[Decided] = [*shown, *([asked] if asked is not None else [])]
     column = _column(every, width)
     rows = [_row(one, column, width) for one in shown]
     if asked is not None:
@@ -58,11 +58,11 @@ def _row(one: Decided, column: int, width: int) -> Row:
     return _line(one, one.choice, mark, "text" if one.overridden else "dim", column, width)
 
 
-def _open(asked: Asked, column: int, width: int) -> Row:
+def _open(asked: Decided, column: int, width: int) -> Row:
     return _line(asked, f"{asked.default}?", (" ◆ ", "accent"), "strong", column, width)
 
 
-def _column(shown: Sequence[Asked | Decided], width: int) -> int:
+def _column(shown: Sequence[Decided], width: int) -> int:
     """Cells of the names; more than 36 only where the rule still stands beside them."""
     least = max(10, min(36, width - 26))
     longest = max((cell_len(plain(names(one.id))) for one in shown[:400]), default=0)
@@ -71,9 +71,7 @@ def _column(shown: Sequence[Asked | Decided], width: int) -> int:
     return max(least, min(longest, room))
 
 
-def _line(
-    one: Asked | Decided, choice: str, mark: Span, role: Role, column: int, width: int
-) -> Row:
+def _line(one: Decided, choice: str, mark: Span, role: Role, column: int, width: int) -> Row:
     subject = plain(names(one.id))
     spans: list[Span] = [
         mark,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE, split_id
 from compiler.decision import Decision
-from compiler.trace.records import Asked, SchedulerNode
+from compiler.trace.records import Decided, SchedulerNode
 from viewers.kit.cells import pad, wrap
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes.rows import BLANK, Row
@@ -42,11 +42,15 @@ def rows(view: View, width: int) -> list[Row]:
     ]
 
 
-def question(asked: Asked) -> str:
+def question(asked: Decided) -> str:
     """`Fuse A and B?`; the user's or torch's names in it are plain already."""
     what = plain(names(asked.id))
     if asked.kind == FUSE:
-        return f"Fuse A and B?   {what}" if asked.first and asked.second else f"Fuse {what}?"
+        return (
+            f"Fuse A and B?   {what}"
+            if asked.shown.first and asked.shown.second
+            else f"Fuse {what}?"
+        )
     if asked.kind == SAVE:
         return f"Save {what} for the backward, or compute it again?"
     if asked.kind == "lowering":
@@ -63,7 +67,7 @@ def names(id: str) -> str:
 
 def count(view: View) -> int:
     """Which decision of the run this is, of those that were asked."""
-    return len(view.recording.all(Asked))
+    return view.recording.decisions.times_asked
 
 
 def engine_of(id: str) -> str:
@@ -76,7 +80,7 @@ def _label(words: str) -> Span:
     return (pad(words, 9), "dim")
 
 
-def sides(view: View, asked: Asked) -> tuple[list[SchedulerNode], list[SchedulerNode]]:
+def sides(view: View, asked: Decided) -> tuple[list[SchedulerNode], list[SchedulerNode]]:
     """The scheduler nodes of both sides, as far as they were recorded."""
     known = {
         node.name: node
@@ -84,12 +88,13 @@ def sides(view: View, asked: Asked) -> tuple[list[SchedulerNode], list[Scheduler
         if graph == asked.graph or graph.startswith(asked.graph + "/")
     }
     first, second = (
-        [known[name] for name in side if name in known] for side in (asked.first, asked.second)
+        [known[name] for name in side if name in known]
+        for side in (asked.shown.first, asked.shown.second)
     )
     return first, second
 
 
-def _rules(view: View, asked: Asked, width: int) -> list[Row]:
+def _rules(view: View, asked: Decided, width: int) -> list[Row]:
     """What the two sides themselves show, then the engine's own rule and reason."""
     first, second = sides(view, asked)
     checks = []
@@ -145,7 +150,7 @@ def _shared(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[str
     return list(dict.fromkeys(found))
 
 
-def _numbers(asked: Asked) -> Line:
+def _numbers(asked: Decided) -> Line:
     spans: list[Span] = []
     for name, value in sorted(asked.numbers.items(), key=lambda pair: not pair[1]):
         words = plain(name.replace("_", " "))
@@ -159,29 +164,29 @@ def _numbers(asked: Asked) -> Line:
     return tuple(spans) or (("none are given", "dim"),)
 
 
-def _means(view: View, asked: Asked, width: int) -> list[Row]:
+def _means(view: View, asked: Decided, width: int) -> list[Row]:
     """What the other choice means here; for a fusion, what both share as well, on a line of its
     own where one has no room for both."""
     spans: list[Span] = []
-    shared = _shared(*sides(view, asked)) if width >= NARROW or not asked.means else []
+    shared = _shared(*sides(view, asked)) if width >= NARROW or not asked.shown.means else []
     if shared:
         more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
         spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]
         spans.append(("   ", "text"))
-    if not asked.means:
+    if not asked.shown.means:
         return [Row(body=(_label("means"), *spans)) if spans else BLANK]
     other = choice_of(asked, "v") or "else"
-    means: Line = (text(f"{other}: ", "dim"), text(asked.means))
+    means: Line = (text(f"{other}: ", "dim"), text(asked.shown.means))
     if width_of((_label("means"), *spans, *means)) < width:
         return [Row(body=(_label("means"), *spans, *means))]
     lead = width_of((_label(""), means[0]))
-    first, *rest = wrap(asked.means, width - lead - 2)[: LINES if width >= NARROW else 1]
+    first, *rest = wrap(asked.shown.means, width - lead - 2)[: LINES if width >= NARROW else 1]
     rows = [Row(body=(_label("means"), means[0], (first, "text")))]
     rows += [Row(body=((" " * lead, "text"), (line, "text"))) for line in rest]
     return [*rows, *([Row(body=(_label(""), *spans))] if spans else [])]
 
 
-def _refused(view: View, asked: Asked, width: int) -> Row:
+def _refused(view: View, asked: Decided, width: int) -> Row:
     refused = view.refused
     if refused is None:
         return BLANK
@@ -192,7 +197,7 @@ def _refused(view: View, asked: Asked, width: int) -> Row:
     return Row(body=((line, "bad"), (still, "dim")))
 
 
-def buttons(asked: Asked, width: int = NARROW) -> Line:
+def buttons(asked: Decided, width: int = NARROW) -> Line:
     """` a accept   v veto   f force `, each with what it does here; faint where it does nothing."""
     narrow = width < NARROW
     owner = "" if narrow else f"{engine_of(asked.id)}'s choice: "
@@ -233,7 +238,7 @@ def _button(words: str, able: bool, does: str, why: str, narrow: bool = False) -
     return [(f" {words} ", role), (f"  {said}", "dim" if able else "faint")]
 
 
-def choice_of(decision: Asked | Decision, key: str) -> str:
+def choice_of(decision: Decided | Decision, key: str) -> str:
     """What `v` or `f` chooses; "" where there are several others to choose from."""
     if decision.kind == FUSE:
         return APART if key == "v" else FUSE

@@ -33,7 +33,7 @@ LINES = 9
 
 
 @dataclass(frozen=True)
-class Place:
+class EnginesRow:
     """A row of the kernels: a kernel of each engine, of the same lines."""
 
     line_up: LineUp
@@ -41,7 +41,7 @@ class Place:
     second: Kernel | None
 
 
-def places(comparison: Comparison) -> list[Place]:
+def places(comparison: Comparison) -> list[EnginesRow]:
     """All rows of kernels in order."""
     found = []
     for one in comparison.kernels:
@@ -49,7 +49,7 @@ def places(comparison: Comparison) -> list[Place]:
             first, second = (
                 side[index] if index < len(side) else None for side in (one.first, one.second)
             )
-            found.append(Place(one, first, second))
+            found.append(EnginesRow(one, first, second))
     return found
 
 

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from compiler.control.decisions import FUSE
 from compiler.trace import refs
-from compiler.trace.records import Asked, Run, SchedulerNode
+from compiler.trace.records import Decided, Run, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.spans import Line, Role, Span, text, width_of
@@ -16,7 +16,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import Fold, ToPair
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import Pair, rule_words
+from viewers.summary import PairResult, rule_words
 from viewers.summary.fusion import pair_asked, saved_bytes, with_asked
 from viewers.words import bytes_text, number, plural
 
@@ -40,7 +40,7 @@ GLYPHS: dict[str, tuple[str, Role]] = {
 _ORDER = {verdict: place for place, verdict in enumerate(GLYPHS)}
 
 
-def waiting_decision(view: View) -> Asked | None:
+def waiting_decision(view: View) -> Decided | None:
     """The decision on a pair that waits for an answer, at the reader's place in time."""
     asked = view.asked
     return asked if asked is not None and asked.kind == FUSE else None
@@ -61,7 +61,7 @@ def _lowered(view: View, graph: str) -> str:
     return lowered if known else graph
 
 
-def pairs_of(view: View) -> list[Pair]:
+def pairs_of(view: View) -> list[PairResult]:
     """The pairs of the graph in the order of the list: fused, asked, queued, rejected by rule; in
     each the ones that move most bytes first, or in the order in which they were decided."""
     graph = graph_of(view)
@@ -84,7 +84,7 @@ def pairs_of(view: View) -> list[Pair]:
     return sorted(pairs, key=lambda pair: (_ORDER[pair.verdict], place.get(pair.rule, 0)))
 
 
-def _passes(view: View, pair: Pair) -> bool:
+def _passes(view: View, pair: PairResult) -> bool:
     """Whether a pair has to do with the nodes for which the reader looks."""
     words = view.pair_filter.casefold()
     if not words:
@@ -96,7 +96,7 @@ def _passes(view: View, pair: Pair) -> bool:
     return any(words in name.casefold() for node in nodes for name in (*node.origins, node.label))
 
 
-def chosen_pair(view: View) -> Pair | None:
+def chosen_pair(view: View) -> PairResult | None:
     """The pair that is looked at: the reader's, else the one that waits, else the first."""
     pairs = pairs_of(view)
     chosen = next((pair for pair in pairs if pair.id == view.pair), None)
@@ -114,7 +114,7 @@ def _parts(name: str) -> list[str]:
     return name.split("_") if all(p.startswith("op") for p in name.split("_")) else [name]
 
 
-def things_of(pair: Pair) -> list[Ref]:
+def things_of(pair: PairResult) -> list[Ref]:
     """The scheduler nodes on both sides."""
     names = [*_parts(pair.first), *_parts(pair.second)]
     return [refs.operation(pair.graph, name) for name in names]
@@ -145,7 +145,7 @@ def decisions(view: View, width: int) -> Content:
     rows: list[Row] = []
     told = _told_once(view, pairs)
     column = _column(view, told, width)
-    groups: dict[str, list[Pair]] = {}
+    groups: dict[str, list[PairResult]] = {}
     for pair in told:
         if pair.verdict in ("rejected", "passed"):
             groups.setdefault(pair.rule, []).append(pair)
@@ -158,7 +158,7 @@ def decisions(view: View, width: int) -> Content:
     return Content("fusion", subject, _counts(view, pairs), rows, start, tracks=True)
 
 
-def _column(view: View, pairs: list[Pair], width: int) -> int:
+def _column(view: View, pairs: list[PairResult], width: int) -> int:
     """Cells of the names: more than they mostly need only where nothing else is cut for it."""
     least = min(NAMES, max(12, width - (40 if width >= WITH_NODES else 24)))
     room = width - (3 + 16 + 8 + 7 + 20 if width >= TESTS_FROM else 40)
@@ -168,7 +168,7 @@ def _column(view: View, pairs: list[Pair], width: int) -> int:
     return max(least, min(room, longest + 4))
 
 
-def _names(view: View, pair: Pair) -> str:
+def _names(view: View, pair: PairResult) -> str:
     """`amax,exp + sum`."""
     first, second = (
         label_of(view, pair.graph, name).replace(", ", ",") for name in (pair.first, pair.second)
@@ -176,12 +176,12 @@ def _names(view: View, pair: Pair) -> str:
     return f"{first} + {second}"
 
 
-def _told_once(view: View, pairs: list[Pair]) -> list[Pair]:
+def _told_once(view: View, pairs: list[PairResult]) -> list[PairResult]:
     """A row for two groups, though several of their nodes made a pair: the one that is looked at,
     else the one that was overruled, else the first."""
-    found: dict[tuple[str, ...], Pair] = {}
+    found: dict[tuple[str, ...], PairResult] = {}
 
-    def weight(pair: Pair) -> int:
+    def weight(pair: PairResult) -> int:
         overruled = pair.override is not None and pair.override.overridden
         return 2 * (pair.id == view.pair) + overruled
 
@@ -193,7 +193,7 @@ def _told_once(view: View, pairs: list[Pair]) -> list[Pair]:
     return list(found.values())
 
 
-def _counts(view: View, pairs: list[Pair]) -> Line:
+def _counts(view: View, pairs: list[PairResult]) -> Line:
     fused = sum(pair.verdict == "fused" for pair in pairs)
     waiting = sum(pair.verdict in ("queued", "asked") for pair in pairs)
     words = f"{fused} fused · {number(len(pairs) - fused - waiting)} not"
@@ -215,7 +215,7 @@ def _nothing(view: View, graph: str, width: int) -> list[Row]:
     return empty(width, why, view.not_reached("fusion"))
 
 
-def _row(view: View, pair: Pair, column: int, width: int, indent: int = 0) -> Row:
+def _row(view: View, pair: PairResult, column: int, width: int, indent: int = 0) -> Row:
     glyph, role = GLYPHS[pair.verdict]
     quiet: Role = {"fused": "text", "asked": "strong"}.get(pair.verdict, "dim")  # type: ignore[assignment]
     names = _names(view, pair)
@@ -257,7 +257,7 @@ def _rule(
     view: View,
     graph: str,
     rule: str,
-    members: list[Pair],
+    members: list[PairResult],
     column: int,
     width: int,
 ) -> list[Row]:
@@ -288,7 +288,7 @@ def _rule(
     return rows
 
 
-def _of_the_next_run(view: View, pair: Pair) -> str:
+def _of_the_next_run(view: View, pair: PairResult) -> str:
     """The reader's choice for a pair, where the run that is shown does not have it; else ""."""
     wanted = view.overrides.get(pair.id, "")
     run = next((one for one in view.facts.trace.all(Run) if one.number == view.run), None)
@@ -319,8 +319,8 @@ def verdict(view: View, width: int) -> list[Row]:
         "": "the engine's choice",
     }[pair.kind]
     tests = f"tested {plural(pair.tests, 'time')}" if pair.tests else ""
-    if pair.round and pair.records:
-        tests += f", last in round {pair.round} ({pair.records[-1].phase})"
+    if pair.last_test is not None and pair.round:
+        tests += f", last in round {pair.round} ({pair.last_test.phase})"
     rule: Line
     if pair.verdict == "rejected":
         reason = pair.reason or "no reason is given"

@@ -21,7 +21,7 @@ BY_MODULE = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class GraphEntry:
     """One row: a node, or a fold over several."""
 
     nodes: tuple[int, ...]
@@ -55,7 +55,7 @@ def content(view: View, width: int) -> Content:
     return Content("graph", subject, _lit(view, graph), rows, first)
 
 
-def _lit_ref(view: View, graph: Graph, entry: Entry) -> str:
+def _lit_ref(view: View, graph: Graph, entry: GraphEntry) -> str:
     """The ref of an entry's row; a closed fold lights up with the first counterpart in it."""
     names = (refs.node(graph.id, graph.nodes[index].name) for index in entry.nodes)
     if not entry.fold:
@@ -77,9 +77,9 @@ def _lit(view: View, graph: Graph) -> Line:
     return ((words, "accent"), (" lit", "dim"))
 
 
-def entries_of(graph: Graph, unfolded: set[str]) -> list[Entry]:
+def entries_of(graph: Graph, unfolded: set[str]) -> list[GraphEntry]:
     """The rows of a graph, from what the reader has unfolded."""
-    entries: list[Entry] = []
+    entries: list[GraphEntry] = []
     inputs = tuple(i for i, node in enumerate(graph.nodes) if not node.op.startswith("call"))
     computing = [i for i, node in enumerate(graph.nodes) if node.op.startswith("call")]
     holders = tuple(i for i in inputs if graph.nodes[i].op in ("placeholder", "get_attr"))
@@ -90,11 +90,11 @@ def entries_of(graph: Graph, unfolded: set[str]) -> list[Entry]:
     if len(computing) > BY_MODULE:
         for module, nodes in _by_module(graph, computing):
             if len(nodes) == 1:
-                entries.append(Entry(nodes))
+                entries.append(GraphEntry(nodes))
                 continue
             key = f"{graph.id}:module:{nodes[0]}"
             words = f"{module or 'the model itself'}  {plural(len(nodes), 'op')}"
-            entries.append(Entry(nodes, key, words, key in unfolded))
+            entries.append(GraphEntry(nodes, key, words, key in unfolded))
             if key in unfolded:
                 entries.extend(_nodes(graph, nodes, unfolded))
     else:
@@ -102,20 +102,20 @@ def entries_of(graph: Graph, unfolded: set[str]) -> list[Entry]:
     return entries
 
 
-def _folded(key: str, words: str, nodes: tuple[int, ...], unfolded: set[str]) -> list[Entry]:
+def _folded(key: str, words: str, nodes: tuple[int, ...], unfolded: set[str]) -> list[GraphEntry]:
     opened = key in unfolded
-    head = Entry(nodes, key, words, opened)
-    return [head, *(Entry((node,)) for node in nodes)] if opened else [head]
+    head = GraphEntry(nodes, key, words, opened)
+    return [head, *(GraphEntry((node,)) for node in nodes)] if opened else [head]
 
 
-def _nodes(graph: Graph, nodes: Sequence[int], unfolded: set[str]) -> list[Entry]:
+def _nodes(graph: Graph, nodes: Sequence[int], unfolded: set[str]) -> list[GraphEntry]:
     """Runs of views are folded: they move no data. A lone view stays."""
-    entries: list[Entry] = []
+    entries: list[GraphEntry] = []
     run: list[int] = []
 
     def close() -> None:
         if len(run) == 1:
-            entries.append(Entry((run[0],)))
+            entries.append(GraphEntry((run[0],)))
         elif run:
             key = f"{graph.id}:views:{run[0]}"
             names = [short_target(graph.nodes[i].target) for i in run]
@@ -129,7 +129,7 @@ def _nodes(graph: Graph, nodes: Sequence[int], unfolded: set[str]) -> list[Entry
             run.append(index)
         else:
             close()
-            entries.append(Entry((index,)))
+            entries.append(GraphEntry((index,)))
     close()
     return entries
 
@@ -198,7 +198,7 @@ def _shape(node: Node) -> str:
     return ""
 
 
-def _fold(entry: Entry, graph: Graph, opened: bool) -> Row:
+def _fold(entry: GraphEntry, graph: Graph, opened: bool) -> Row:
     mark = "▾" if opened else "▸"
     return Row(
         gutter=((f"   {mark} ", "faint"),),

@@ -20,7 +20,7 @@ from viewers.panes.targets import Fold, ToBuffer
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import peak_words, reuse_of, reuse_words
-from viewers.summary.lifetimes import Place, alive, places, reuse_decisions
+from viewers.summary.lifetimes import MemoryPlace, alive, places, reuse_decisions
 from viewers.words import bytes_text, number, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
@@ -64,7 +64,7 @@ def content(view: View, width: int) -> Content:
         key = f"{graph}:inputs"
         opened = key in view.unfolded
         below += [BLANK, _inputs(inputs, key, opened)]
-        owned = [_Drawn(Place((buffer,))) for buffer in inputs] if opened else []
+        owned = [_Drawn(MemoryPlace((buffer,))) for buffer in inputs] if opened else []
     rows: list[Row | _Drawn] = [*above, *drawn, *below, *owned]
 
     def make(index: int) -> Row:
@@ -82,7 +82,7 @@ def content(view: View, width: int) -> Content:
     return Content("memory", subject, tuple(words), Rows(len(rows), make, [""] * len(rows), keys))
 
 
-def _order(view: View) -> Callable[[Place], tuple[int, int]]:
+def _order(view: View) -> Callable[[MemoryPlace], tuple[int, int]]:
     if view.order == "size":
         return lambda place: (-(place.bytes or 0), place.first)
     if view.order == "life":
@@ -94,7 +94,7 @@ def _order(view: View) -> Callable[[Place], tuple[int, int]]:
 class _Drawn:
     """A row that has bars; it is as long as there are steps, and made when it is looked at."""
 
-    place: Place
+    place: MemoryPlace
     folds: str = ""
     inside: bool = False
 
@@ -126,7 +126,7 @@ class _Chart:
         gutter = (pad(" buffer", NAME + 1), "dim"), (pad_left("size ", SIZE + 1), "dim")
         return Row(gutter=gutter, body=tuple(spans))  # type: ignore[arg-type]
 
-    def place(self, place: Place) -> list[_Drawn]:
+    def place(self, place: MemoryPlace) -> list[_Drawn]:
         """A row; of a place that several took over, one for each below it when it is unfolded."""
         key = f"{self.plan.graph}:place:{place.buffers[0].name}"
         if len(place.buffers) < 3:
@@ -134,11 +134,11 @@ class _Chart:
         opened = key in self.view.unfolded
         rows = [_Drawn(place, key)]
         if opened:
-            rows += [_Drawn(Place((buffer,)), inside=True) for buffer in place.buffers[1:]]
+            rows += [_Drawn(MemoryPlace((buffer,)), inside=True) for buffer in place.buffers[1:]]
         return rows
 
     @staticmethod
-    def _subject(place: Place) -> Buffer:
+    def _subject(place: MemoryPlace) -> Buffer:
         return place.buffers[1] if len(place.buffers) == 2 else place.buffers[0]
 
     def at(self, drawn: _Drawn) -> ToBuffer:
@@ -170,7 +170,7 @@ class _Chart:
             decision=decided.id if decided is not None else "",
         )
 
-    def _bars(self, place: Place) -> Line:
+    def _bars(self, place: MemoryPlace) -> Line:
         """The lives one after the other: a taker begins where the buffer before it ends."""
         spans: list[Span] = []
         at = 0
@@ -198,7 +198,7 @@ class _Chart:
         part: float = (buffer.bytes / self.largest) ** 0.5
         return LEVELS[max(1, min(8, round(8 * part)))]
 
-    def _note(self, place: Place) -> Line:
+    def _note(self, place: MemoryPlace) -> Line:
         """`→ buf18`, `saved`; and what it holds, where there is room."""
         first, last = place.buffers[0], place.buffers[-1]
         kind = last.kind if last.kind != "temporary" else ""

@@ -19,7 +19,7 @@ from viewers.summary import Call, Cut, Piece, Place, Summary
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
-from viewers.summary.verdict import Detail
+from viewers.summary.verdict import VerdictDetail
 from viewers.text.profile.causes import glyph_of
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
@@ -160,7 +160,7 @@ def _unfinished(view: View) -> Line:
     return (text(f"Cut off{stage} after {seconds}", "strong"), (note, "dim"))
 
 
-def _detail(detail: Detail) -> str:
+def _detail(detail: VerdictDetail) -> str:
     return "   ".join(filter(None, (" → ".join(detail.sides), *detail.more)))
 
 
@@ -243,7 +243,7 @@ def _cut(view: View, call: Call) -> list[Row]:
 
 
 def _label(piece: Piece) -> str:
-    return f"⤷ {piece.resumes_at}" if piece.resumes_at else piece.function
+    return f"→ {piece.resumes_at}" if piece.resumes_at else piece.function
 
 
 def _bar(piece: Piece, most: int, label: int) -> Row:

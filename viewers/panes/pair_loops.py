@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from compiler.trace import refs
-from compiler.trace.records import Asked, FusionGroup, FusionGroups, Kernel, SchedulerNode
+from compiler.trace.records import Decided, FusionGroup, FusionGroups, Kernel, SchedulerNode
 from viewers.kit.spans import Line, Span, text
 from viewers.panes.fusion import (
     chosen_pair,
@@ -61,7 +61,7 @@ def if_fused(view: View, width: int) -> Content:
     asked = view.recording.decisions.asked.get(pair.id) if pair is not None else None
     if pair is None or asked is None or view.hidden:
         return became(view, width)
-    body = view.recording.text(asked.if_fused) or view.facts.whole.text(asked.if_fused)
+    body = view.recording.text(asked.shown.if_fused) or view.facts.whole.text(asked.shown.if_fused)
     if not body:
         why = "the engine has no loop nest to show before it fuses these two"
         return Content("if fused", rows=empty(width, why))
@@ -73,7 +73,7 @@ def if_fused(view: View, width: int) -> Content:
     return Content("if fused", right=_right(asked, body), rows=rows)
 
 
-def _right(asked: Asked, body: str) -> Line:
+def _right(asked: Decided, body: str) -> Line:
     """`1 loop nest, 4096 × 128   sketched`."""
     tops = [line for line in body.split("\n") if re.match(r"for |reduce ", line)]
     size = re.search(r" in (\S+?):", tops[0]) if tops else None
@@ -81,7 +81,7 @@ def _right(asked: Asked, body: str) -> Line:
     if size is not None and len(tops) == 1:
         words += f", {size[1]} times"
     spans: list[Span] = [text(words, "dim")]
-    if asked.sketched:
+    if asked.shown.sketched:
         spans.append(("   sketched", "warn"))
     return tuple(spans)
 

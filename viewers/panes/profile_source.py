@@ -5,10 +5,10 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelNests
 from viewers.kit.cells import pad_left
-from viewers.kit.figures import Unit
+from viewers.kit.figures import TimeUnit
 from viewers.kit.spans import Role, Span
 from viewers.panes import profiled
-from viewers.panes.view import Times, View
+from viewers.panes.view import ShownTimes, View
 from viewers.summary.profile import Cost, Profile, work_of
 from viewers.words import percent, seconds_text
 
@@ -19,10 +19,10 @@ HOT = 0.1
 BLANK: Span = (" " * WIDTH, "text")
 
 
-def _unit_of(profile: Profile) -> Unit:
+def _unit_of(profile: Profile) -> TimeUnit:
     """Figures of at most five digits: the column is narrow."""
     most = max(profile.head.eager.median, profile.head.compiled.median)
-    return Unit("µs", 1e6, 1) if most < 0.1 else Unit("ms", 1e3, 2)
+    return TimeUnit("µs", 1e6, 1) if most < 0.1 else TimeUnit("ms", 1e3, 2)
 
 
 def title(view: View) -> str:
@@ -53,7 +53,7 @@ def column(view: View, file: str) -> dict[int, Span] | None:
     return known[key]
 
 
-def _times(profile: Profile, file: str, times: Times) -> dict[int, Span]:
+def _times(profile: Profile, file: str, times: ShownTimes) -> dict[int, Span]:
     prefix = refs.source(file, 0)[:-1]
     found = {}
     for ref, cost in profile.costs.items():

@@ -24,7 +24,7 @@ ORDERS: dict[str, Sort] = {"": "difference", "line": "line", "time": "time"}
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class RegionGroup:
     """The regions of one phase of a training call; of another call, all of them."""
 
     phase: str
@@ -38,7 +38,7 @@ class Table:
     """The regions that are looked at, in order."""
 
     head: CallProfile
-    groups: tuple[Group, ...]
+    groups: tuple[RegionGroup, ...]
     rest: Sums | None
     """Host and rest of the whole; None where only a part is looked at."""
     total: Sums
@@ -133,11 +133,13 @@ def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -
     called = rows if phase else [row for row in rows if row not in profile.step_rows]
     whole = waterfall_of(_head_of(profile, phase), called, sort)
     phases = [one for one in PHASES if any(row.phase == one for row in rows)]
-    groups: tuple[Group, ...] = (Group(phase, whole, not words),)
+    groups: tuple[RegionGroup, ...] = (RegionGroup(phase, whole, not words),)
     if not phase and phases:
         parts = [(one, [row for row in rows if row.phase == one]) for one in ("", *phases)]
         groups = tuple(
-            Group(one, waterfall_of(_head_of(profile, one), part, sort), bool(one) and not words)
+            RegionGroup(
+                one, waterfall_of(_head_of(profile, one), part, sort), bool(one) and not words
+            )
             for one, part in parts
             if part
         )

@@ -10,7 +10,7 @@ from compiler.trace import refs
 from compiler.trace.precision import worst_output
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
 from viewers.kit.cells import cut, pad, pad_left
-from viewers.kit.figures import Unit, rate_text, unit_of
+from viewers.kit.figures import TimeUnit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import short_label
 from viewers.panes import profiled
@@ -102,7 +102,7 @@ def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
     return list(found.values())
 
 
-def _head(columns: _Columns, what: str, unit: Unit) -> Row:
+def _head(columns: _Columns, what: str, unit: TimeUnit) -> Row:
     spans = [" " + pad(what, columns.name), pad_left(unit.name, TIME)]
     if columns.launches:
         spans.append(pad_left("runs", LAUNCHES))
@@ -114,7 +114,7 @@ def _head(columns: _Columns, what: str, unit: Unit) -> Row:
     return Row(body=tuple((one, "dim") for one in spans))
 
 
-def _figures(work: Work, columns: _Columns, unit: Unit, role: Role) -> list[Span]:
+def _figures(work: Work, columns: _Columns, unit: TimeUnit, role: Role) -> list[Span]:
     spans: list[Span] = [(pad_left(unit.text(work.seconds), TIME), role)]
     if columns.launches:
         spans.append((pad_left(str(work.launches), LAUNCHES), "dim"))
@@ -131,7 +131,7 @@ def _figures(work: Work, columns: _Columns, unit: Unit, role: Role) -> list[Span
 
 
 def _operation(
-    view: View, profile: Profile, group: list[EagerOperation], columns: _Columns, unit: Unit
+    view: View, profile: Profile, group: list[EagerOperation], columns: _Columns, unit: TimeUnit
 ) -> Row:
     first = group[0]
     place = first.location
@@ -155,7 +155,7 @@ def _operation(
 
 
 def _step(
-    view: View, profile: Profile, group: list[CompiledStep], columns: _Columns, unit: Unit
+    view: View, profile: Profile, group: list[CompiledStep], columns: _Columns, unit: TimeUnit
 ) -> Row:
     first = group[0]
     kernel = profile.index.kernel_of(first)
@@ -193,7 +193,7 @@ def _precision(found: KernelPrecision | None, width: int) -> list[Row]:
     return [Row(body=(("      ", "text"), mark, text(cut(said, width - 9), role)))]
 
 
-def _sum(work: Work, columns: _Columns, unit: Unit) -> list[Row]:
+def _sum(work: Work, columns: _Columns, unit: TimeUnit) -> list[Row]:
     rows = [
         Row(body=(("─" * (columns.name + TIME + SHARE), "faint"),)),
         Row(

@@ -67,7 +67,7 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
             text(pad(piece.compile_id, 4), "accent" if current else "dim"),
         )
         return [Row(body=(*body, (" ", "text"), *badge), at=target, opens=target)]
-    resumes = f"⤷ line {piece.resumes_at}" if piece.resumes_at else piece.function
+    resumes = f"→ line {piece.resumes_at}" if piece.resumes_at else piece.function
     mark = "▾ " if current else "▸ "
     if piece.recompiles and piece.seconds is not None:
         badge.append((" " + seconds_text(piece.seconds), "warn"))

@@ -12,7 +12,7 @@ from compiler.trace import refs
 from compiler.trace.matching import is_predicted
 from compiler.trace.provenance import Provenance, Quality
 from compiler.trace.records import (
-    Asked,
+    Decided,
     Graph,
     Kernel,
     KernelBinary,
@@ -31,7 +31,7 @@ from viewers.recording import Recording
 from viewers.summary import Piece, Summary, summarise
 from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
-from viewers.summary.fusion import Pair
+from viewers.summary.fusion import PairResult
 from viewers.summary.profile import Profile, profile_of
 from viewers.teaching.predict import Question, Quiz
 from viewers.timeline import Track
@@ -50,7 +50,7 @@ LANGUAGES: dict[KernelLanguage, str] = {
     "ptx": "PTX",
     "sass": "SASS",
 }
-Times = Literal["compiled", "eager", "difference"]
+ShownTimes = Literal["compiled", "eager", "difference"]
 VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
 
 
@@ -150,7 +150,7 @@ class Facts:
         return self._nodes[graph]
 
     @cached_property
-    def pairs(self) -> dict[str, tuple[Pair, ...]]:
+    def pairs(self) -> dict[str, tuple[PairResult, ...]]:
         """Graph -> its fusion pairs, each once."""
         return {graph.graph: graph.pairs for graph in self.summary.fusion.graphs}
 
@@ -225,7 +225,7 @@ class View:
     """The phase of a profiled training call that is looked at; "" for all."""
     region_filter: str = ""
     """Only regions that have these words are listed."""
-    times: Times = "compiled"
+    times: ShownTimes = "compiled"
     """What the times beside the source are."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""
@@ -304,7 +304,7 @@ class View:
         return self.track.waiting(self.shown)
 
     @property
-    def asked(self) -> Asked | None:
+    def asked(self) -> Decided | None:
         """The decision that waits for an answer."""
         waiting = self.waiting
         if waiting is None or not waiting.decision:

@@ -8,10 +8,10 @@ from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
 from viewers.kit.cells import wrap
-from viewers.kit.figures import Unit, rate_text, unit_of
+from viewers.kit.figures import TimeUnit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import profiled
-from viewers.panes.profiled import Group, Table, role_of
+from viewers.panes.profiled import RegionGroup, Table, role_of
 from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
@@ -43,7 +43,7 @@ class _Entry:
     key: str = ""
     ref: str = ""
     row: RegionRow | None = None
-    group: Group | None = None
+    group: RegionGroup | None = None
     words: str = ""
 
 
@@ -223,7 +223,7 @@ class _Chart:
             copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 
-    def _phase(self, key: str, group: Group) -> Row:
+    def _phase(self, key: str, group: RegionGroup) -> Row:
         fall = group.waterfall
         total = fall.total if group.whole else None
         if total is None:
@@ -232,7 +232,7 @@ class _Chart:
         body = self._line(("", "dim"), (group.phase, "strong"), total, role, "strong")
         return Row(body=body, key=key)
 
-    def _fold(self, entry: _Entry, group: Group) -> Row:
+    def _fold(self, entry: _Entry, group: RegionGroup) -> Row:
         sums = group.waterfall.quiet_sums
         opened = entry.key in self.view.unfolded
         count = sum(row.count for row in group.waterfall.quiet)
@@ -291,7 +291,7 @@ def _places(view: View, row: RegionRow) -> str:
     return "; ".join(f"{names.short(file)}:{numbers_text(files[file])}" for file in files)
 
 
-def _copied(view: View, row: RegionRow, unit: Unit) -> str:
+def _copied(view: View, row: RegionRow, unit: TimeUnit) -> str:
     places = _places(view, row)
     eager, compiled, change, noise = figures_of(row, unit)
     return f"{name_of(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"

@@ -9,7 +9,7 @@ from viewers.kit.spans import Line, Role, text, width_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.differences import Difference, Measured
+from viewers.summary.differences import Difference, MeasuredDifference
 from viewers.summary.differences.measured import in_unit
 from viewers.words import plural
 
@@ -56,7 +56,7 @@ def _subject(difference: Difference) -> str:
     return f"{what} {id.rpartition('/')[2]}".strip() or difference.verdict.subject
 
 
-def _listed(one: Measured) -> bool:
+def _listed(one: MeasuredDifference) -> bool:
     """A whole call has its place in the second line."""
     return one.record.scope != "call"
 
@@ -113,7 +113,7 @@ def _pending(view: View, difference: Difference) -> str:
     return "M measures whole calls of both"
 
 
-def _second(difference: Difference, measured: Measured, width: int) -> list[Row]:
+def _second(difference: Difference, measured: MeasuredDifference, width: int) -> list[Row]:
     """The whole call, and whether both answer the same."""
     calls = [one for one in difference.measured if one.record.scope == "call"]
     words, role = "not measured: M measures it", "dim"
@@ -133,7 +133,7 @@ def _second(difference: Difference, measured: Measured, width: int) -> list[Row]
     return [Row(body=line) for line in (call, output) if line]
 
 
-def _times(one: Measured) -> tuple[str, Role]:
+def _times(one: MeasuredDifference) -> tuple[str, Role]:
     if one.outcome == "not measured":
         return f"not measured: {plain(one.record.reason)}", "dim"
     before, after, unit = one.times
@@ -142,7 +142,7 @@ def _times(one: Measured) -> tuple[str, Role]:
     return f"{before} → {after} {unit}  {one.change_text}{note}", role
 
 
-def _other(one: Measured) -> Row:
+def _other(one: MeasuredDifference) -> Row:
     record = one.record
     if one.change is not None:
         about = one.change.name
@@ -154,7 +154,7 @@ def _other(one: Measured) -> Row:
     return Row(body=(text(f"   {pad(cut(plain(about), 24), 24)}  ", "dim"), (words, role)))
 
 
-def _bars(measured: Measured, subject: str, width: int) -> list[Row]:
+def _bars(measured: MeasuredDifference, subject: str, width: int) -> list[Row]:
     """Both times to scale."""
     record = measured.record
     assert record.before is not None

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from compiler.trace.records import Trial
 from viewers.command_line import command_line
 from viewers.kit.cells import cut, wrap
-from viewers.kit.figures import Unit, unit_of
+from viewers.kit.figures import TimeUnit, unit_of
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import profiled
 from viewers.panes.highlight import highlight
@@ -164,7 +164,7 @@ def diff_rows(trial: Trial, width: int) -> list[Row]:
     return rows
 
 
-def trial_words(trial: Trial, unit: Unit) -> tuple[str, Role]:
+def trial_words(trial: Trial, unit: TimeUnit) -> tuple[str, Role]:
     """`-334.0 µs ±30.0, kept`."""
     if trial.before is None or trial.after is None:
         return f"not tried: {plain(trial.reason)}" if trial.reason else "not tried", "dim"

@@ -26,7 +26,13 @@ from viewers.summary.caches import CacheUse, cache_uses
 from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
 from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
-from viewers.summary.fusion import FusionSummary, GraphFusion, Pair, fusion_summary, rule_words
+from viewers.summary.fusion import (
+    FusionSummary,
+    GraphFusion,
+    PairResult,
+    fusion_summary,
+    rule_words,
+)
 from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
 from viewers.summary.memory import (
     GraphMemory,
@@ -38,7 +44,12 @@ from viewers.summary.memory import (
 )
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.place import Place, place_of
-from viewers.summary.recompiles import Change, RecompileCause, RecompiledFrame, recompile_causes
+from viewers.summary.recompiles import (
+    GuardChange,
+    RecompileCause,
+    RecompiledFrame,
+    recompile_causes,
+)
 from viewers.summary.verdict import Verdict, during, verdict_of
 
 
@@ -135,17 +146,17 @@ __all__ = [
     "BreakSite",
     "CacheUse",
     "Call",
-    "Change",
     "Crossings",
     "Cut",
     "Finding",
     "FusionSummary",
     "GraphFusion",
     "GraphMemory",
+    "GuardChange",
     "KernelRow",
     "KernelSummary",
     "MemorySummary",
-    "Pair",
+    "PairResult",
     "PhaseTime",
     "Piece",
     "Place",

@@ -13,7 +13,7 @@ from typing import Literal
 from viewers.summary.facts import Fact, FactUnit, Value
 from viewers.words import bytes_text, error_text, seconds_text
 
-Standing = Literal["worse", "different", "better"]
+FactStanding = Literal["worse", "different", "better"]
 Key = tuple[str, str]
 
 
@@ -72,8 +72,12 @@ DEFAULTS: Mapping[str, Tolerance] = {
     "memory peak": Tolerance(relative=0.01),
     "max error": ERROR,
     "compile CPU": Tolerance(relative=0.5, advice=True),
+    "compile instructions": Tolerance(relative=0.05, advice=True),
 }
 """By the name of a number or of a group; everything else is exact."""
+
+OF_A_MACHINE = ("seconds", "instructions")
+"""Units of what depends on the machine: it counts only where a project accepts it."""
 
 EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 """Number -> the group whose facts explain a change of it."""
@@ -87,7 +91,7 @@ _NEUTRAL_NUMBERS = frozenset({"guards", "scheduler nodes"})
 
 
 @dataclass(frozen=True)
-class Change:
+class FactChange:
     """One fact that is not what was accepted."""
 
     group: str
@@ -96,7 +100,7 @@ class Change:
     """None if it was not there."""
     after: Value | None
     """None if it is gone."""
-    standing: Standing
+    standing: FactStanding
     unit: FactUnit = "count"
     tolerance: Tolerance = Tolerance()
     file: str = ""
@@ -157,6 +161,8 @@ def value_text(value: Value | None, unit: FactUnit) -> str:
         return bytes_text(int(value))
     if unit == "seconds":
         return seconds_text(value)
+    if unit == "instructions":
+        return f"{value / 1e9:.2f} G"
     return error_text(value) if unit == "error" else f"{value:g}"
 
 
@@ -165,17 +171,17 @@ def _or_default(value: Value | None) -> str:
 
 
 def budgeted(fact: Fact, tolerances: Mapping[str, Tolerance]) -> bool:
-    """Whether a budget has this fact: not if it is ignored, and a time only if a tolerance names
-    it."""
+    """Whether a budget has this fact: not if it is ignored, and what belongs to a machine only if a
+    tolerance names it."""
     tolerance = tolerances.get(fact.group or fact.name)
-    return fact.unit != "seconds" if tolerance is None else not tolerance.ignored
+    return fact.unit not in OF_A_MACHINE if tolerance is None else not tolerance.ignored
 
 
 def compare(
     accepted: Mapping[Key, Value],
     found: Iterable[Fact],
     tolerances: Mapping[str, Tolerance] | None = None,
-) -> tuple[Change, ...]:
+) -> tuple[FactChange, ...]:
     """What is not as accepted, the worst first. `tolerances`: by the name of a number or a group,
     instead of `DEFAULTS`."""
     rules = {**DEFAULTS, **(tolerances or {})}
@@ -186,14 +192,14 @@ def compare(
         tolerance = rules.get(group or name, Tolerance())
         fact, before = now.get(key), accepted.get(key)
         after = fact.value if fact is not None else None
-        if fact is not None and fact.unit == "seconds" and before is None:
-            continue  # times belong to a machine: they count only where a project accepts them
+        if fact is not None and fact.unit in OF_A_MACHINE and before is None:
+            continue
         if before == after or tolerance.ignored or _both_covered(tolerance, before, after):
             continue
         if not group and (before is None or after is None):
             tolerance = replace(tolerance, advice=True)  # only one side could measure it
         changes.append(
-            Change(
+            FactChange(
                 group,
                 name,
                 before,
@@ -216,7 +222,7 @@ def _both_covered(tolerance: Tolerance, before: Value | None, after: Value | Non
     return tolerance.covers(before, after)
 
 
-def _standing(group: str, name: str, before: Value | None, after: Value | None) -> Standing:
+def _standing(group: str, name: str, before: Value | None, after: Value | None) -> FactStanding:
     if group in _MORE_IS_WORSE:
         return "worse" if _number(after) > _number(before) else "better"
     if group in _LESS_IS_WORSE:
@@ -232,12 +238,12 @@ def _number(value: Value | None) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-_STANDINGS: tuple[Standing, ...] = ("worse", "different", "better")
+_STANDINGS: tuple[FactStanding, ...] = ("worse", "different", "better")
 _GROUPS = (
     "failure", "break", "eager", "recompile", "size", "fused", "dtype", "library", "setting", "",
     "cudagraph-skip", "bypass",
 )  # fmt: skip
 
 
-def _rank(change: Change) -> tuple[bool, int, int]:
+def _rank(change: FactChange) -> tuple[bool, int, int]:
     return not change.fails, _STANDINGS.index(change.standing), _GROUPS.index(change.group)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from compiler.control.decisions import APART, FUSE, INDUCTOR, RECOMPUTE, SAVE, engine_of, split_id
 from compiler.control.recorded import decision_of
 from compiler.decision import Decision, decision_id
-from compiler.trace.records import Asked, Decided, FusionPair, Partition
+from compiler.trace.records import Decided, Partition
 from viewers.recording import Recording
 
 
@@ -21,23 +21,23 @@ def answered(recording: Recording, id: str) -> tuple[Decision, str] | None:
     if decided is not None:
         return as_decision(asked or decided), decided.choice
     if tests:
-        return as_decision(asked or tests[-1]), FUSE if tests[-1].fused else APART
+        return as_decision(asked or tests[-1]), tests[-1].choice
     if asked is not None:
         return as_decision(asked), asked.default
     return _saved(recording, id)
 
 
-def as_decision(record: Asked | Decided | FusionPair) -> Decision:
+def as_decision(record: Decided) -> Decision:
     """With each choice that another run could take, and the graph of its id: records of a lowered
     graph name that one."""
     found = replace(decision_of(record), graph=split_id(record.id)[0])
-    if isinstance(record, FusionPair):
+    if record.pair is not None:
         return replace(found, choices=(FUSE, APART))
     return found if record.choices else replace(found, choices=_known(record))
 
 
-def _known(record: Asked | Decided) -> tuple[str, ...]:
-    taken = (record.choice,) if isinstance(record, Decided) else ()
+def _known(record: Decided) -> tuple[str, ...]:
+    taken = () if record.open else (record.choice,)
     return tuple(dict.fromkeys((record.default, *taken)))
 
 

@@ -7,6 +7,7 @@ to each call, then CUDA graphs that are not used.
 
 from __future__ import annotations
 
+import os.path
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +29,8 @@ from viewers.words import (
     seconds_text,
 )
 
-Kind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
-GLYPHS: dict[Kind, str] = {
+FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
+GLYPHS: dict[FindingKind, str] = {
     "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
     "cudagraph": "✗",
 }  # fmt: skip
@@ -39,7 +40,7 @@ GLYPHS: dict[Kind, str] = {
 class Finding:
     """One thing that needs attention. All texts may contain the user's words: show them as data."""
 
-    kind: Kind
+    kind: FindingKind
     cost: str
     """Measured, in at most nine cells: `12.8 s`, `+1 graph`, `eager`."""
     title: str
@@ -269,15 +270,17 @@ def _break(
         cost = "eager"
     elif site.outcome == "error":
         cost = "stops"
-    elif not site.extra_graphs:
+    elif not site.more_graphs:
         cost = "cut"
     else:
-        cost = f"+{plural(site.extra_graphs, 'graph')}"
+        cost = f"+{plural(site.more_graphs, 'graph')}"
     notes = []
     if site.outcome == "skip-frame":
         notes.append("the whole function runs in Python")
     if _adds_nothing(site):
         notes.append("no graph follows it")
+    elif site.outcome == "break" and not site.more_graphs:
+        notes.append("no graph precedes it")
     crossing = crossing_text(site.crossings)
     if crossing:
         notes.append(crossing)
@@ -285,6 +288,9 @@ def _break(
         notes.append("the host waits")
     if site.count > 1:
         notes.append(f"in {site.count} compiles")
+    if site.inside is not None:
+        file = os.path.basename(site.inside.file)
+        notes.append(f"torch reports it at {file}:{site.inside.line}")
     for cause in carried:
         who = cause.callers or "a call"
         took = f", {seconds_text(cause.seconds)}" if cause.seconds is not None else ""

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import FUSE, engine_of, split_id
+from compiler.control.decisions import APART, FUSE, VETO, engine_of, split_id
 from compiler.decision import ENGINE
 from compiler.trace.matching import is_predicted
-from compiler.trace.records import (
-    Asked,
-    Decided,
-    FusionGroups,
-    FusionPair,
-    FusionRound,
-    SchedulerNode,
-)
+from compiler.trace.records import Decided, FusionGroups, FusionPair, FusionRound, SchedulerNode
 from viewers.decisions import Decisions
 from viewers.recording import Recording
-from viewers.words import listed
+from viewers.words import bytes_text, listed
 
 RULES = {
     "between": "something between",
@@ -47,7 +40,7 @@ _MOST_PARTS = 1000
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairResult:
     """Two scheduler nodes, with the last verdict on them."""
 
     id: str
@@ -65,8 +58,8 @@ class Pair:
     shared_bytes: int | None
     score: tuple[float, ...]
     score_text: str
-    records: tuple[FusionPair, ...]
-    """Empty for a pair known only from its decision."""
+    records: tuple[Decided, ...]
+    """Its tests; empty for a pair known only from its decision."""
     decided: Decided | None = None
 
     @property
@@ -78,11 +71,30 @@ class Pair:
     @property
     def kind(self) -> str:
         """`vertical`, `horizontal`; "" if only the decision is known."""
-        return self.records[-1].kind if self.records else ""
+        last = self.last_test
+        return last.kind if last is not None else ""
 
     @property
     def round(self) -> int:
-        return self.records[-1].round if self.records else 0
+        last = self.last_test
+        return last.round if last is not None else 0
+
+    @property
+    def last_test(self) -> FusionPair | None:
+        return self.records[-1].pair if self.records else None
+
+    @property
+    def why_fused(self) -> tuple[str, str]:
+        """Rule and reason of two that were fused: where the engine gives no reason, what they share
+        and their score."""
+        last = self.decided or (self.records[-1] if self.records else None)
+        rule = last.rule if last is not None and last.rule != self.kind else ""
+        reason = self.records[-1].reason if self.records else self.reason
+        if not reason:
+            shared = f"both touch {bytes_text(self.shared_bytes)}" if self.shared_bytes else ""
+            score = f"score: {self.score_text}" if self.score_text else ""
+            reason = "; ".join(part for part in (shared, score) if part)
+        return rule, reason
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ class GraphFusion:
     """Scheduler nodes at the start."""
     groups: int | None
     """Groups at the end; None if not recorded."""
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PairResult, ...]
     rejected: dict[str, int]
     """Rule -> distinct pairs, most first."""
 
@@ -122,12 +134,12 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     """Every pair once, with its last verdict."""
     nodes = Counter(node.graph for node in recording.all(SchedulerNode))
     known = recording.decisions
-    graph_of = {id: tests[0].graph for id, tests in known.tests.items()}
+    graph_of = {id: tests[0].pair.graph for id, tests in known.tests.items() if tests[0].pair}
     for decided in known.decided.values():
         if decided.kind == FUSE:
             lowered = f"{decided.graph}/lowered"
             graph_of.setdefault(decided.id, lowered if lowered in nodes else decided.graph)
-    pairs: dict[str, list[Pair]] = defaultdict(list)
+    pairs: dict[str, list[PairResult]] = defaultdict(list)
     for id, graph in graph_of.items():
         if pair := pair_of(known, id, graph):
             pairs[graph].append(pair)
@@ -156,7 +168,7 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     )
 
 
-def pair_of(known: Decisions, id: str, graph: str = "") -> Pair | None:
+def pair_of(known: Decisions, id: str, graph: str = "") -> PairResult | None:
     """One pair as it stands; None where no test and no decision of it is recorded. `graph`: of a
     pair of which only the decision is recorded."""
     tests, decided = known.tests.get(id), known.decided.get(id)
@@ -164,14 +176,14 @@ def pair_of(known: Decisions, id: str, graph: str = "") -> Pair | None:
     return pair if decided is None else _with_decided(pair, decided, graph or decided.graph)
 
 
-def with_asked(pair: Pair | None, asked: Asked, graph: str) -> Pair:
+def with_asked(pair: PairResult | None, asked: Decided, graph: str) -> PairResult:
     """The pair that waits for the user's choice."""
     pair = replace(pair, verdict="asked") if pair else _bare(asked.id, graph, "asked", asked)
-    first, second = "_".join(asked.first), "_".join(asked.second)
+    first, second = asked.sides
     return replace(pair, first=first or pair.first, second=second or pair.second)
 
 
-def saved_bytes(pair: Pair) -> int | None:
+def saved_bytes(pair: PairResult) -> int | None:
     """Traffic that fusing the two would save, the key of their ranking: bytes that both access, as
     Inductor counts; bytes that stay in registers, as the tcw engine does."""
     if engine_of(pair.id) == ENGINE:
@@ -179,7 +191,7 @@ def saved_bytes(pair: Pair) -> int | None:
     return pair.shared_bytes
 
 
-def _with_decided(pair: Pair | None, decided: Decided, graph: str) -> Pair:
+def _with_decided(pair: PairResult | None, decided: Decided, graph: str) -> PairResult:
     """A pair with its decision, which is the verdict if there are no, or unfinished, tests."""
     if pair is None or pair.verdict in ("queued", "passed"):
         verdict = "fused" if decided.choice == FUSE else "rejected"
@@ -191,16 +203,16 @@ def _with_decided(pair: Pair | None, decided: Decided, graph: str) -> Pair:
     return replace(pair, decided=decided)
 
 
-def pair_asked(id: str, graph: str, first: str, second: str) -> Pair:
+def pair_asked(id: str, graph: str, first: str, second: str) -> PairResult:
     """A pair that the user is asked about, with nothing else recorded."""
-    return Pair(id, graph, first, second, "asked", "", "", 0, None, (), "", ())
+    return PairResult(id, graph, first, second, "asked", "", "", 0, None, (), "", ())
 
 
-def _bare(id: str, graph: str, verdict: str, told: Decided | Asked) -> Pair:
+def _bare(id: str, graph: str, verdict: str, told: Decided) -> PairResult:
     first, *rest = split_id(id)[2]
     numbers = told.numbers
     size = numbers.get("saved_bytes", numbers.get("shared_bytes"))
-    return Pair(
+    return PairResult(
         id=id,
         graph=graph,
         first=first,
@@ -242,30 +254,43 @@ def rule_words(rule: str) -> str:
     return RULES.get(rule, rule.replace("-", " "))
 
 
-def _tested(records: list[FusionPair], known: Decisions) -> Pair:
+def _tested(records: list[Decided], known: Decisions) -> PairResult:
     last = records[-1]
-    sides = {(record.graph, frozenset((record.first, record.second))) for record in records}
+    pair = last.pair
+    assert pair is not None
+    sides = {(pair.graph, frozenset(record.sides)) for record in records}
+    fused = last.choice == FUSE
     verdict = "rejected"
     if sides & known.fused:
         verdict = "fused"
-    elif last.fused and last.round <= known.rounds.get(last.graph, 0):
+    elif fused and pair.round <= known.rounds.get(pair.graph, 0):
         verdict = "passed"
-    elif last.fused:
+    elif fused:
         # That it can fuse is no verdict until its round is over, unless it was the last thing
         # tried before the two were fused.
-        verdict = "fused" if last.phase == "commit" and not last.cycle else "queued"
-    scored = next((record for record in reversed(records) if record.score), last)
-    return Pair(
+        verdict = "fused" if pair.phase == "commit" and not pair.cycle else "queued"
+    scored = next(
+        (record for record in reversed(records) if record.pair and record.pair.score), last
+    )
+    shared = scored.numbers.get("shared_bytes")
+    rule, reason = _why_rejected(last) if verdict == "rejected" else ("", "")
+    return PairResult(
         id=last.id,
-        graph=last.graph,
-        first=last.first,
-        second=last.second,
+        graph=pair.graph,
+        first=pair.first,
+        second=pair.second,
         verdict=verdict,
-        rule=(last.rule or "unstated") if verdict == "rejected" else "",
-        reason=last.reason if verdict == "rejected" else "",
+        rule=rule,
+        reason=reason,
         tests=len(records),
-        shared_bytes=scored.shared_bytes,
-        score=scored.score,
-        score_text=scored.score_text,
+        shared_bytes=None if shared is None else int(shared),
+        score=scored.pair.score if scored.pair else (),
+        score_text=scored.pair.score_text if scored.pair else "",
         records=tuple(records),
     )
+
+
+def _why_rejected(last: Decided) -> tuple[str, str]:
+    if last.overridden and last.choice == APART:
+        return VETO, f"an override keeps them apart: {last.by or last.id}"
+    return last.rule.replace(" ", "-") or "unstated", last.reason

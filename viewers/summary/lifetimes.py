@@ -11,7 +11,7 @@ from viewers.recording import Recording
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryPlace:
     """A piece of memory: a buffer and those that reused it, in order."""
 
     buffers: tuple[Buffer, ...]
@@ -31,7 +31,7 @@ class Place:
         return None if None in sizes else max(size or 0 for size in sizes)
 
 
-def places(plan: MemoryPlan) -> list[Place]:
+def places(plan: MemoryPlan) -> list[MemoryPlace]:
     """The memory that the graph allocates, by birth. A buffer that reuses an input's memory gets a
     place of its own here: the input belongs to the caller."""
     own = {buffer.name: buffer for buffer in plan.buffers if buffer.kind != "input"}
@@ -49,9 +49,9 @@ def places(plan: MemoryPlan) -> list[Place]:
         while (after := takers.get(chain[-1].name, "")) and after not in seen:
             seen.add(after)
             chain.append(own[after])
-        found.append(Place(tuple(chain)))
+        found.append(MemoryPlace(tuple(chain)))
     drawn = {buffer.name for place in found for buffer in place.buffers}
-    return found + [Place((buffer,)) for buffer in own.values() if buffer.name not in drawn]
+    return found + [MemoryPlace((buffer,)) for buffer in own.values() if buffer.name not in drawn]
 
 
 def alive(plan: MemoryPlan) -> list[int]:

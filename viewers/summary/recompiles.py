@@ -25,7 +25,7 @@ _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
 
 
 @dataclass(frozen=True)
-class Change:
+class GuardChange:
     """What a guard expected and what it saw."""
 
     name: str
@@ -54,7 +54,7 @@ class RecompiledFrame:
     """The cache entry that came closest to matching."""
     function: str
     call: int
-    change: Change
+    change: GuardChange
     seconds: float | None
     """Seconds of its compile, backward included; None if the recording ended before."""
     place: Place | None
@@ -70,7 +70,7 @@ class RecompileCause:
     """One thing that changed, with every frame recompiled because of it."""
 
     calls: tuple[int, ...]
-    change: Change
+    change: GuardChange
     """In the first frame it hit."""
     values: tuple[str, ...]
     """Every value in order, from the first expected to the last seen."""
@@ -128,7 +128,7 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     return tuple(sorted(causes, key=lambda cause: -(cause.seconds or 0.0)))
 
 
-def change_of(failed: FailedGuard) -> Change:
+def change_of(failed: FailedGuard) -> GuardChange:
     """The values that a failed guard expected and saw, named as precisely as torch's text
     allows."""
     name = failed.name or failed.source or failed.guard
@@ -137,7 +137,7 @@ def change_of(failed: FailedGuard) -> Change:
     if index is not None and "(" not in name and "[" not in name:
         name = f"{name}.{index[1]}({index[2]})"
     seen = failed.seen.removeprefix(f"{name} = ")
-    return Change(name=name, expected=failed.expected, seen=seen, is_size=is_size)
+    return GuardChange(name=name, expected=failed.expected, seen=seen, is_size=is_size)
 
 
 class _Calls:
@@ -178,7 +178,9 @@ def _frame(
     recording: Recording, record: Recompile, calls: _Calls, seconds: dict[str, float]
 ) -> RecompiledFrame:
     why = calls.nearest(record)
-    change = Change(name=record.reason, expected="", seen="") if why is None else change_of(why)
+    change = (
+        GuardChange(name=record.reason, expected="", seen="") if why is None else change_of(why)
+    )
     return RecompiledFrame(
         compile_id=record.compile_id,
         instead_of=why.entry if why else "",

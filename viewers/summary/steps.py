@@ -23,7 +23,7 @@ _LEAVES = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
 
 
 @dataclass
-class Frame:
+class TracedFrame:
     """One function being traced."""
 
     function: str
@@ -36,8 +36,8 @@ class Frame:
     visited: tuple[tuple[int, str, str], ...] = ()
     """Its first instructions, (ip, opcode, argument): they identify its code."""
 
-    def copy(self) -> Frame:
-        return Frame(
+    def copy(self) -> TracedFrame:
+        return TracedFrame(
             self.function, self.file, self.step, self.stack[:], self.locals.copy(), self.visited
         )
 
@@ -51,11 +51,11 @@ class Installed:
     by: Step
 
 
-Frames = dict[int, Frame]
+Frames = dict[int, TracedFrame]
 """Depth -> frame."""
 
 
-def is_entry(step: Step, before: Step | None, there: Frame | None) -> bool:
+def is_entry(step: Step, before: Step | None, there: TracedFrame | None) -> bool:
     """Whether a step is the first one of a new frame rather than the next of `there`, the frame
     last seen at its depth. `before`: the previous step, at any depth."""
     if before is None or there is None:
@@ -81,7 +81,7 @@ def apply(frames: Frames, step: Step, before: Step | None) -> None:
         # By depth, as they were entered: what is deeper than this one stands behind it.
         while frames and (deepest := next(reversed(frames))) > step.depth:
             del frames[deepest]
-        there = frames[step.depth] = Frame(step.function, step.location.file, step)
+        there = frames[step.depth] = TracedFrame(step.function, step.location.file, step)
     assert there is not None
     there.step = step
     if step.popped:
@@ -98,10 +98,10 @@ def apply(frames: Frames, step: Step, before: Step | None) -> None:
 class StepState:
     """Dynamo's state before it ran an instruction."""
 
-    track: Track
+    track: StepTrack
     index: int
     """Index of the step in its track, from 0."""
-    frames: tuple[Frame, ...]
+    frames: tuple[TracedFrame, ...]
     """Outermost first."""
 
     @property
@@ -109,7 +109,7 @@ class StepState:
         return self.track.steps[self.index]
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> TracedFrame:
         return self.frames[-1]
 
     @property
@@ -156,7 +156,7 @@ class StepState:
 class Names(Sequence[str]):
     """Names of the nodes `first` to `last` of a track as of a step, computed when read."""
 
-    def __init__(self, track: Track, first: int, last: int, index: int) -> None:
+    def __init__(self, track: StepTrack, first: int, last: int, index: int) -> None:
         self._track, self._first, self._last, self._index = track, first, last, index
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ class Names(Sequence[str]):
         return self._track.node_name(self._first + at, self._index)
 
 
-class Track:
+class StepTrack:
     """The steps of one attempt at one compile."""
 
     def __init__(self, compile_id: str, attempt: int) -> None:
@@ -271,7 +271,7 @@ def _first(checkpoint: tuple[int, Frames]) -> int:
     return checkpoint[0]
 
 
-def _size(frame: Frame) -> int:
+def _size(frame: TracedFrame) -> int:
     """Size of a copy, in values."""
     return 8 + len(frame.stack) + len(frame.locals)
 
@@ -287,10 +287,10 @@ class StepBook:
     """
 
     def __init__(self) -> None:
-        self.tracks: list[Track] = []
+        self.tracks: list[StepTrack] = []
         self._fed = 0
-        self._last: dict[tuple[str, int], Track] = {}
-        self._places: dict[int, tuple[Track, int]] = {}
+        self._last: dict[tuple[str, int], StepTrack] = {}
+        self._places: dict[int, tuple[StepTrack, int]] = {}
         self._lines: dict[tuple[str, str, int, str, str], int] = {}
         self._inlined: dict[tuple[str, str, int, int], str] = {}
         self._codes = 0
@@ -303,7 +303,7 @@ class StepBook:
             key = step.compile_id, step.attempt
             track = self._last.get(key)
             if track is None or step.step <= track.steps[-1].step:
-                track = self._last[key] = Track(*key)
+                track = self._last[key] = StepTrack(*key)
                 self.tracks.append(track)
             self._places[id(step)] = track, len(track.steps)
             place = step.function, step.location.file, step.ip
@@ -325,7 +325,7 @@ class StepBook:
         found = self._places.get(id(step))
         return found[0].state(found[1]) if found is not None else None
 
-    def attempts(self, track: Track) -> int:
+    def attempts(self, track: StepTrack) -> int:
         """How many attempts at this compile were stepped through, this and later ones included."""
         count = track.attempt + 1
         for other in self.tracks[self.tracks.index(track) + 1 :]:
@@ -335,7 +335,7 @@ class StepBook:
                 count = other.attempt + 1
         return count
 
-    def bytecode(self, frame: Frame, text: Recording) -> Bytecode | None:
+    def bytecode(self, frame: TracedFrame, text: Recording) -> Bytecode | None:
         """The code of a frame: of several functions with its name, the one whose instructions match
         those that ran."""
         line = frame.step.location.line

@@ -22,7 +22,7 @@ Tone = Literal["won", "lost", "neutral", "failed"]
 
 
 @dataclass(frozen=True)
-class Detail:
+class VerdictDetail:
     """What is behind a verdict, in phrases."""
 
     sides: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Detail:
 class Verdict:
     headline: str
     """`No measurable speed-up`, `1.40x faster`, …"""
-    detail: Detail
+    detail: VerdictDetail
     """The numbers behind it."""
     tone: Tone
 
@@ -54,7 +54,7 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     """`graphs`: distinct frames that captured a graph."""
     failure, end = recording.failure, recording.end
     if failure is not None:
-        return Verdict(f"failed {during(failure.doing)}", Detail(), "failed")
+        return Verdict(f"failed {during(failure.doing)}", VerdictDetail(), "failed")
     status = end.status if end else "incomplete"
     if end is not None and status not in ("ok", "exited", "incomplete"):
         words = {
@@ -83,7 +83,7 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     if not recording.all(CallStart):
         why = "the file calls torch.compile itself; define `model` and `example_inputs` to time it"
         return Verdict(f"Speed {NOT_MEASURED}", _words(why), "neutral")
-    return Verdict(f"Speed {NOT_MEASURED}", Detail(), "neutral")
+    return Verdict(f"Speed {NOT_MEASURED}", VerdictDetail(), "neutral")
 
 
 USELESS = 0.5
@@ -96,8 +96,8 @@ def during(doing: str) -> str:
     return f"while {doing}" if first.endswith("ing") else f"in {doing}"
 
 
-def _words(text: str) -> Detail:
-    return Detail(more=(text,) if text else ())
+def _words(text: str) -> VerdictDetail:
+    return VerdictDetail(more=(text,) if text else ())
 
 
 def means_nothing(speed: Speed) -> bool:
@@ -114,18 +114,18 @@ def _speed(speed: Speed, served: Served) -> Verdict:
     noise, pairs = f"±{percent(speed.noise)}", plural(speed.pairs, "pair")
     if speed.compiled_again:
         again = f"{plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
-        detail = Detail((sides[0], f"{sides[1]}; {again}"))
+        detail = VerdictDetail((sides[0], f"{sides[1]}; {again}"))
         return Verdict("Recompiled during timing", detail, "lost")
     if means_nothing(speed):
-        detail = Detail(sides, (f"{noise} ({pairs})",))
+        detail = VerdictDetail(sides, (f"{noise} ({pairs})",))
         return Verdict("Speed not measured: the machine is busy", detail, "neutral")
     if speed.in_noise:
         what = "speed-up" if speed.speedup >= 1 else "difference"
-        detail = Detail(sides, (f"{ratio_text(speed.speedup)} {noise} ({pairs})",))
+        detail = VerdictDetail(sides, (f"{ratio_text(speed.speedup)} {noise} ({pairs})",))
         return Verdict(f"No measurable {what}", detail, "neutral")
     took = f"compiled in {seconds_text(speed.compile_seconds)}"
     cost = {"": (took,), "some": (took, "partly from caches"), "all": (f"{took} from caches",)}
-    detail = Detail((sides[0], f"{sides[1]} ({noise}, {pairs})"), cost[served])
+    detail = VerdictDetail((sides[0], f"{sides[1]} ({noise}, {pairs})"), cost[served])
     if speed.speedup >= 1:
         return Verdict(f"{ratio_text(speed.speedup)} faster", detail, "won")
     slower = 1 / speed.speedup if speed.speedup > 0 else None

@@ -8,16 +8,16 @@ from typing import Literal
 
 from compiler.control.decisions import APART, FUSE
 from compiler.control.matters import NOTHING_SHARED
-from compiler.trace.records import Asked, FusionPair, Run, SchedulerNode
+from compiler.trace.records import Decided, Run, SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.fusion import pair_of
 from viewers.words import bytes_text, plural, shape_text
 
-Answer = Literal["fuse", "apart", ""]
+GuessedChoice = Literal["fuse", "apart", ""]
 """`""`: skipped."""
 
 QUESTIONS = 12
-"""Asked about one graph, unless the reader wants more."""
+"""Decided about one graph, unless the reader wants more."""
 _AHEAD = 2
 """By how many one answer may be ahead of the other in a graph before it is asked for again."""
 
@@ -45,16 +45,13 @@ class Truth:
     overridden: bool = False
 
 
-def truth_of_asked(asked: Asked) -> Truth:
+def truth_of_asked(asked: Decided) -> Truth:
     """What the engine is about to do: known while it waits for an answer."""
     return Truth("fuse" if asked.default == FUSE else "apart", asked.rule, asked.reason)
 
 
-def question_of(posed: Asked | FusionPair, position: int = 0) -> Question:
-    first, second = (
-        side if isinstance(side, str) else "_".join(side) for side in (posed.first, posed.second)
-    )
-    return Question(posed.id, posed.graph, first, second, position)
+def question_of(posed: Decided, position: int = 0) -> Question:
+    return Question(posed.id, posed.graph, *posed.sides, position)
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Guess:
     """A question with the reader's answer and the truth."""
 
     question: Question
-    answer: Answer
+    answer: GuessedChoice
     truth: Truth | None = None
     """None until it is known."""
 
@@ -96,13 +93,10 @@ class Truths:
         pair = pair_of(self._run.decisions, id)
         if pair is None or pair.verdict in ("passed", "queued"):
             return None
-        decided, last = pair.decided, pair.records[-1] if pair.records else None
-        overridden = decided is not None and decided.overridden
+        overridden = pair.decided is not None and pair.decided.overridden
         if pair.verdict == "rejected":
             return Truth("apart", pair.rule, pair.reason, overridden)
-        rule = decided.rule if decided is not None else last.rule if last is not None else ""
-        reason = (last.reason or _scored(last)) if last is not None else pair.reason
-        return Truth("fuse", rule, reason, overridden)
+        return Truth("fuse", *pair.why_fused, overridden)
 
     def askable(self) -> list[Question]:
         """The questions that have an answer, in the order of the trace."""
@@ -112,13 +106,6 @@ class Truths:
             for id, record in posed.items()
             if self.truth(id) is not None
         ]
-
-
-def _scored(pair: FusionPair) -> str:
-    """Why two were fused where the engine gives no words: what they share, and the score."""
-    shared = f"both touch {bytes_text(pair.shared_bytes)}" if pair.shared_bytes else ""
-    score = f"score: {pair.score_text}" if pair.score_text else ""
-    return "; ".join(part for part in (shared, score) if part)
 
 
 @dataclass
@@ -136,7 +123,7 @@ class Quiz:
     def ask(self, question: Question | None) -> None:
         self.question, self.hint = question, False
 
-    def answer(self, answer: Answer, truth: Truth | None) -> Guess | None:
+    def answer(self, answer: GuessedChoice, truth: Truth | None) -> Guess | None:
         """The reader's answer to the open question; None where none is open."""
         if self.question is None:
             return None

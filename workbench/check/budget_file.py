@@ -21,17 +21,18 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from compiler.output_file import Kind
+from compiler.output_file import OutputKind
 from compiler.plain_file import NotPlain, plain_file
 from viewers.summary.budget import GROUP_WORDS, Key
-from viewers.summary.facts import Fact, Value
+from viewers.summary.facts import NUMBERS, Fact, Value
 
 NAME = "tcw.budget.toml"
 BEGIN = "# What each target compiles to"
-KIND = Kind("budget", lambda head: head.startswith(BEGIN.encode()))
+KIND = OutputKind("budget", lambda head: head.startswith(BEGIN.encode()))
 MOST_BYTES = 8 << 20
 GONE = "-"
 """The value of a fact that one version of torch does not have."""
@@ -84,6 +85,11 @@ def read(file: Path) -> dict[str, Accepted]:
         return {}
     except (OSError, NotPlain) as error:
         raise BadBudget(f"{file}: {error}") from error
+    return parsed(file, data)
+
+
+def parsed(file: Path, data: bytes) -> dict[str, Accepted]:
+    """The same of a file's contents. Raises `BadBudget`."""
     if len(data) > MOST_BYTES:
         raise BadBudget(f"{file} has more than {MOST_BYTES >> 20} MB")
     try:
@@ -115,8 +121,16 @@ def _facts(file: Path, name: str, table: Mapping[str, Any]) -> dict[Key, Value]:
                 raise BadBudget(f"{file}: [{name}.{key}] is not one of {known}")
             found |= {(key, one): _value(file, name, one, two) for one, two in value.items()}
         else:
+            if key.replace("-", " ") not in NUMBERS:
+                raise BadBudget(f"{file}: {key} of {name} is no fact{_meant(key)}")
             found["", key.replace("-", " ")] = _value(file, name, key, value)
     return found
+
+
+def _meant(key: str) -> str:
+    """`: did you mean kernels?`; "" where nothing is close."""
+    close = get_close_matches(key.replace("-", " "), NUMBERS, n=1)
+    return f": did you mean {close[0].replace(' ', '-')}?" if close else ""
 
 
 def _value(file: Path, target: str, key: str, value: Any) -> Value:

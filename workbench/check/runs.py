@@ -15,8 +15,9 @@ from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.budget import compare
 from viewers.summary.differences import difference
+from viewers.summary.differences.alignment import matched_line
 from viewers.summary.facts import Fact, facts
-from workbench.check.budget_file import Accepted
+from workbench.check.budget_file import Accepted, BadBudget, parsed
 from workbench.check.record import Record, here
 from workbench.check.targets import Project, Target
 from workbench.cli.revisions import NoRevision
@@ -91,9 +92,18 @@ def _check(
     failed = any(one.group == "failure" for one in found)
     if (failed and accepted is None) or end.status not in ("ok", "failed", "exited"):
         why = recording.failure
-        words = f"{why.type}: {why.message}" if why else f"the recording {end.status}"
-        seconds = time.monotonic() - began
-        return Checked(_result(project, target, torch=torch, failure=words, seconds=seconds), found)
+        words = f"the recording {end.status}"
+        if why is not None:
+            words = f"{why.type}: {why.message}"
+        result = _result(
+            project,
+            target,
+            torch=torch,
+            failure=words,
+            failed_at=matched_line(why.location if why is not None else None),
+            seconds=time.monotonic() - began,
+        )
+        return Checked(result, found)
     if accepted is None:
         seconds = time.monotonic() - began
         return Checked(_result(project, target, torch=torch, new=True, seconds=seconds), found)
@@ -154,17 +164,27 @@ def last_accepted(budget: Path) -> str:
     return found.decode().strip()
 
 
-def changed_since(project: Project, revision: str) -> Sequence[Target]:
+def changed_since(
+    project: Project, revision: str, budget: Path, now: Mapping[str, Accepted]
+) -> Sequence[Target]:
     """The targets that a change since `revision` can touch: those that import a changed file,
-    directly or not. Raises `NoRevision`."""
+    directly or not, and those of which something else is accepted. Raises `NoRevision`."""
     from workbench.check.imports import reached_files
-    from workbench.cli.revisions import changed_files
+    from workbench.cli.revisions import changed_files, text_at
 
     changed = changed_files(project.folder, revision)
     if project.file.resolve() in changed:
         return project.targets
+    before: Mapping[str, Accepted] = now
+    if budget.resolve() in changed:
+        try:
+            before = parsed(budget, text_at(budget, revision))
+        except BadBudget:
+            before = {}
+    gone = {one for one in changed if not one.exists()}
     return [
         target
         for target in project.targets
-        if changed & reached_files(target.file, project.folder.resolve())
+        if changed & reached_files(target.file, project.folder.resolve(), gone)
+        or before.get(target.name) != now.get(target.name)
     ]

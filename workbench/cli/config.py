@@ -36,7 +36,7 @@ MOST_BYTES = 1 << 20
 """A larger pyproject.toml is not read."""
 
 
-class Refused(Exception):
+class ConfigRefused(Exception):
     """A pyproject.toml that is ignored; the message says why."""
 
 
@@ -51,7 +51,7 @@ def apply_defaults(ctx: click.Context, folder: Path) -> None:
     try:
         file = nearest(folder)
         text = trusted_text(file) if file is not None else ""
-    except Refused as refused:
+    except ConfigRefused as refused:
         click.echo(f"tcw: {plain(str(refused))}; its [tool.tcw] is ignored", err=True)
         return
     if file is None or "tcw" not in text:
@@ -79,7 +79,7 @@ def nearest(folder: Path, name: str = "pyproject.toml") -> Path | None:
     """The project's file of that name, the nearest to `folder` from the project's root on; None if
     there is none. `folder` has no symbolic links.
 
-    Raises `Refused` if the file is in a folder owned by another user."""
+    Raises `ConfigRefused` if the file is in a folder owned by another user."""
     home, device = os.path.realpath(os.path.expanduser("~")), None
     for place in (folder, *folder.parents):
         file = place / name
@@ -93,7 +93,7 @@ def nearest(folder: Path, name: str = "pyproject.toml") -> Path | None:
         there = os.path.lexists(file)
         if found.st_uid != os.geteuid():
             if there:
-                raise Refused(f"{file} is in a folder owned by user {found.st_uid}")
+                raise ConfigRefused(f"{file} is in a folder owned by user {found.st_uid}")
             return None
         if there:
             return file
@@ -103,22 +103,22 @@ def nearest(folder: Path, name: str = "pyproject.toml") -> Path | None:
 
 
 def trusted_text(file: Path) -> str:
-    """Raises `Refused` if the file belongs to another user, is writable by others, is not a regular
-    file, or is too large."""
+    """Raises `ConfigRefused` if the file belongs to another user, is writable by others, is not a
+    regular file, or is too large."""
     try:
         with plain_file(file, links=False) as (stream, found):
             if found.st_uid != os.geteuid():
-                raise Refused(f"{file} belongs to user {found.st_uid}")
+                raise ConfigRefused(f"{file} belongs to user {found.st_uid}")
             if found.st_mode & 0o002 or (found.st_mode & 0o020 and not _private(found.st_gid)):
-                raise Refused(f"{file} is writable by others (chmod go-w)")
+                raise ConfigRefused(f"{file} is writable by others (chmod go-w)")
             data = stream.read(MOST_BYTES + 1)
     except NotPlain as error:
-        raise Refused(str(error)) from error
+        raise ConfigRefused(str(error)) from error
     except OSError as error:
         why = "is a link" if file.is_symlink() else f"cannot be read ({error.strerror})"
-        raise Refused(f"{file} {why}") from error
+        raise ConfigRefused(f"{file} {why}") from error
     if len(data) > MOST_BYTES:
-        raise Refused(f"{file} has more than {MOST_BYTES >> 20} MB")
+        raise ConfigRefused(f"{file} has more than {MOST_BYTES >> 20} MB")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

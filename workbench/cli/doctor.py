@@ -25,7 +25,7 @@ SECONDS = 180
 MARKS = {"ok": "✓", "limited": "✗", "missing": "✗"}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     """What `--json` prints."""
 
     version: int = 1
@@ -43,7 +43,7 @@ def command(as_json: bool) -> int:
     found = checks(findings, guardian_fault())
     ok = not any(check.needed and check.state == "missing" for check in found)
     if as_json:
-        write_json(Report(ok=ok, checks=found, hooks=findings.hooks))
+        write_json(DoctorReport(ok=ok, checks=found, hooks=findings.hooks))
     else:
         for line in text(found, findings.hooks):
             click.echo(fit_encoding(line, sys.stdout.encoding or "ascii"))

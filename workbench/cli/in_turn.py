@@ -16,7 +16,7 @@ from msgspec import structs
 from compiler.control.commands import Rerun
 from compiler.measure.rounds.noise import difference, timed
 from compiler.trace.records import AnyRecord, Settings, WhatIf
-from workbench.cli.trials import Bench, Driver, Gone, OnRecord, Start
+from workbench.cli.trials import Driver, Gone, OnRecord, Start, TrialWorker
 
 TURNS = 20
 LEAST = 9
@@ -77,9 +77,9 @@ def _unknown(reason: str) -> WhatIf:
     return WhatIf(base=0, run=0, scope="call", reason=reason)
 
 
-def _bench(settings: Settings, see: OnRecord, start: Start) -> Bench:
+def _bench(settings: Settings, see: OnRecord, start: Start) -> TrialWorker:
     base = structs.replace(settings, profile=False, verify=False, until="run", memory=False)
-    return Bench(base, base, see, start)
+    return TrialWorker(base, base, see, start)
 
 
 def _started_by(python: str) -> Start:

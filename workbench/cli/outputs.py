@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from compiler.edits import EditError, by_file
-from compiler.output_file import Kind, check, words, write
+from compiler.output_file import OutputKind, check, words, write
 from compiler.trace.records import End, Settings
 from workbench.cli import codes
 from workbench.cli.output import say
@@ -30,7 +30,7 @@ class Outputs:
         }
         self._failed = False
 
-    def expect(self, option: str, path: Path | None, kind: Kind | None = None) -> None:
+    def expect(self, option: str, path: Path | None, kind: OutputKind | None = None) -> None:
         """Raise `click.UsageError` if the run could not write `path`. An existing file has to be of
         this kind; with None, the file must not exist."""
         if path is None:
@@ -44,7 +44,7 @@ class Outputs:
             raise click.UsageError(f"{option} {path}: {words(error)}") from error
         self._taken[path] = f"what {option} writes"
 
-    def write(self, option: str, path: Path, text: str, kind: Kind | None = None) -> bool:
+    def write(self, option: str, path: Path, text: str, kind: OutputKind | None = None) -> bool:
         """Write an expected file. If that fails, report it on stderr and return False."""
         try:
             write(path, text.encode(), kind)

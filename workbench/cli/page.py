@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from compiler.output_file import Kind
+from compiler.output_file import OutputKind
 from viewers.html import BEGIN
 from viewers.reader import Reader
 from viewers.text.lines import Line
@@ -16,7 +16,7 @@ from viewers.text.lines import write as write_lines
 from workbench.cli.output import say
 from workbench.cli.outputs import Outputs
 
-PAGE = Kind("page that tcw exported", lambda head: head.startswith(BEGIN.encode()))
+PAGE = OutputKind("page that tcw exported", lambda head: head.startswith(BEGIN.encode()))
 COLUMNS = 100
 """Width of the report for a browser without scripts."""
 _SCREENS = 5000

@@ -77,7 +77,7 @@ class Gone(Exception):
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingsChange:
     """The settings that options lead to, starting from the base."""
 
     settings: Settings
@@ -114,7 +114,7 @@ def trials(
     engine = "inductor" if settings.engine == "both" else settings.engine
     given = structs.replace(settings, engine=engine)
     base = structs.replace(given, profile=False, verify=False, until="run")
-    bench = Bench(base, given, see, start or _start)
+    bench = TrialWorker(base, given, see, start or _start)
     made: list[tuple[Suggestion, Trial]] = []
     try:
         for suggestion in suggestions:
@@ -188,7 +188,7 @@ def _contradicts(base: Settings, before: Settings, after: Settings) -> bool:
     )
 
 
-def _trial(bench: Bench, suggestion: Suggestion, least: float | None = None) -> Trial:
+def _trial(bench: TrialWorker, suggestion: Suggestion, least: float | None = None) -> Trial:
     """Try one. `least`: the difference it has to beat, in (negative) seconds."""
     unmeasured = Trial(
         id=suggestion.id,
@@ -253,7 +253,7 @@ def _against(found: WhatIf, fewer: bool, refused: str, least: float | None) -> s
     return "" if fewer else "within the noise"
 
 
-class Bench:
+class TrialWorker:
     """A driven worker with the base compiled; restarted if the last one is gone."""
 
     def __init__(self, base: Settings, given: Settings, see: OnRecord, start: Start) -> None:
@@ -385,12 +385,12 @@ def _given(options: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def changed_by(settings: Settings, options: Sequence[str]) -> Change:
+def changed_by(settings: Settings, options: Sequence[str]) -> SettingsChange:
     """The settings changed by the options, which are parsed like the command line."""
     try:
         given = _given(options)
     except click.UsageError as error:
-        return Change(settings, f"{' '.join(options)}: {error.format_message()}")
+        return SettingsChange(settings, f"{' '.join(options)}: {error.format_message()}")
     changes: dict[str, Any] = {}
     for name, value in given.items():
         if name == "override":
@@ -403,8 +403,10 @@ def changed_by(settings: Settings, options: Sequence[str]) -> Change:
         elif name in ("engine", "dynamic", "fullgraph"):
             changes[name] = value
         else:
-            return Change(settings, f"--{name.replace('_', '-')} changes what runs, not how")
-    return Change(structs.replace(settings, **changes))
+            return SettingsChange(
+                settings, f"--{name.replace('_', '-')} changes what runs, not how"
+            )
+    return SettingsChange(structs.replace(settings, **changes))
 
 
 def asks_for(settings: Settings, options: Sequence[str] = ()) -> str:

@@ -1,8 +1,8 @@
 """Compiling a recorded file again: what would run, looked through before the reader is asked.
 
 A trace can be a stranger's, and names the file, the expression of the model, inputs, edits and
-settings of torch. `reviewed` turns them into a `Plan`, or refuses: a `Plan` is what the reader is
-shown, and it alone is run.
+settings of torch. `reviewed` turns them into a `CompilePlan`, or refuses: a `CompilePlan` is what
+the reader is shown, and it alone is run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Word:
     """Run nothing."""
 
 
-class Refused(Exception):
+class RunRefused(Exception):
     """Nothing is run; the message says why, and what to do."""
 
 
@@ -69,7 +69,7 @@ class Thing:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CompilePlan:
     """A compile that may be started. `own` and `reviewed` make one."""
 
     settings: Settings
@@ -79,7 +79,7 @@ class Plan:
     """Of the file's text."""
 
     @classmethod
-    def own(cls, settings: Settings) -> Plan:
+    def own(cls, settings: Settings) -> CompilePlan:
         """Of settings from the reader's own command line or an earlier yes."""
         return cls(settings)
 
@@ -94,21 +94,21 @@ def plain_name(model: str) -> bool:
     return not model or model.isidentifier()
 
 
-def reviewed(wanted: Settings, recording: Recording, word: Word) -> Plan:
-    """What would run for settings that come from the recording. Raises `Refused`."""
+def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
+    """What would run for settings that come from the recording. Raises `RunRefused`."""
     if word.view_only:
-        raise Refused("Compiling again is off: this was opened with --view-only")
+        raise RunRefused("Compiling again is off: this was opened with --view-only")
     if wanted.program:
-        raise Refused("This is a recording of a program in its own process: run that again")
+        raise RunRefused("This is a recording of a program in its own process: run that again")
     if not word.model and not plain_name(wanted.model):
-        raise Refused(
+        raise RunRefused(
             f"The trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "
             "where it is your own: tcw open TRACE --model EXPR. A trace may ask for a plain name"
         )
     file, text = _file(word.file or Path(wanted.file), word)
     differs = _differs(recording.source(wanted.file), text)
     if differs and word.file is None:
-        raise Refused(
+        raise RunRefused(
             f"{file} is not the file that was recorded: {differs}. To compile it all the same: "
             f"tcw open TRACE --file {file}"
         )
@@ -117,8 +117,10 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> Plan:
     )
     listed = tuple(things(settings, wanted, word, differs))
     if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
-        raise Refused("The trace asks for more than one can read: compile the file with tcw step")
-    return Plan(settings, listed, hashlib.sha256(text).hexdigest())
+        raise RunRefused(
+            "The trace asks for more than one can read: compile the file with tcw step"
+        )
+    return CompilePlan(settings, listed, hashlib.sha256(text).hexdigest())
 
 
 def _file(named: Path, word: Word) -> tuple[Path, bytes]:
@@ -129,15 +131,15 @@ def _file(named: Path, word: Word) -> tuple[Path, bytes]:
         with plain_file(file) as (stream, _):
             text = stream.read(MOST_BYTES + 1)
     except click.UsageError as error:
-        raise Refused(_cut(error.format_message())) from error
+        raise RunRefused(_cut(error.format_message())) from error
     except OSError as error:
-        raise Refused(_cut(f"{named}: {error.strerror or error}")) from error
+        raise RunRefused(_cut(f"{named}: {error.strerror or error}")) from error
     except ValueError as error:
-        raise Refused(f"{_cut(repr(str(named)))} is no file's name") from error
+        raise RunRefused(f"{_cut(repr(str(named)))} is no file's name") from error
     if len(text) > MOST_BYTES:
-        raise Refused(f"{file} has more than {MOST_BYTES >> 20} MB")
+        raise RunRefused(f"{file} has more than {MOST_BYTES >> 20} MB")
     if word.file is None and not file.is_relative_to(here):
-        raise Refused(
+        raise RunRefused(
             f"{file} is not in this folder, {here}. To compile it all the same: "
             f"tcw open TRACE --file {file}"
         )
@@ -160,14 +162,16 @@ def _checked(wanted: Settings) -> Settings:
         for text in wanted.inputs:
             parse_inputs(text)
     except (SettingError, EditError, SpecificationError) as error:
-        raise Refused(_cut(f"The trace asks for what cannot be read: {error}")) from error
+        raise RunRefused(_cut(f"The trace asks for what cannot be read: {error}")) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise Refused("The trace asks for what cannot be read") from error
+        raise RunRefused("The trace asks for what cannot be read") from error
     strange = [str(one) for one in edits if one.kind not in KINDS or _leads_out(one.file)]
     strange += [wanted.mode] if wanted.mode not in ("", *MODES) else []
     strange += [wanted.arch] if not re.fullmatch(r"(sm_\d{1,4}a?)?", wanted.arch, re.ASCII) else []
     if strange:
-        raise Refused(f"The trace asks for {_cut(strange[0])}, which no command line can ask for")
+        raise RunRefused(
+            f"The trace asks for {_cut(strange[0])}, which no command line can ask for"
+        )
     done: Settings = structs.replace(
         wanted, torch_settings=torch_settings, edits=tuple(map(str, edits))
     )

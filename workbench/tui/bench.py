@@ -35,11 +35,11 @@ from workbench.tui.live_feed import LiveFeed
 from workbench.tui.messages import Delivered, Moved, Opened, Unreadable
 from workbench.tui.moving import Moving
 from workbench.tui.notes import Noting
-from workbench.tui.overlay import Choice, Palette
+from workbench.tui.overlay import Palette, PaletteChoice
 from workbench.tui.overrides import Overrides
 from workbench.tui.pane import PaneView
 from workbench.tui.predict import Predicting
-from workbench.tui.reading import Reading
+from workbench.tui.reading import FeedReader
 from workbench.tui.remembering import Remembering
 from workbench.tui.running_again import RunningAgain
 from workbench.tui.saving import Saving
@@ -81,7 +81,7 @@ class Bench(Screen[None]):
         """A text that `y` copies while the footer speaks of it."""
         self._first_key = ""
         """Of a sequence."""
-        self.reading = Reading(feed, self.navigator)
+        self.reading = FeedReader(feed, self.navigator)
         self.reading.against = against
         self.moving = Moving(self)
         self.searching = Searching(self, Entry(theme))
@@ -428,8 +428,8 @@ class Bench(Screen[None]):
     def offer(self, words: str) -> None:
         self._offered = words
 
-    def choose(self, choices: Sequence[Choice], asks: str = "") -> None:
-        async def chosen(choice: Choice | None) -> None:
+    def choose(self, choices: Sequence[PaletteChoice], asks: str = "") -> None:
+        async def chosen(choice: PaletteChoice | None) -> None:
             result = choice.run() if choice is not None else None
             if result is not None:
                 await result

@@ -11,7 +11,7 @@ from viewers.panes.view import View
 from workbench.tui.commands import command
 from workbench.tui.desk import Desk
 from workbench.tui.driving import Driving
-from workbench.tui.overlay import Choice
+from workbench.tui.overlay import PaletteChoice
 
 
 class Breaking:
@@ -55,10 +55,10 @@ class Breaking:
             return
         self.desk.choose(self.choices(), "break at")
 
-    def choices(self, key: str = "") -> list[Choice]:
+    def choices(self, key: str = "") -> list[PaletteChoice]:
         """Every kind of breakpoint; `key` is shown beside each."""
         return [
-            Choice(words, partial(self.break_at, index), key)
+            PaletteChoice(words, partial(self.break_at, index), key)
             for index, (words, _) in enumerate(listed.KINDS)
         ]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.segment import Segment
 from rich.style import Style
 
-from viewers.drawing.cells import Run, row
+from viewers.drawing.cells import CellRun, row
 from viewers.drawing.layout import Layout, Line
 from viewers.kit.colours import fill_of
 from viewers.kit.spans import Span, clip
@@ -55,7 +55,7 @@ class CanvasPaint:
             at = min(end, run.x + run.width)
         return segments
 
-    def _words(self, run: Run) -> list[tuple[str, Style]]:
+    def _words(self, run: CellRun) -> list[tuple[str, Style]]:
         """A row of a block, in its colours."""
         block = self.picture.diagram.blocks[run.block]
         words = self.picture.words[run.block][run.line]

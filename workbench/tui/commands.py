@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-Run = Callable[[], Awaitable[None] | None]
+CommandRun = Callable[[], Awaitable[None] | None]
 Method = TypeVar("Method", bound=Callable[..., Awaitable[None] | None])
 _DECLARED = "declared_command"
 
@@ -34,7 +34,7 @@ class Command(Declared):
     """A command of a screen. `name` is that of its method."""
 
     name: str
-    run: Run
+    run: CommandRun
 
 
 def command(words: str, *keys: str, shown: str = "", also: str = "") -> Callable[[Method], Method]:
@@ -67,7 +67,7 @@ class Commands:
             if not isinstance(declared, Declared):
                 continue
             name = method_name.rstrip("_")
-            run: Run = getattr(controller, method_name)
+            run: CommandRun = getattr(controller, method_name)
             made = Command(declared.words, declared.keys, declared.shown, declared.also, name, run)
             taken = [name, *made.keys] if name in self.by_name else []
             taken += [key for key in made.keys if key in self.by_key]

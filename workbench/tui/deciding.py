@@ -18,7 +18,7 @@ from viewers.summary.decided import answered, as_decision
 from workbench.tui.commands import command
 from workbench.tui.desk import Desk
 from workbench.tui.driving import Driving
-from workbench.tui.overlay import Choice
+from workbench.tui.overlay import PaletteChoice
 from workbench.tui.overrides import Overrides
 from workbench.tui.overruled import because
 from workbench.tui.running_again import RunningAgain
@@ -71,7 +71,9 @@ class Deciding:
             choice: f"rule {rule} forbids it" for choice, (rule, _) in decision.forbidden.items()
         }
         choices = [
-            Choice(f"{number}  {choice}", partial(then, decision, choice), notes.get(choice, ""))
+            PaletteChoice(
+                f"{number}  {choice}", partial(then, decision, choice), notes.get(choice, "")
+            )
             for number, choice in enumerate(decision.choices, start=1)
         ]
         self.desk.choose(choices, f"{decision.kind} of {decision.id.rpartition('/')[2]}")
@@ -126,7 +128,7 @@ class Deciding:
             return
         self.desk.choose(self._offers(decision, choice))
 
-    def _offers(self, decision: Decision, choice: str) -> list[Choice]:
+    def _offers(self, decision: Decision, choice: str) -> list[PaletteChoice]:
         """What can be done about a decision that is chosen otherwise."""
         driven = self.view.driven
         if driven:
@@ -139,12 +141,12 @@ class Deciding:
             late = "Only list it: W writes it for tcw step --override"
         until = Breakpoint(number=0, kind="decision", id=decision.id)
         words = because({}, {decision.id: choice})
-        only = Choice(f"{late}  {words}", partial(self._list, decision, choice))
+        only = PaletteChoice(f"{late}  {words}", partial(self._list, decision, choice))
         if not driven and self.again.word.view_only:
             return [only]
         return [
-            Choice(compare, partial(self._compile, decision, choice)),
-            Choice(stop, partial(self._compile, decision, choice, until)),
+            PaletteChoice(compare, partial(self._compile, decision, choice)),
+            PaletteChoice(stop, partial(self._compile, decision, choice, until)),
             only,
         ]
 

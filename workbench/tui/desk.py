@@ -15,7 +15,7 @@ from viewers.panes.view import View
 from viewers.recording import Recording
 from workbench.tui.feed import Feed
 from workbench.tui.live_feed import LiveFeed
-from workbench.tui.overlay import Choice
+from workbench.tui.overlay import PaletteChoice
 from workbench.tui.pane import PaneView
 from workbench.tui.stage import Stage
 
@@ -75,7 +75,7 @@ class Desk(Protocol):
     def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
         """Ask for a line of text; `then` gets it, unless `esc` gives it up."""
 
-    def choose(self, choices: Sequence[Choice], asks: str = "") -> None:
+    def choose(self, choices: Sequence[PaletteChoice], asks: str = "") -> None:
         """Have the reader choose from a list, unless `esc` gives it up."""
 
     # Others

@@ -118,11 +118,11 @@ class Driving:
     def _light(self, waiting: Waiting) -> None:
         """Select the node that a decision is about."""
         asked = self.view.asked
-        if asked is not None and asked.origins:
+        if asked is not None and asked.shown.origins:
             graphs = (f"{asked.graph}/lowered", asked.graph)
             known = self.view.recording.graphs
             graph = next((name for name in graphs if name in known), graphs[0])
-            self.view.select(refs.node(graph, asked.origins[0]))
+            self.view.select(refs.node(graph, asked.shown.origins[0]))
             self.brings = self.view.ref
 
     # Steps

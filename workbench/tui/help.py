@@ -35,7 +35,7 @@ SENTENCES: dict[str, str] = {
     "memory": "When each buffer lives; its height is its size. Takes over: reuse of memory.",
     "autograd": "What the forward keeps for the backward, and what is computed again.",
     "source-step": "The line that Dynamo traces, the columns of the instruction tinted.",
-    "bytecode": "The instructions that Dynamo walks. ⤷ is a function that it inlines. R shows all.",
+    "bytecode": "The instructions that Dynamo walks. → is a function that it inlines. R shows all.",
     "stack": "Dynamo's symbolic stack, the top first. Bold: what the last instruction put there.",
     "locals": "The variables of the function, as Dynamo knows them. Bold: stored just now.",
     "frame": "Dynamo's stack, the top first, and the variables of the function.",

@@ -8,7 +8,7 @@ from functools import partial
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 from workbench.tui.commands import command
 from workbench.tui.desk import Desk
-from workbench.tui.overlay import Choice
+from workbench.tui.overlay import PaletteChoice
 
 MOST = 4
 """Panes beside each other, at most."""
@@ -81,14 +81,16 @@ class Layouts:
     def narrower(self) -> None:
         self._share(-1)
 
-    def pane_choices(self) -> list[Choice]:
+    def pane_choices(self) -> list[PaletteChoice]:
         """For the palette: every pane, in place of this one or beside it."""
         names = sorted({title_of(name): name for name in PANES}.items())
         here = [
-            Choice(f"Show {title} here", partial(self.show_here, name)) for title, name in names
+            PaletteChoice(f"Show {title} here", partial(self.show_here, name))
+            for title, name in names
         ]
         return here + [
-            Choice(f"Show {title} beside", partial(self.show_beside, name)) for title, name in names
+            PaletteChoice(f"Show {title} beside", partial(self.show_beside, name))
+            for title, name in names
         ]
 
     async def show_here(self, pane: str) -> None:

@@ -64,7 +64,7 @@ class Help(ModalScreen[None]):
 
 
 @dataclass(frozen=True)
-class Choice:
+class PaletteChoice:
     """An entry of the palette."""
 
     words: str
@@ -75,13 +75,13 @@ class Choice:
     """Further words that find it."""
 
 
-class Palette(ModalScreen[Choice]):
+class Palette(ModalScreen[PaletteChoice]):
     """Type to filter; dismissed with what was chosen, None for nothing."""
 
     DEFAULT_CSS = "Palette { align: center top; background: $background 0%; }"
     HEIGHT = 14
 
-    def __init__(self, theme: Theme, choices: Sequence[Choice], asks: str = "") -> None:
+    def __init__(self, theme: Theme, choices: Sequence[PaletteChoice], asks: str = "") -> None:
         """`asks`: what is chosen, where it is not a command."""
         super().__init__()
         self.theme = theme
@@ -100,7 +100,7 @@ class Palette(ModalScreen[Choice]):
     def on_mount(self) -> None:
         self._fill()
 
-    def found(self) -> list[Choice]:
+    def found(self) -> list[PaletteChoice]:
         """Choices with every typed word in them; those that start with the words come first."""
         words = self.words.casefold().split()
         kept = [

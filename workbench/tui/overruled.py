@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import structs
 
 from compiler.control.decisions import APART, ENGINES, FUSE
-from compiler.output_file import Kind
-from compiler.trace.records import AnyRecord, Asked, Resumed, Run, Settings, Start, Waiting
+from compiler.output_file import OutputKind
+from compiler.trace.records import AnyRecord, Decided, Resumed, Run, Settings, Start, Waiting
 from viewers.command_line import command_line
 
 
@@ -33,7 +33,7 @@ class Overruled:
         """Number of a run -> its settings, with the answers that were given in it; whether it was
         profiled is none of them."""
         self.ended: set[int] = set()
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, Decided] = {}
         self._waits_at = ""
         self._run = 0
 
@@ -50,7 +50,7 @@ class Overruled:
                 self._run = record.number
                 self.runs.pop(0, None)
                 self.runs[record.number] = structs.replace(record.settings, profile=False)
-            elif isinstance(record, Asked):
+            elif isinstance(record, Decided) and record.open:
                 self._asked[record.id] = record
             elif isinstance(record, Waiting):
                 self._waits_at = record.decision
@@ -115,7 +115,7 @@ def _verb(id: str, choice: str) -> str:
 
 
 _BEGINS = re.compile(rb'(?:\s*#.*\n)*\s*"(?:%s)/' % "|".join(ENGINES).encode())
-OVERRIDES = Kind("file of overrides", lambda head: _BEGINS.match(head) is not None)
+OVERRIDES = OutputKind("file of overrides", lambda head: _BEGINS.match(head) is not None)
 
 
 def to_toml(overrides: dict[str, str]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from compiler.control.commands import Go
-from compiler.trace.records import AnyRecord, Asked, Waiting
+from compiler.trace.records import AnyRecord, Decided, Waiting
 from viewers.panes import score
 from viewers.panes.rows import Row
 from viewers.panes.view import View
 from viewers.teaching.predict import (
     QUESTIONS,
-    Answer,
+    GuessedChoice,
     Question,
     Quiz,
     Truth,
@@ -28,7 +28,7 @@ GUESSING: tuple[Hint, ...] = (
     ("=y", "fused"), ("=n", "kept apart"), ("=-", "skip"), ("=?", "hint"), ("=esc", "end predict"),
 )  # fmt: skip
 TOLD: tuple[Hint, ...] = (("=space", "next"), ("down up", "move"), ("=esc", "end predict"))
-ANSWERS: dict[str, Answer] = {"y": "fuse", "n": "apart", "minus": ""}
+ANSWERS: dict[str, GuessedChoice] = {"y": "fuse", "n": "apart", "minus": ""}
 
 
 class Predicting:
@@ -42,7 +42,7 @@ class Predicting:
         self.predict_first = False
         """Begin with the first decision that there is."""
         self.questions = QUESTIONS
-        """Asked about one graph; 0 for every pair."""
+        """Decided about one graph; 0 for every pair."""
         self.guessing = False
 
     @property
@@ -75,7 +75,7 @@ class Predicting:
             return waiting is not None and (waiting.kind == "start" or self._asked() is not None)
         return self.truths.any and self.desk.recording.end is not None
 
-    def _asked(self) -> Asked | None:
+    def _asked(self) -> Decided | None:
         """The fusion at which a driven compile waits."""
         asked = self.view.asked
         return asked if asked is not None and asked.kind == "fuse" else None
@@ -136,7 +136,7 @@ class Predicting:
         """It is the quiz that shows it: no choice of the reader's for such a place."""
         self.desk.navigator.arrangement = self.driving.belonged = arrangement
 
-    async def _guess(self, answer: Answer) -> None:
+    async def _guess(self, answer: GuessedChoice) -> None:
         asked = self._asked() if self.view.driven else None
         question = self.quiz.question
         truth: Truth | None = None

@@ -17,7 +17,7 @@ PATIENCE = 10.0
 """Seconds without a record after which a recording from elsewhere counts as over."""
 
 
-class Reading(Reader):
+class FeedReader(Reader):
     """Takes what the feed delivers. No widget."""
 
     def __init__(self, feed: Feed, navigator: Navigator) -> None:

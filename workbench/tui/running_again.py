@@ -10,7 +10,7 @@ from compiler.control.commands import Breakpoint, Rerun
 from compiler.trace.records import Settings
 from viewers.plain import plain
 from viewers.recording import Recording
-from workbench.tui.again import Plan, Refused, Word, reviewed
+from workbench.tui.again import CompilePlan, RunRefused, Word, reviewed
 from workbench.tui.consent import Consent
 from workbench.tui.desk import Desk
 from workbench.tui.live_feed import LiveFeed
@@ -34,7 +34,7 @@ class RunningAgain:
         desk = self.desk
         try:
             plan = self._plan(wanted)
-        except Refused as refused:
+        except RunRefused as refused:
             desk.app.push_screen(Consent(desk.look, str(refused)))
             return
         obstacle = cannot_run(plan.settings)
@@ -62,21 +62,26 @@ class RunningAgain:
         changed = differs(desk.recording, plan.settings) if not plan.things else ""
         desk.ask_words(f"{plain(changed)}keep the new recording in (empty: nowhere)", "", kept)
 
-    def _plan(self, wanted: Settings) -> Plan:
-        """Raises `Refused`."""
+    def _plan(self, wanted: Settings) -> CompilePlan:
+        """Raises `RunRefused`."""
         if isinstance(self.desk.feed, LiveFeed):
-            return Plan.own(wanted)
+            return CompilePlan.own(wanted)
         return reviewed(wanted, self.desk.recording, self.word)
 
     def _start(
-        self, wanted: Settings, plan: Plan, why: str, until: Breakpoint | None, trace: Path | None
+        self,
+        wanted: Settings,
+        plan: CompilePlan,
+        why: str,
+        until: Breakpoint | None,
+        trace: Path | None,
     ) -> None:
         """The one place where a recording leads to a worker."""
         desk = self.desk
         try:
             if self._plan(wanted) != plan:
-                raise Refused("What would run has changed since it was shown")
-        except Refused as refused:
+                raise RunRefused("What would run has changed since it was shown")
+        except RunRefused as refused:
             desk.app.push_screen(Consent(desk.look, str(refused)))
             return
         first = Rerun(settings=plan.settings, because=why, until=until)

@@ -7,13 +7,13 @@ from viewers.panes.view import View
 from viewers.words import number
 from workbench.tui.commands import command
 from workbench.tui.desk import Desk
-from workbench.tui.reading import Reading
+from workbench.tui.reading import FeedReader
 
 
 class Scrubbing:
     """`< >` a record, `{ }` a stage, a click anywhere, `end` back to all of it."""
 
-    def __init__(self, desk: Desk, reading: Reading) -> None:
+    def __init__(self, desk: Desk, reading: FeedReader) -> None:
         self.desk = desk
         self.reading = reading
 

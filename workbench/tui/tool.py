@@ -13,7 +13,7 @@ from workbench.tui.desk import Desk
 from workbench.tui.driving import Driving
 from workbench.tui.hints import GOES
 from workbench.tui.layouts import Layouts
-from workbench.tui.overlay import Choice, Help
+from workbench.tui.overlay import Help, PaletteChoice
 from workbench.tui.overrides import Overrides
 from workbench.tui.remembering import Remembering
 from workbench.tui.turning import Turning
@@ -61,13 +61,13 @@ class Tool:
     def palette(self) -> None:
         self.desk.choose(self.choices())
 
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[PaletteChoice]:
         """All that the palette offers."""
         view = self.desk.view
-        choices = [Choice(words, partial(self._go, name)) for name, words in GOES]
-        choices += [Choice(c.words, c.run, c.shown, c.also) for c in self.commands.all]
+        choices = [PaletteChoice(words, partial(self._go, name)) for name, words in GOES]
+        choices += [PaletteChoice(c.words, c.run, c.shown, c.also) for c in self.commands.all]
         choices += [
-            Choice(words, partial(self.desk.say, said), also=also)
+            PaletteChoice(words, partial(self.desk.say, said), also=also)
             for words, also, said in ELSEWHERE
         ]
         choices += self.breaking.choices("b")
@@ -75,16 +75,16 @@ class Tool:
             for run in self.desk.recording.all(Run):
                 said = f": {run.because}" if run.because else ""
                 turn = partial(self.turning.turn_to_run, run.number)
-                choices.append(Choice(f"Look at run {run.number}{said}", turn))
+                choices.append(PaletteChoice(f"Look at run {run.number}{said}", turn))
         choices += self.layouts.pane_choices()
         choices += [
-            Choice(f"Use the {name} theme", partial(self.remembering.choose_theme, name))
+            PaletteChoice(f"Use the {name} theme", partial(self.remembering.choose_theme, name))
             for name in THEMES
         ]
         for piece in list(view.facts.pieces.values())[:MOST_COMPILES]:
             name = f"line {piece.resumes_at}" if piece.resumes_at else piece.function
             look = partial(self._compile, piece.compile_id)
-            choices.append(Choice(f"Look at {piece.compile_id} {name}", look))
+            choices.append(PaletteChoice(f"Look at {piece.compile_id} {name}", look))
         return choices
 
     async def _go(self, arrangement: str) -> None:

@@ -7,12 +7,12 @@ from typing import get_args
 
 from compiler.trace.records import Run
 from viewers.panes.arrangement import PROFILES
-from viewers.panes.view import Times
+from viewers.panes.view import ShownTimes
 from viewers.plain import plain
 from workbench.tui.commands import command
 from workbench.tui.comparing import Comparing
 from workbench.tui.desk import Desk
-from workbench.tui.reading import Reading
+from workbench.tui.reading import FeedReader
 
 FOLLOWS = (
     "kernel", "fusion", "fusion-narrow", "causes", "profile", "region-eager", "region-compiled",
@@ -28,7 +28,7 @@ ORDERS = {
 class Turning:
     """Shows another of what a pane shows, or the same otherwise."""
 
-    def __init__(self, desk: Desk, reading: Reading, comparing: Comparing) -> None:
+    def __init__(self, desk: Desk, reading: FeedReader, comparing: Comparing) -> None:
         self.desk = desk
         self.reading = reading
         self.comparing = comparing
@@ -106,7 +106,7 @@ class Turning:
         if self.desk.view.facts.profile is None:
             self.desk.say("no times: tcw profile measures them")
             return
-        view, kinds = self.desk.view, get_args(Times)
+        view, kinds = self.desk.view, get_args(ShownTimes)
         view.times = kinds[(kinds.index(view.times) + 1) % len(kinds)]
         self.desk.refresh_all()
         self.desk.say({"difference": "compiled - eager"}.get(view.times, view.times))

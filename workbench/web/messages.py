@@ -27,7 +27,7 @@ class Stdin(_Message):
     text: str
 
 
-class Size(msgspec.Struct, forbid_unknown_fields=True):
+class TerminalSize(msgspec.Struct, forbid_unknown_fields=True):
     """Size of the terminal, in cells."""
 
     width: int
@@ -37,7 +37,7 @@ class Size(msgspec.Struct, forbid_unknown_fields=True):
 class Resize(_Message):
     """The terminal has a new size."""
 
-    size: Size
+    size: TerminalSize
 
 
 class Ping(_Message):

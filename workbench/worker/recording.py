@@ -37,7 +37,7 @@ from workbench.worker.user_code import read_user_code
 
 
 @dataclass
-class Outcome:
+class RecordingOutcome:
     """How the recording went, for the end record."""
 
     status: Status = "ok"
@@ -64,9 +64,9 @@ def record(pipes: Pipes) -> NoReturn:
     start = start_of(settings, job.started)
     root = os.path.dirname(os.path.abspath(settings.file))
     recorder = WorkerRecorder(writer, settings, user_root=root)
-    resting: list[Outcome] = []
+    resting: list[RecordingOutcome] = []
 
-    def end(outcome: Outcome) -> NoReturn:
+    def end(outcome: RecordingOutcome) -> NoReturn:
         """Write the end record and end this process, from whichever thread."""
         flush_output()
         writer.hold()
@@ -90,7 +90,7 @@ def record(pipes: Pipes) -> NoReturn:
             recorder,
             pipes.commands,
             unread=unread,
-            stop=lambda: end(resting[0] if resting else Outcome("interrupted")),
+            stop=lambda: end(resting[0] if resting else RecordingOutcome("interrupted")),
             gone=lambda: leave(1),
         )
         live.listen()
@@ -105,7 +105,7 @@ def record(pipes: Pipes) -> NoReturn:
         blame = of_recording(error)
         doing = "importing torch" if blame.culprit == "torch" else "recording"
         recorder.emit(failure_of(error, doing, recorder, blame=blame))
-        outcome = Outcome("failed")
+        outcome = RecordingOutcome("failed")
     unwatch()
     end(outcome)
 
@@ -123,8 +123,8 @@ def run_record(number: int, settings: Settings, rerun: Rerun | None) -> Run:
 
 
 def _perform(
-    recorder: WorkerRecorder, job: Job, live: Live | None, resting: list[Outcome]
-) -> Outcome:
+    recorder: WorkerRecorder, job: Job, live: Live | None, resting: list[RecordingOutcome]
+) -> RecordingOutcome:
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
     try:
@@ -135,7 +135,7 @@ def _perform(
         if error.location is not None:
             recorder.source(error.location.file)
         recorder.emit(failure_of(error, "reading the file", recorder))
-        return Outcome("failed")
+        return RecordingOutcome("failed")
     read_as(recorder.texts, settings, recorder.user_root)
     recorder.source(code.file)
     recorder.emit(Progress(stage="load", activity="importing torch"))
@@ -153,16 +153,16 @@ def _perform(
                 hint=f"install torch in the environment of {sys.executable}",
             )
         )
-        return Outcome("failed")
+        return RecordingOutcome("failed")
     if live is None:
-        return Outcome(*session.run(recorder, code, calls))
+        return RecordingOutcome(*session.run(recorder, code, calls))
     from workbench.worker.driven import Driven
 
     def rests(ended: tuple[Status, int | None] | None) -> None:
         """A run is over and the person may leave (or the next one begins)."""
-        resting[:] = [] if ended is None else [Outcome(*ended)]
+        resting[:] = [] if ended is None else [RecordingOutcome(*ended)]
 
-    return Outcome(*Driven(recorder, code, calls, live, job, rests).runs())
+    return RecordingOutcome(*Driven(recorder, code, calls, live, job, rests).runs())
 
 
 def specified(settings: Settings) -> list[CallSpecification]:

@@ -18,6 +18,8 @@ _DATA_PARALLEL = re.compile(
 )
 """What Dynamo stops at in torch/nn/parallel/distributed.py."""
 
+_FUNCTION_ATTRIBUTE = re.compile(r"^setattr\(\w*FunctionVariable\(")
+
 PYTHON_ITSELF = ("exec", "eval", "compile", "globals", "locals", "vars", "__import__", "breakpoint")
 
 
@@ -39,6 +41,13 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
             Advice(
                 text="Compile a plain function that exhausts the generator: torch does not compile"
                 " a generator by itself"
+            ),
+        )
+    if _FUNCTION_ATTRIBUTE.match(broken.context):
+        return (
+            Advice(
+                text="Set attributes of functions (functools.wraps does) before the compiled code"
+                " runs: call a hook that replaces itself once before you compile"
             ),
         )
     if broken.type == "Unsupported context manager":

@@ -8,12 +8,12 @@ from dataclasses import replace
 from compiler.codegen.function import Function
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.segment import (
-    Answer,
     KernelCall,
     NewTensor,
     Number,
     Parameter,
     Passed,
+    ReturnedValue,
     SegmentFunction,
     Tensor,
     Unused,
@@ -65,7 +65,7 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
     inputs = {node.name: node for node in graph.nodes if isinstance(node, Input)}
     if any(node.constant for node in inputs.values()) or graph.symbols:
         return None
-    answers: list[Answer] = []
+    answers: list[ReturnedValue] = []
     for output in graph.outputs:
         found = _answer(output, forms, inputs)
         if found is False:
@@ -88,7 +88,7 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
     return made if uses <= allocated and {*made.symbols} <= {*graph.parameters} else None
 
 
-def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> Answer | bool:
+def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> ReturnedValue | bool:
     """How a graph output is returned; False if only Python can return it."""
     if output is None or isinstance(output, Symbolic):
         return output
@@ -112,7 +112,7 @@ def _function(
     kernels: Kernels,
     name: str,
     parameters: tuple[Parameter, ...],
-    answers: tuple[Answer, ...] | None,
+    answers: tuple[ReturnedValue, ...] | None,
 ) -> SegmentFunction:
     outputs = tuple((value, forms.of(value)) for value in segment.gives if forms.is_new(value))
     temporaries: dict[str, Size] = {}

@@ -130,7 +130,7 @@ class Passed:
     parameter: str
 
 
-Answer = NewTensor | ViewOf | Passed | Size | None
+ReturnedValue = NewTensor | ViewOf | Passed | Size | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class SegmentFunction:
     arena_bytes: Size = 0
     moved_bytes: Size = 0
     """Rough number of bytes that the kernels access; if large, Python's lock is released."""
-    answers: tuple[Answer, ...] | None = None
+    answers: tuple[ReturnedValue, ...] | None = None
     """The results; None means every output, in order."""
     device: int = -1
     """Index of the GPU that runs its kernels; -1 for the CPU."""
@@ -161,7 +161,7 @@ class SegmentFunction:
         return tuple(sorted(frozenset().union(*map(symbols_of, sizes))))
 
     @property
-    def results(self) -> tuple[Answer, ...]:
+    def results(self) -> tuple[ReturnedValue, ...]:
         if self.answers is not None:
             return self.answers
         return tuple(NewTensor(name) for name, _ in self.outputs)

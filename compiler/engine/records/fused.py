@@ -1,6 +1,6 @@
-"""Records of fusion: pairs as they are decided, passes as they end, and the final groups.
+"""Records of fusion: the tests of pairs, passes as they end, and the final groups.
 
-Inlining is a separate decision (`Decided`); an inlined node is in every group that computes it.
+Inlining is a separate decision; an inlined node is in every group that computes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def take_members(compiled: Compiled, fusion: Fusion) -> None:
 
 
 class FusionRecords:
-    """Records fusion's decisions as they are made: a `compiler.fusion.pairs.Listener`."""
+    """Describes tests of pairs and records passes: a `compiler.fusion.pairs.Listener`."""
 
     def __init__(self, compiled: Compiled, emit: Callable[[Callable[[], Record]], None]) -> None:
         """`emit` receives a function that creates a record."""
@@ -35,8 +35,18 @@ class FusionRecords:
         self._emit = emit
         self._left = sum(not isinstance(one, Call) for one in compiled.operations.values())
 
-    def pair(self, pair: Pair) -> None:
-        self._emit(lambda: _pair(self._compiled, pair))
+    def tested(self, pair: Pair) -> FusionPair:
+        first, second = _names(self._compiled, pair)
+        return FusionPair(
+            graph=self._compiled.id,
+            round=pair.round,
+            phase="commit",
+            first=first,
+            second=second,
+            kind=_kind(pair),
+            score=(float(pair.decision.numbers["saved_bytes"]),),
+            score_text=_score_text(pair.decision),
+        )
 
     def round(self, number: int, round: Round, fused: list[Pair]) -> None:
         before, self._left = self._left, round.groups
@@ -75,27 +85,6 @@ def _names(compiled: Compiled, pair: Pair) -> tuple[str, str]:
 def _fused(compiled: Compiled, pair: Pair) -> tuple[str, str, str]:
     both = compiled.operations_of((*pair.first_group, *pair.second_group))
     return (*_names(compiled, pair), "_".join(both))
-
-
-def _pair(compiled: Compiled, pair: Pair) -> FusionPair:
-    first, second = _names(compiled, pair)
-    decision = pair.decision
-    shared = decision.numbers.get("shared_bytes")
-    return FusionPair(
-        id=pair.id,
-        graph=compiled.id,
-        round=pair.round,
-        phase="commit",
-        first=first,
-        second=second,
-        fused=pair.fused,
-        rule=decision.rule.replace(" ", "-"),
-        reason=decision.reason,
-        kind=_kind(pair),
-        score=(float(decision.numbers["saved_bytes"]),),
-        score_text=_score_text(decision),
-        shared_bytes=None if shared is None else int(shared),
-    )
 
 
 def _score_text(decision: Decision) -> str:

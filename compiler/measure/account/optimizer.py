@@ -25,7 +25,7 @@ from compiler.measure.account.optimizer_records import step_records, steps_of
 from compiler.measure.account.readings import SideRounds
 from compiler.measure.account.records import Numbers
 from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Model, Piece, RandomState, original_of, prepare
+from compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
 from compiler.measure.compiled.collected import RecordedModel
 from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
@@ -35,7 +35,7 @@ from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.sides import CompiledSide, EagerSide
 from compiler.measure.rounds.call_rounds import CallRounds, CallSide
 from compiler.measure.rounds.quiet import quiet_rounds
-from compiler.measure.rounds.rounds import Plan
+from compiler.measure.rounds.rounds import RoundsPlan
 from compiler.measure.rounds.team import Team
 from compiler.trace.records import Record, Warned
 from compiler.trace.records.profile import AccountLine, EagerOperation
@@ -90,8 +90,8 @@ class StepRun:
     action: Action
     mode: GradMode = "train"
 
-    def pieces(self) -> list[Piece]:
-        return [Piece("step", "optimizer", self.action)]
+    def pieces(self) -> list[RunPiece]:
+        return [RunPiece("step", "optimizer", self.action)]
 
 
 def optimizer_of(given: Any, original: Model, model: Model) -> torch.optim.Optimizer:
@@ -213,7 +213,7 @@ def _measured(
     known = counters["stats"]["unique_graphs"]
     try:
         rounds.warm_up()
-        rounds.run(Plan(ROUNDS, seconds=10.0, least=7, patience=60.0))
+        rounds.run(RoundsPlan(ROUNDS, seconds=10.0, least=7, patience=60.0))
     finally:
         eager.rewind()
         other.rewind()

@@ -49,7 +49,7 @@ def grad_mode(mode: GradMode) -> AbstractContextManager[Any]:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RunPiece:
     """A part of a run that is measured by itself; a run's pieces are called in order."""
 
     phase: CallPhase
@@ -74,7 +74,7 @@ class PreparedRun:
                 loss_of(outputs).backward()
         return outputs
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[RunPiece]:
         """The run in pieces: together they do the same as calling it, except for setting the grad
         mode."""
         made: list[Any] = []
@@ -83,10 +83,10 @@ class PreparedRun:
         def forward() -> None:
             made.append(self.model(*self.positional, **self.keyword))
 
-        found = [Piece("forward" if training else "", "model", forward)]
+        found = [RunPiece("forward" if training else "", "model", forward)]
         if training:
-            found.append(Piece("forward", "loss", lambda: made.append(loss_of(made[0]))))
-            found.append(Piece("backward", "model", lambda: made[1].backward()))
+            found.append(RunPiece("forward", "loss", lambda: made.append(loss_of(made[0]))))
+            found.append(RunPiece("backward", "model", lambda: made[1].backward()))
         return found
 
     def result(self, outputs: Any) -> Result:

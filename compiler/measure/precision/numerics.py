@@ -17,7 +17,7 @@ _WORST = 16
 
 
 @dataclass
-class Comparison:
+class OutputComparison:
     """Collects the differences of all calls."""
 
     compared: int = 0

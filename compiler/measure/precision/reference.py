@@ -13,7 +13,7 @@ from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
 from compiler.measure.calls.runs import Model, PreparedRun, RandomState, Twin, prepare
 from compiler.measure.host import Host
-from compiler.measure.precision.numerics import Comparison
+from compiler.measure.precision.numerics import OutputComparison
 from compiler.trace.records import Engine, RandomOperation, Warned
 
 _WHY = (
@@ -31,7 +31,7 @@ class Reference:
         self.host = host
         self.engine = engine
         self.twin = Twin(model)
-        self._comparison = Comparison()
+        self._comparison = OutputComparison()
         self._random = False
         self._before = RandomState.now()
         if self.twin.shared:

@@ -30,7 +30,7 @@ from compiler.measure.precision.repro_inputs import (
     InputText,
     stored,
 )
-from compiler.measure.precision.verify import Cut, values_of
+from compiler.measure.precision.verify import KernelCut, values_of
 from compiler.trace.records import Kernel, OutputPrecision
 
 _HEAD = '''"""{title}
@@ -138,7 +138,7 @@ class Repro:
 
 
 def repros(
-    module: fx.GraphModule, cut: Cut, kernel: Kernel, engine: str, words: str = ""
+    module: fx.GraphModule, cut: KernelCut, kernel: Kernel, engine: str, words: str = ""
 ) -> Iterable[Repro]:
     """The file with drawn inputs, then with the exact values if they are not too large.
 
@@ -188,7 +188,7 @@ def _bound(output: OutputPrecision, count: int) -> tuple[float, float, int]:
 
 def _text(
     evaluator: Evaluator,
-    cut: Cut,
+    cut: KernelCut,
     kernel: Kernel,
     engine: str,
     words: str,
@@ -233,7 +233,7 @@ def _imports(body: str, makers: str) -> str:
     return "".join(f"import {name}\n" for name in sorted(names))
 
 
-def _body(evaluator: Evaluator, cut: Cut, names: Mapping[fx.Node, str]) -> list[str]:
+def _body(evaluator: Evaluator, cut: KernelCut, names: Mapping[fx.Node, str]) -> list[str]:
     lines: list[str] = []
     place = ""
     for node in cut.order:
@@ -249,7 +249,7 @@ def _body(evaluator: Evaluator, cut: Cut, names: Mapping[fx.Node, str]) -> list[
     return lines
 
 
-def _call(evaluator: Evaluator, cut: Cut, node: fx.Node, names: Mapping[fx.Node, str]) -> str:
+def _call(evaluator: Evaluator, cut: KernelCut, node: fx.Node, names: Mapping[fx.Node, str]) -> str:
     def argument(value: Any) -> str:
         if isinstance(value, fx.Node):
             source = evaluator.read_by(node, value)

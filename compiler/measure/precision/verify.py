@@ -40,7 +40,7 @@ class Memory(Protocol):
 
 
 @dataclass
-class Cut:
+class KernelCut:
     """What one kernel computes, cut out of its graph."""
 
     order: list[fx.Node]
@@ -52,14 +52,14 @@ class Cut:
 
 
 @dataclass
-class Verdict:
+class StepVerdict:
     """The verdict on one step."""
 
     step: GraphStep
     outputs: list[OutputPrecision] = field(default_factory=list)
     within: bool | None = None
     reason: str = ""
-    cut: Cut | None = None
+    cut: KernelCut | None = None
     """Set for the first step outside its bound, and for requested steps."""
 
 
@@ -71,14 +71,14 @@ class GraphVerifier:
         module: fx.GraphModule,
         memory: Memory,
         wanted: Collection[int] = (),
-        report: Callable[[Verdict], None] = lambda verdict: None,
+        report: Callable[[StepVerdict], None] = lambda verdict: None,
     ) -> None:
         """`wanted`: steps whose cut is always stored."""
         self.module = module
         self.memory = memory
         self.wanted = wanted
         self.report = report
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[StepVerdict] = []
         self._evaluator = Evaluator(module)
         self._nodes = {node.name: node for node in module.graph.nodes}
         self._known: dict[fx.Node, Any] = {}
@@ -113,7 +113,7 @@ class GraphVerifier:
             if (argument := _argument(node)) is None
             or made.isdisjoint((argument.name, str(argument.target)))
         }
-        verdict = Verdict(step)
+        verdict = StepVerdict(step)
         compared = _results(results)
         if not compared:
             verdict.reason = (
@@ -147,7 +147,7 @@ class GraphVerifier:
         found = self.memory.nodes(plain)
         return {self._nodes[name]: value for name, value in found.items() if name in self._nodes}
 
-    def _compare(self, verdict: Verdict, results: dict[fx.Node, Any]) -> bool:
+    def _compare(self, verdict: StepVerdict, results: dict[fx.Node, Any]) -> bool:
         """Whether all of a step's results are within their bounds, as far as they can be compared;
         the verdict records what cannot, and why."""
         reasons: list[str] = []
@@ -181,7 +181,7 @@ class GraphVerifier:
         verdict.reason = verdict.reason or "; ".join(dict.fromkeys(reasons))
         return compared
 
-    def _judge_copy(self, verdict: Verdict, node: fx.Node, observed: Any) -> None:
+    def _judge_copy(self, verdict: StepVerdict, node: fx.Node, observed: Any) -> None:
         """Judge a copy of an argument in another layout."""
         argument = self._known.get(node)
         if argument is not None:
@@ -193,7 +193,7 @@ class GraphVerifier:
 
     def _judge(
         self,
-        verdict: Verdict,
+        verdict: StepVerdict,
         targets: list[fx.Node],
         available: dict[fx.Node, Any],
         results: dict[fx.Node, Any],
@@ -215,7 +215,7 @@ class GraphVerifier:
             verdict.reason = "; ".join(dict.fromkeys(undecided))
         if verdict.step.index in self.wanted or (verdict.within is False and not self._cut):
             self._cut = self._cut or verdict.within is False
-            verdict.cut = Cut(order, inputs, {node: results[node] for node in targets})
+            verdict.cut = KernelCut(order, inputs, {node: results[node] for node in targets})
 
 
 @dataclass

@@ -24,7 +24,7 @@ from compiler.measure.precision.arithmetic import NotComparable
 from compiler.measure.precision.inductor_memory import InductorMemory
 from compiler.measure.precision.repro import repros
 from compiler.measure.precision.reproduce import Tried, tried
-from compiler.measure.precision.verify import GraphVerifier, Memory, Verdict
+from compiler.measure.precision.verify import GraphVerifier, Memory, StepVerdict
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
@@ -145,7 +145,7 @@ class _Blind:
         return record
 
 
-def _to_cut(kernel: Kernel, verdicts: Sequence[Verdict], wanted: str) -> bool:
+def _to_cut(kernel: Kernel, verdicts: Sequence[StepVerdict], wanted: str) -> bool:
     if wanted:
         return wanted in (kernel.id, kernel.name)
     return any(verdict.within is False for verdict in verdicts)
@@ -156,7 +156,7 @@ def _with_repro(
     record: KernelPrecision,
     one: Looked,
     kernel: Kernel,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[StepVerdict],
     engine: Engine,
 ) -> KernelPrecision:
     """The record with the kernel's part of the graph as a file, which has been run."""
@@ -265,9 +265,9 @@ def _looked(
     return looked, refused
 
 
-def _by_kernel(one: Looked) -> Iterator[tuple[Kernel, list[Verdict]]]:
+def _by_kernel(one: Looked) -> Iterator[tuple[Kernel, list[StepVerdict]]]:
     """Each kernel with the verdicts on its steps, in the order of the code."""
-    found: dict[str, list[Verdict]] = {}
+    found: dict[str, list[StepVerdict]] = {}
     kernels = {kernel.id: kernel for kernel in one.kernels.values()}
     for verdict in one.verifier.verdicts:
         kernel = one.kernels.get(verdict.step.index)
@@ -277,7 +277,7 @@ def _by_kernel(one: Looked) -> Iterator[tuple[Kernel, list[Verdict]]]:
         yield kernels[id], verdicts
 
 
-def _record(graph: str, kernel: Kernel, call: int, verdicts: list[Verdict]) -> KernelPrecision:
+def _record(graph: str, kernel: Kernel, call: int, verdicts: list[StepVerdict]) -> KernelPrecision:
     within = [verdict.within for verdict in verdicts]
     reasons = dict.fromkeys(verdict.reason for verdict in verdicts if verdict.reason)
     return KernelPrecision(

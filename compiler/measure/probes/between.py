@@ -18,7 +18,7 @@ from compiler.measure.probes.profiler_trace import RANGE, HostEvent, ProfilerTra
 from compiler.measure.regions.origins import VIEWS
 from compiler.trace.records.profile import CallPhase
 
-Part = Literal["model", "loss", "gradients", "optimizer"]
+StepPart = Literal["model", "loss", "gradients", "optimizer"]
 
 LOSS = f"{RANGE}loss"
 """The range around the computation of the loss."""
@@ -35,7 +35,7 @@ class EagerRun:
 
     name: str
     """`aten.add`: the profiler does not report overloads."""
-    part: Part
+    part: StepPart
     phase: CallPhase
     """"" outside training, as far as the trace shows."""
     start: int
@@ -100,7 +100,7 @@ def outside(
     return sorted(found, key=lambda one: one.start)
 
 
-def host_run(operation: HostEvent, part: Part, phase: CallPhase) -> EagerRun:
+def host_run(operation: HostEvent, part: StepPart, phase: CallPhase) -> EagerRun:
     """An operation by the host's clock."""
     return EagerRun(
         name=operation.name.replace("::", "."),
@@ -127,7 +127,7 @@ def operations(event: HostEvent, composite: Callable[[str], bool]) -> Iterator[H
 
 def _part(
     operation: HostEvent, loss: Sequence[HostEvent], numbers: set[int]
-) -> tuple[Part, CallPhase]:
+) -> tuple[StepPart, CallPhase]:
     phase: CallPhase = ""
     for one in operation.above():
         if one.name == LOSS:

@@ -15,7 +15,7 @@ from compiler.measure.host import reason_of
 from compiler.measure.probes.nest_clocks import NestClocks, several_nests
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.measure.rounds.noise import timed
-from compiler.measure.rounds.rounds import Plan, in_rounds, warm_up
+from compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel, KernelNests, NestTime, Record
 
@@ -74,7 +74,7 @@ def kernel_nests(
 
     if clocks:
         warm_up([run], once)
-        in_rounds([[run]], make, Plan(ROUNDS))
+        in_rounds([[run]], make, RoundsPlan(ROUNDS))
     for one, _ in clocks:
         yield one.record(call)
 

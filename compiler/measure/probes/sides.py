@@ -18,7 +18,7 @@ from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.rounds.call_rounds import InPieces, Probe, Probing
-from compiler.measure.rounds.laps import Lap, Way, timed
+from compiler.measure.rounds.laps import Lap, LapKind, timed
 from compiler.trace.records.profile import CallPhase, EagerOperation
 
 _MISSED = 0.05
@@ -160,7 +160,7 @@ class CompiledSide:
         self._cost = own_cost()
         self._engine_graphs = {graph.graph: graph for graph in engine_graphs}
 
-    def probes(self) -> dict[Way, Probe]:
+    def probes(self) -> dict[LapKind, Probe]:
         """Each way to run it -> its probe."""
         if self.on_device:
             return {"probed": self._profiled}

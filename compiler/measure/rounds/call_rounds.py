@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
-from compiler.measure.calls.runs import Piece, RandomState, grad_mode
+from compiler.measure.calls.runs import RandomState, RunPiece, grad_mode
 from compiler.measure.probes.between import outside
 from compiler.measure.probes.clock import Clock, HostClock
 from compiler.measure.probes.device_clock import DeviceClock
 from compiler.measure.probes.library_calls import inside
-from compiler.measure.rounds.laps import During, Lap, Laps, Side, Way, timed
-from compiler.measure.rounds.rounds import Plan, in_rounds, warm_up
+from compiler.measure.rounds.laps import During, Lap, LapKind, Laps, Side, timed
+from compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
 from compiler.measure.rounds.team import Team
 from compiler.trace.records.session import GradMode
 
@@ -24,12 +24,12 @@ finds the caches as starting or reading a profile has left them."""
 TOGETHER, MOST_TOGETHER = 0.1, 6
 """Runs of one kind follow each other for at most this many seconds, and this many times: starting
 and reading torch's profiler takes as long as many short calls. Each run counts individually."""
-_WAYS: tuple[Way, ...] = ("plain", "probed", "between")
+_WAYS: tuple[LapKind, ...] = ("plain", "probed", "between")
 
 
-def plan_of(rounds: int) -> Plan:
+def plan_of(rounds: int) -> RoundsPlan:
     """A plan for this many undisturbed rounds of a call."""
-    return Plan(rounds, seconds=10.0, busy_seconds=25.0, least=7, patience=60.0, extension=4)
+    return RoundsPlan(rounds, seconds=10.0, busy_seconds=25.0, least=7, patience=60.0, extension=4)
 
 
 @dataclass
@@ -61,7 +61,7 @@ class InPieces(Protocol):
     @property
     def mode(self) -> GradMode: ...
 
-    def pieces(self) -> list[Piece]: ...
+    def pieces(self) -> list[RunPiece]: ...
 
 
 @dataclass
@@ -69,7 +69,7 @@ class CallSide:
     """One side of a call."""
 
     prepare: Callable[[], InPieces]
-    probes: dict[Way, Probe]
+    probes: dict[LapKind, Probe]
     rewind: Callable[[], None] = lambda: None
     """Before each run, untimed: undoes the changes of the last one."""
 
@@ -94,7 +94,7 @@ class CallRounds:
             side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
         }
 
-    def warm_up(self) -> dict[tuple[Side, Way], Lap]:
+    def warm_up(self) -> dict[tuple[Side, LapKind], Lap]:
         """Plain runs, then one under each probe, which may build what it needs. Returns the last
         of each."""
         runs = [(side, way) for side, laps in self.laps.items() for way in laps]
@@ -103,18 +103,18 @@ class CallRounds:
         laps = [*warm_up(plain, self._run), *warm_up(probed, self._run, times=1)]
         return dict(zip((*plain, *probed), laps, strict=True))
 
-    def leave_out(self, side: Side, way: Way) -> None:
+    def leave_out(self, side: Side, way: LapKind) -> None:
         """Make no more runs of this kind."""
         self.laps[side].pop(way, None)
 
-    def plain_first(self, plan: Plan, told: Callable[[int], None] = lambda _: None) -> None:
+    def plain_first(self, plan: RoundsPlan, told: Callable[[int], None] = lambda _: None) -> None:
         """Make the plain rounds now, before torch's profiler is started for the first time: what it
         installs stays, and makes every later launch of a kernel slower."""
-        plain: list[tuple[Side, Way]] = [(side, "plain") for side in self.laps]
+        plain: list[tuple[Side, LapKind]] = [(side, "plain") for side in self.laps]
         warm_up(plain, self._run)
         self._repeat(plain, plan, told)
 
-    def run(self, plan: Plan, told: Callable[[int], None] = lambda _: None) -> None:
+    def run(self, plan: RoundsPlan, told: Callable[[int], None] = lambda _: None) -> None:
         """Make the planned rounds; if the plain rounds have been made already, as many as those."""
         apart = any(laps["plain"] for laps in self.laps.values())
         ways = [way for way in _WAYS if not (apart and way == "plain")]
@@ -129,9 +129,9 @@ class CallRounds:
                 del laps[min(counts) :]
 
     def _repeat(
-        self, runs: Sequence[tuple[Side, Way]], plan: Plan, told: Callable[[int], None]
+        self, runs: Sequence[tuple[Side, LapKind]], plan: RoundsPlan, told: Callable[[int], None]
     ) -> None:
-        def make(run: tuple[Side, Way], turn: int, count: int) -> None:
+        def make(run: tuple[Side, LapKind], turn: int, count: int) -> None:
             side, way = run
             self.laps[side][way] += [replace(lap, turn=turn) for lap in self._runs(run, count)]
 
@@ -158,15 +158,15 @@ class CallRounds:
             for lap in laps:
                 lap.inside = []
 
-    def _undisturbed(self, runs: Sequence[tuple[Side, Way]]) -> int:
+    def _undisturbed(self, runs: Sequence[tuple[Side, LapKind]]) -> int:
         """The number of rounds in which no run lost a processor."""
         every = [self.laps[side][way] for side, way in runs]
         return sum(not any(lap.preempted for lap in one) for one in zip(*every, strict=True))
 
-    def _run(self, run: tuple[Side, Way]) -> Lap:
+    def _run(self, run: tuple[Side, LapKind]) -> Lap:
         return self._runs(run, 1)[0]
 
-    def _runs(self, run: tuple[Side, Way], count: int) -> list[Lap]:
+    def _runs(self, run: tuple[Side, LapKind], count: int) -> list[Lap]:
         """This many consecutive runs under one probe."""
         side, way = run
         found: list[Lap] = []

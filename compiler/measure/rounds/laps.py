@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.measure.calls.runs import Piece
+from compiler.measure.calls.runs import RunPiece
 from compiler.measure.probes.between import EagerRun
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.library_calls import LibraryCall
@@ -23,7 +23,7 @@ _PAGES = 64
 """The number of new pages that disturb as much as losing a processor: about ten microseconds."""
 
 Side = Literal["eager", "compiled"]
-Way = Literal["plain", "probed", "between"]
+LapKind = Literal["plain", "probed", "between"]
 """`plain`: without probes. `between`: the compiled call under torch's profiler, for what runs
 outside graphs."""
 During = Callable[[CallPhase, Any], AbstractContextManager[Any]]
@@ -81,12 +81,12 @@ class Lap:
         return self.seconds - sum(self.waits.values())
 
 
-Laps = dict[Way, list[Lap]]
+Laps = dict[LapKind, list[Lap]]
 """One lap per round."""
 
 
 def timed(
-    pieces: Sequence[Piece],
+    pieces: Sequence[RunPiece],
     on_device: bool = False,
     during: During | None = None,
     team: Team | None = None,
@@ -134,7 +134,7 @@ def timed(
     return lap
 
 
-def _phase(piece: Piece) -> CallPhase:
+def _phase(piece: RunPiece) -> CallPhase:
     return piece.phase
 
 

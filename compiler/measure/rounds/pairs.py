@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from compiler.measure.calls.runs import Prepare
 from compiler.measure.rounds.noise import difference, mean_round, timed
-from compiler.measure.rounds.rounds import Plan
+from compiler.measure.rounds.rounds import RoundsPlan
 from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.trace.records import Timed
 
-PLAN = Plan(rounds=600, seconds=2.0, least=10, patience=30.0)
+PLAN = RoundsPlan(rounds=600, seconds=2.0, least=10, patience=30.0)
 """Of one pair."""
 
 

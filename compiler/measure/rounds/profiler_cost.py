@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from compiler.measure.rounds.laps import Lap, Laps, Side, Way
+from compiler.measure.rounds.laps import Lap, LapKind, Laps, Side
 from compiler.measure.rounds.quiet import quiet_laps
 
 MOST = 2e-6
 """Seconds: more than one microsecond was seen on a virtual machine."""
-_WAYS: tuple[Way, ...] = ("probed", "between")
+_WAYS: tuple[LapKind, ...] = ("probed", "between")
 
 
 def take_off(sides: dict[Side, Laps]) -> None:

@@ -21,7 +21,7 @@ FEWEST = 3
 
 
 @dataclass(frozen=True)
-class Plan:
+class RoundsPlan:
     """How many rounds are made. Times are in seconds."""
 
     rounds: int
@@ -65,7 +65,7 @@ def warm_up(runs: Iterable[T], make: Callable[[T], R], times: int = WARM_UPS) ->
 def in_rounds(
     together: Sequence[Sequence[T]],
     make: Callable[[T, int, int], None],
-    plan: Plan,
+    plan: RoundsPlan,
     team: Team | None = None,
     *,
     in_a_row: Callable[[], int] = lambda: 1,

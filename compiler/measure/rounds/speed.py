@@ -14,11 +14,11 @@ import torch
 
 from compiler.measure.calls.runs import Prepare
 from compiler.measure.rounds.noise import mean_round, ratio, spread
-from compiler.measure.rounds.rounds import Plan
+from compiler.measure.rounds.rounds import RoundsPlan
 from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.trace.records import EngineSpeed, SetSpeed, Speed
 
-PLAN = Plan(rounds=60, seconds=3.0, least=10, patience=30.0)
+PLAN = RoundsPlan(rounds=60, seconds=3.0, least=10, patience=30.0)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Times:
 
 def measure(
     contenders: Sequence[Contender],
-    plan: Plan = PLAN,
+    plan: RoundsPlan = PLAN,
     warmed: Callable[[], None] = lambda: None,
 ) -> list[Times]:
     """Time every contender in each round. `warmed` is called between the warm-up and the first

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.measure.calls.runs import Prepare
-from compiler.measure.rounds.rounds import Plan, in_rounds, warm_up
+from compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
 from compiler.measure.rounds.team import Team
 
 CYCLES = 200_000
@@ -52,7 +52,7 @@ class DeviceRun:
 
 def seconds_in_rounds(
     together: Sequence[Sequence[Prepare]],
-    plan: Plan,
+    plan: RoundsPlan,
     warmed: Callable[[], None] = lambda: None,
 ) -> list[list[list[float]]]:
     """Seconds of every run: group of runs that are compared, run, round.

@@ -26,7 +26,7 @@ from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.compiled.shadows import TooLarge
 from compiler.measure.compiled.whole import compared, equal_outputs, whole
 from compiler.measure.host import Host, reason_of
-from compiler.measure.precision.numerics import Comparison
+from compiler.measure.precision.numerics import OutputComparison
 from compiler.measure.probes.naming import BACKWARD, root_graph
 from compiler.measure.rounds.pairs import Paired, in_turn
 from compiler.measure.what_if.finished_run import FinishedRun
@@ -317,7 +317,7 @@ def _results(
 ) -> tuple[bool | None, float | None, bool]:
     """Over all calls: whether both runs return the same bits, the largest difference, and whether
     `assert_close` accepts it. The first two are None if the results cannot be compared."""
-    comparison = Comparison()
+    comparison = OutputComparison()
     equal: bool | None = True
     worst: float | None = None
     state = RandomState.now()

@@ -8,7 +8,7 @@ from compiler.measure.calls.runs import prepared
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.host import Host, reason_of
 from compiler.measure.rounds.noise import mean_round
-from compiler.measure.rounds.rounds import Plan
+from compiler.measure.rounds.rounds import RoundsPlan
 from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.measure.what_if.compare import SETS
 from compiler.measure.what_if.finished_run import FinishedRun
@@ -33,7 +33,7 @@ def time_calls(host: Host, run: FinishedRun, rounds: int) -> None:
         model, mode = run.kept[MODEL], run.settings.grad
         calls = [[prepared(model, one, mode)] for one in list(run.sets)[:SETS]]
         with host.unrecorded():
-            times = seconds_in_rounds(calls, Plan(rounds=rounds))
+            times = seconds_in_rounds(calls, RoundsPlan(rounds=rounds))
         host.emit(CallTimes(run=run.number, seconds=tuple(mean_round([one[0] for one in times]))))
     except Exception as error:  # a failed measurement is recorded as such; the run does not fail
         words = str(error) if isinstance(error, NotAlone) else reason_of(error, 200)

@@ -25,7 +25,7 @@ from compiler.cache_folder import CacheRefused, cache_folder, private_folder
 from compiler.runtime.store import Store
 from compiler.trace.records import Bandwidth, Ceilings
 
-Kind = Literal["cpu", "cuda"]
+DeviceKind = Literal["cpu", "cuda"]
 
 _VERSION = 1
 """Raised to invalidate figures that were measured in an earlier way."""
@@ -52,7 +52,7 @@ _decode = msgspec.json.Decoder(Ceilings).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def ceilings(kind: Kind = "cpu") -> Ceilings:
+def ceilings(kind: DeviceKind = "cpu") -> Ceilings:
     """The limits of the CPU or the current GPU, from the cache or measured now.
 
     If the cache folder cannot be used, the figures are measured and not stored. Concurrent
@@ -87,7 +87,7 @@ def _kept(store: Store, name: str) -> Ceilings | None:
         return None
 
 
-def _key(kind: Kind) -> list[object]:
+def _key(kind: DeviceKind) -> list[object]:
     """Everything that the figures depend on."""
     return [
         _VERSION,
@@ -100,7 +100,7 @@ def _key(kind: Kind) -> list[object]:
     ]
 
 
-def device_name(kind: Kind) -> str:
+def device_name(kind: DeviceKind) -> str:
     """`AMD EPYC 9B14`, `NVIDIA H200`."""
     return cpu_name() if kind == "cpu" else str(torch.cuda.get_device_name())
 
@@ -117,7 +117,7 @@ def cpu_name() -> str:
     return ""
 
 
-def measured(kind: Kind = "cpu") -> Ceilings:
+def measured(kind: DeviceKind = "cpu") -> Ceilings:
     """Measure now. Draws no random numbers."""
     timer = _CPU() if kind == "cpu" else _GPU()
     with torch.no_grad():
@@ -343,7 +343,7 @@ def _matrix(size: int, dtype: torch.dtype, device: str) -> Any:
     return (row / 4).to(dtype)
 
 
-def _largest(kind: Kind) -> int:
+def _largest(kind: DeviceKind) -> int:
     """Bytes of the largest working set: well beyond the last-level cache, within free memory."""
     if kind == "cuda":
         cache = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)

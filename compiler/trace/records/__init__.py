@@ -17,7 +17,10 @@ from compiler.trace.records.base import (
 from compiler.trace.records.capture import (
     Bytecode,
     Crossing,
+    DdpBucket,
+    DdpBuckets,
     DynamicSize,
+    EagerCollective,
     EagerFallback,
     FailedGuard,
     FrameEnd,
@@ -31,16 +34,16 @@ from compiler.trace.records.capture import (
     StackValue,
     Step,
 )
-from compiler.trace.records.decisions import Asked, Decided, Forbidden
+from compiler.trace.records.decisions import Decided, Forbidden, FusionPair, Shown
 from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
     CacheLookup,
+    Collective,
     Collectives,
     CudagraphSkip,
     FusionGroup,
     FusionGroups,
-    FusionPair,
     FusionRound,
     Kernel,
     KernelBinary,
@@ -100,6 +103,7 @@ from compiler.trace.records.session import (
     Environment,
     Failure,
     HookStatus,
+    LeftOut,
     NotInLog,
     Output,
     OutputCapped,
@@ -118,6 +122,7 @@ AnyRecord = (
     | Environment
     | TorchSettings
     | NotInLog
+    | LeftOut
     | Source
     | Text
     | Progress
@@ -132,6 +137,8 @@ AnyRecord = (
     | FrameStart
     | FrameEnd
     | FrameSkipped
+    | DdpBuckets
+    | EagerCollective
     | Graph
     | GraphBreak
     | Guards
@@ -143,7 +150,6 @@ AnyRecord = (
     | PassChange
     | Lowered
     | SchedulerNode
-    | FusionPair
     | FusionRound
     | FusionGroups
     | MemoryPlan
@@ -160,7 +166,6 @@ AnyRecord = (
     | Numerics
     | Run
     | StageStart
-    | Asked
     | Waiting
     | Resumed
     | Refused
@@ -187,7 +192,6 @@ __all__ = [
     "Advice",
     "AnyRecord",
     "Argument",
-    "Asked",
     "Bandwidth",
     "Buffer",
     "Bytecode",
@@ -198,12 +202,16 @@ __all__ = [
     "CallTimeline",
     "CallTimes",
     "Ceilings",
+    "Collective",
     "Collectives",
     "CompiledStep",
     "Crossing",
     "CudagraphSkip",
+    "DdpBucket",
+    "DdpBuckets",
     "Decided",
     "DynamicSize",
+    "EagerCollective",
     "EagerFallback",
     "EagerOperation",
     "End",
@@ -231,6 +239,7 @@ __all__ = [
     "KernelLine",
     "KernelNests",
     "KernelPrecision",
+    "LeftOut",
     "Location",
     "Lowered",
     "MemoryPlan",
@@ -263,6 +272,7 @@ __all__ = [
     "SchedulerNode",
     "SetSpeed",
     "Settings",
+    "Shown",
     "Size",
     "Source",
     "Speed",

@@ -8,7 +8,7 @@ from typing import Annotated, dataclass_transform
 import msgspec
 from msgspec import Meta
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when a reader of the previous version could misread a trace; additions do not raise it."""
 
 TextHash = str

@@ -1,8 +1,11 @@
-"""The decisions of an engine: what was asked of a person, and what was decided."""
+"""The decisions of an engine: what may be chosen, what was chosen, and how a pair was tested."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from compiler.trace.records.base import (
+    Index,
     Location,
     Number,
     Part,
@@ -19,31 +22,9 @@ class Forbidden(Part):
     reason: str
 
 
-class OfDecision(Record, kw_only=True):
-    """What both records of a decision have: the `compiler.decision.Decision` that it is."""
+class Shown(Part):
+    """What a person sees of a decision while the compile waits for their choice."""
 
-    id: str
-    """`tcw/0/0/forward/fuse/exp+sum_1`: made of node names, so it is the same in every run."""
-    graph: str
-    kind: str
-    """`fuse`, `inline`, `reuse`, `save`, `lowering`, `width`, …"""
-    default: str
-    """The engine's own choice."""
-    choices: tuple[str, ...] = ()
-    rule: str = ""
-    """Short stable name of the rule behind the default."""
-    reason: str = ""
-    numbers: dict[str, Number] = {}
-    """The quantities compared: bytes saved, working set, …"""
-
-
-class Asked(OfDecision):
-    """A decision before it is made: everything there is to know before choosing.
-
-    Written when the compile waits at a decision, before `Waiting`; `Decided` has the choice.
-    """
-
-    forbidden: tuple[Forbidden, ...] = ()
     first: tuple[str, ...] = ()
     """Scheduler nodes of the first side, if the decision is about two: `op9`, `op10`."""
     second: tuple[str, ...] = ()
@@ -60,14 +41,76 @@ class Asked(OfDecision):
     location: Location | None = None
 
 
-class Decided(OfDecision):
-    """One choice, as decided at the gate."""
+class FusionPair(Part):
+    """One test of two scheduler nodes. A pair is tested again in later rounds and at commit."""
 
-    choice: str
-    """The choice that was carried out."""
+    graph: str
+    """The lowered graph, whose scheduler nodes these are: `0/0/forward/lowered`."""
+    first: str
+    second: str
+    round: Index
+    """From 1; 0 if the engine does not say: then a pair is recorded once, with its outcome."""
+    phase: Literal["screen", "commit"]
+    kind: Literal["vertical", "horizontal"] = "vertical"
+    """`vertical`: the second reads what the first writes."""
+    check: str = ""
+    """If Inductor gives no reason: the function that returned False, and what it checks."""
+    score: tuple[Number, ...] = ()
+    """The engine's score of a pair that may fuse, with the parts in its order."""
+    score_text: str = ""
+    cycle: bool = False
+    """can_fuse returned True, but fusing would have made the graph cyclic."""
+    within: str = ""
+    """Id of the pair of groups whose test led to this pair of members."""
+
+
+class Decided(Record):
+    """A `compiler.decision.Decision` and its choice.
+
+    Written each time that the decision is made, and before, without a choice, if the compile waits
+    for a person to make it. Inductor tests a pair in several rounds: there `choice` says whether
+    the two may fuse, and `FusionRound.fused` which were fused.
+    """
+
+    id: str
+    """`tcw/0/0/forward/fuse/exp+sum_1`: made of node names, so it is the same in every run."""
+    graph: str
+    kind: str
+    """`fuse`, `inline`, `reuse`, `save`, `lowering`, `width`, …"""
+    default: str
+    """The engine's own choice."""
+    choice: str = ""
+    """The choice that was carried out; "" while a person is asked."""
+    choices: tuple[str, ...] = ()
+    rule: str = ""
+    """Short stable name of the rule behind the default."""
+    reason: str = ""
+    """The engine's reason for the default; Inductor's own words, with arguments filled in."""
+    numbers: dict[str, Number] = {}
+    """The quantities compared: bytes saved, bytes that both sides access, working set, …"""
+    forbidden: tuple[Forbidden, ...] = ()
+    """The illegal choices; filled in while a person is asked."""
     overridden: bool = False
     """Whether an override asked for this choice, which is not the default."""
+    by: str = ""
+    """Id of that override, if it is about another decision: a veto on two of the same nodes."""
     wanted: str = ""
     """The choice of an override that was refused …"""
     refused: str = ""
     """… and the rule that forbids it."""
+    shown: Shown = Shown()
+    """Filled in while a person is asked."""
+    pair: FusionPair | None = None
+    """The test that led to this choice, if the decision is about the fusion of two nodes."""
+
+    @property
+    def open(self) -> bool:
+        """Whether a person is asked, and nothing is chosen yet."""
+        return not self.choice
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Both sides of a fusion as scheduler nodes: ("op9_op10", "op12"); empty if not known."""
+        if self.pair is not None:
+            return self.pair.first, self.pair.second
+        return "_".join(self.shown.first), "_".join(self.shown.second)

@@ -10,11 +10,11 @@ from compiler.trace.records.base import (
     Index,
     Line,
     Location,
-    Number,
     Part,
     Record,
     Seconds,
     Size,
+    TensorMeta,
     TextHash,
 )
 
@@ -79,39 +79,6 @@ class SchedulerNode(Record):
     loops: TextHash = ""
     """The loop body as printed by Inductor."""
     device: str = "cpu"
-
-
-class FusionPair(Record):
-    """One consideration of two scheduler nodes. A pair recurs in later rounds and at commit."""
-
-    id: str
-    """`inductor/0/0/forward/fuse/amax+exp`: the id of its decision, made of node names."""
-    graph: str
-    round: Index
-    """From 1; 0 if the engine does not say: then a pair is recorded once, with its outcome."""
-    phase: Literal["screen", "commit"]
-    first: str
-    second: str
-    fused: bool
-    """The result of can_fuse; `FusionRound.fused` says whether the pair was then fused."""
-    rule: str = ""
-    """Short stable name of the rule that rejected it: `no-shared-data`, `between`, `unstated`;
-    `veto` and `forced` if an override decided it."""
-    reason: str = ""
-    """Inductor's own words, with arguments filled in; for a veto, the override."""
-    check: str = ""
-    """If Inductor gives no words: the function that returned False, and what it checks."""
-    kind: Literal["vertical", "horizontal"] = "vertical"
-    """`vertical`: the second reads what the first writes."""
-    score: tuple[Number, ...] = ()
-    """Inductor's score of a pair that may fuse, with the parts in its order."""
-    score_text: str = ""
-    shared_bytes: Bytes | None = None
-    """Bytes that both access, as counted by the scheduler; None if it did not count."""
-    cycle: bool = False
-    """can_fuse returned True, but fusing would have made the graph cyclic."""
-    within: str = ""
-    """Id of the pair of groups whose test led to this pair of members."""
 
 
 class FusionRound(Record):
@@ -257,13 +224,37 @@ class Wrapper(Record):
     predicted: bool = False
 
 
+class Collective(Part):
+    """One step of a schedule that starts a collective operation, or waits for one."""
+
+    tensors: tuple[TensorMeta, ...] = ()
+    """What it sends, or is waited for."""
+    arguments: tuple[str, ...] = ()
+    """The others, by name: `reduce_op='sum'`, `group_name='0'`."""
+    step: Index = 0
+    """Its place among the graph's steps, from 0."""
+    waits_for: Index | None = None
+    """Of a wait: the place in `operations` of what it waits for."""
+    meanwhile: Count = 0
+    """Of a wait: kernels and library calls that run between the start and the wait."""
+    meanwhile_bytes: Bytes = 0
+    """Bytes that those read and write, as far as known."""
+    origins: tuple[str, ...] = ()
+    """Nodes of the lowered graph."""
+    location: Location | None = None
+    """The user's line, if it is known."""
+
+
 class Collectives(Record):
     """The collective operations of one compile, in the order in which its code starts them."""
 
     compile_id: str
     operations: tuple[str, ...]
-    """`torch.ops._c10d_functional.all_reduce_.default`, as torch names them."""
+    """`torch.ops._c10d_functional.all_reduce_.default`, as torch names them; waits are among
+    them."""
     graph: str = ""
+    details: tuple[Collective, ...] = ()
+    """Of each of `operations`; () if only their names are known, as in a log."""
 
 
 class CacheLookup(Record):

@@ -101,6 +101,8 @@ class Start(Record):
     """Unix time, seconds."""
     rank: Index | None = None
     """`RANK` of the process, as launchers set it; None without."""
+    ranks: Count = 0
+    """`WORLD_SIZE`, likewise; 0 without."""
 
 
 class HookStatus(Part):
@@ -142,6 +144,19 @@ class NotInLog(Record):
     says nothing. A trace of ours has no such record; a log of torch's has one or more."""
 
     kinds: tuple[FactKind, ...]
+
+
+class LeftOut(Record):
+    """The trace may not grow beyond a size (`tcw run --sample`): from here on less is written of
+    each compile. The last such record, before the end, has the final counts."""
+
+    level: Literal["all", "outline", "headlines", "end"]
+    """What is still written: `outline` is without lowering, fusion, memory, code and times,
+    `headlines` also without graphs, guards and kernels, `end` nothing but the end."""
+    size: Bytes
+    """The most bytes that the trace may have."""
+    records: dict[str, Count] = {}
+    """Kind of record -> how many were left out so far."""
 
 
 class TorchSettings(Record):
@@ -201,6 +216,9 @@ class CallEnd(Record):
     """Ids of the compiles in this call."""
     hits: tuple[str, ...] = ()
     """Ids of earlier compiles that this call reused."""
+    instructions: Count | None = None
+    """Instructions of a call that compiled, of this process and of those that it started; None
+    where the processor's counters are not to be had."""
 
 
 class Output(Record):

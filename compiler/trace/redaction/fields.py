@@ -47,10 +47,6 @@ def _fields(kept: str = "", **kinds: Treatment) -> dict[str, Treatment]:
     return {**dict.fromkeys(kept.split(), K), **kinds}
 
 
-_OF_DECISION = _fields(
-    "graph kind rule", id=W, default=W, choices=W, reason=W, numbers=K
-)  # fmt: skip
-
 FIELDS: dict[str, dict[str, Treatment]] = {
     "Start": _fields("tool_version python platform"),
     "Settings": _fields(
@@ -59,6 +55,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     ),
     "Environment": _fields("torch triton compiler cpu vector gpu"),
     "HookStatus": _fields("name offers reason tried_on"),
+    "LeftOut": _fields("records"),
     "TorchSettings": _fields(changed=V),
     "Source": _fields(file=F, text=Treatment.SOURCE),
     "Text": _fields(hash=Treatment.BODY, body=Treatment.BODY),
@@ -76,6 +73,9 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "FrameStart": _fields("compile_id", function=N),
     "FrameEnd": _fields("compile_id", reason=W),
     "FrameSkipped": _fields("compile_id", function=N, reason=W),
+    "EagerCollective": _fields("operation", group=N),
+    "DdpBuckets": _fields("compile_id"),
+    "DdpBucket": _fields(parameters=N),
     "Graph": _fields("id compile_id parent", code=P),
     "Node": _fields(
         "op", name=W, target=T, args=V, inputs=W, module=N, origins=W, made_by=W
@@ -111,9 +111,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "graph name kind domain device", origins=W, label=W, reads=W, writes=W, touched=W,
         parts=W, loops=C,
     ),
-    "FusionPair": _fields(
-        "graph rule", id=W, first=W, second=W, reason=W, check=W, score_text=K, within=W
-    ),
+    "FusionPair": _fields("graph", first=W, second=W, check=W, score_text=K, within=W),
     "FusionRound": _fields("graph", fused=W),
     "FusionGroups": _fields("graph"),
     "FusionGroup": _fields("kind", name=W, nodes=W, label=W),
@@ -128,9 +126,14 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Wrapper": _fields("graph", text=P),
     "CudagraphSkip": _fields("compile_id", reason=W),
     "Collectives": _fields("compile_id graph", operations=T),
+    "Collective": _fields(arguments=V, origins=N),
     "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
     "Phase": _fields("compile_id", name=W),
-    "Decided": {**_OF_DECISION, "choice": W, "wanted": W, "refused": W},
+    "Decided": _fields(
+        "graph kind rule", id=W, default=W, choice=W, choices=W, reason=W, numbers=K, by=W,
+        wanted=W, refused=W,
+    ),
+    "Shown": _fields(first=W, second=W, origins=W, if_fused=C, means=W),
     "Speed": _fields("what device"),
     "EngineSpeed": _fields("first second"),
     "Numerics": _fields(note=W),
@@ -138,9 +141,6 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "RandomOperation": _fields(name=W),
     "Run": _fields(because=W),
     "StageStart": _fields("compile_id graph"),
-    "Asked": {
-        **_OF_DECISION, "first": W, "second": W, "origins": W, "if_fused": C, "means": W
-    },
     "Forbidden": _fields("rule", choice=W, reason=W),
     "Waiting": _fields("compile_id graph", why=W, decision=W),
     "Resumed": _fields(command=W, choice=W),

@@ -15,8 +15,9 @@ from compiler.autograd.failed_cut import why_failed
 from compiler.autograd.save import forbidden
 from compiler.control.decisions import RECOMPUTE, SAVE
 from compiler.decision import Decision
-from compiler.trace.records import Decided, Partition, Warned
+from compiler.trace.records import Partition, Warned
 from tests.cpu.inductor.recorded import Recorded, record
+from tests.decided import outcomes
 
 SAVES = "inductor/0/0/joint/save/"
 
@@ -46,7 +47,7 @@ def plain() -> tuple[Recorded, list]:
 
 
 def test_without_overrides_nothing_is_decided(plain: tuple[Recorded, list]) -> None:
-    assert plain[0].all(Decided) == []
+    assert outcomes(plain[0]) == []
 
 
 def test_flips_are_followed(plain: tuple[Recorded, list]) -> None:
@@ -58,7 +59,7 @@ def test_flips_are_followed(plain: tuple[Recorded, list]) -> None:
     after = choices(recorded)
     assert after["sigmoid"] == "saved"
     assert after.get("mm", "recomputed") == "recomputed"
-    decided = {one.id: one for one in recorded.all(Decided)}
+    decided = {one.id: one for one in outcomes(recorded)}
     assert decided.keys() == wanted.keys()
     assert all(one.overridden and not one.refused for one in decided.values())
     assert decided[f"{SAVES}sigmoid"].numbers["bytes"] == 8 * 8 * 4
@@ -94,14 +95,14 @@ def test_all_are_asked_before_the_cut_and_a_file_does_the_same() -> None:
     assert driven.gate.overrides == {f"{SAVES}sigmoid": SAVE}
     replayed, _ = compiled(dict(driven.gate.overrides))
     assert choices(driven) == choices(replayed)
-    assert [one.id for one in driven.all(Decided)] == [f"{SAVES}sigmoid"]
+    assert [one.id for one in outcomes(driven)] == [f"{SAVES}sigmoid"]
 
 
 def test_an_override_that_the_partitioner_does_not_follow_is_refused() -> None:
     """Once mul is kept, exp's side reads tanh only through values that are already saved."""
     wanted = {f"{SAVES}relu": SAVE, f"{SAVES}nothing": SAVE}
     recorded, _ = compiled(wanted)
-    (only,) = recorded.all(Decided)
+    (only,) = outcomes(recorded)
     assert only.id == f"{SAVES}relu"
     assert bool(only.refused) != (choices(recorded).get("relu") == "saved")
     assert [id for id, _ in recorded.gate.unknown()] == [f"{SAVES}nothing"]
@@ -120,7 +121,7 @@ def test_a_cut_that_does_not_exist_is_refused_in_torchs_words_and_leaves_no_file
     given = [torch.randn(1, 2, 16, 8, requires_grad=True) for _ in range(3)]
     id = f"{SAVES}getitem"
     recorded, _ = record(attention, *given, until="autograd", grad=True, overrides={id: RECOMPUTE})
-    (only,) = recorded.all(Decided)
+    (only,) = outcomes(recorded)
     assert (only.id, only.choice, only.wanted) == (id, SAVE, RECOMPUTE)
     assert only.refused.startswith("torch's partitioner fails: a value can neither be saved nor")
     assert "getitem: " in only.refused

@@ -168,6 +168,7 @@ def cases() -> list[Broken]:
     one("Skip calling `torch.compiler.disable()`d function", "<function Model.log at 0x1>")
     one("Call to `torch._dynamo.graph_break()`", then=("graph break in loop",))
     one("", "module: x, qualname: DistributedDataParallel._inside_ddp_forward, skip reason: y")
+    one("", "setattr(UserFunctionVariable(), ConstantVariable(str: '__module__'), x)")
     one("Attempt to trace generator")
     one("Unsupported context manager")
     return found

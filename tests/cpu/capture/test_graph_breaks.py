@@ -15,6 +15,9 @@ from compiler.capture.advice.table import BOILERPLATE
 from compiler.trace.records import FrameEnd, GraphBreak
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled
+from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.summary.breaks import BreakSite
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -104,6 +107,33 @@ def test_a_break_inside_the_library_is_placed_at_the_users_call() -> None:
     assert breaking.marked()[item.location.line] == ["uuid.uuid4()"]
     assert item.inside is not None
     assert item.inside.file == uuid.__file__
+
+
+def hooked(x: torch.Tensor) -> torch.Tensor:
+    return later(x) * 2
+
+
+def later(x: torch.Tensor) -> torch.Tensor:
+    """A function that is compiled when it is first called, as torchvision's `roi_align` is."""
+    done = functools.wraps(hooked)(torch.compile(torch.sin, backend="eager"))
+    return done(x)
+
+
+def test_a_hook_that_compiles_lazily_breaks_on_its_own_line_and_torch_names_functools() -> None:
+    item = breaks(hooked, (X,))[0]
+    assert (item.gb, item.type) == ("GB0467", "setattr() on unsupported type")
+    assert item.source_line.strip().startswith("done = functools.wraps(hooked)")
+    assert [place.function for place in item.stack] == ["hooked", "later"]
+    assert item.inside is not None
+    assert (item.inside.file, item.inside.function) == (functools.__file__, "update_wrapper")
+    assert item.advice[0].by == "tcw"
+    assert "functools.wraps" in item.advice[0].text
+    (found,) = [
+        finding
+        for finding in summarise(Recording([item])).findings
+        if isinstance(finding.source, BreakSite)
+    ]
+    assert f"torch reports it at functools.py:{item.inside.line}" in found.notes
 
 
 def test_a_branch_sends_its_condition_to_the_host() -> None:

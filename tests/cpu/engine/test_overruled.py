@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from compiler.control.decisions import APART, Answer, Gate
+from compiler.control.decisions import APART, Gate, Ruling
 from compiler.decision import Decision, decision_id
 from tests.cpu.engine.overruled import PROGRAMS, run
 
@@ -23,7 +23,7 @@ def decisions(name: str) -> tuple[Decision, ...]:
     """All decisions without overrides, each once."""
     seen: dict[str, Decision] = {}
 
-    def watch(decided: Answer) -> None:
+    def watch(decided: Ruling) -> None:
         seen[decided.decision.id] = decided.decision
 
     ran = run(name, Gate(watch=watch))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from compiler.trace.records import (
     CacheLookup,
     Decided,
     FusionGroups,
-    FusionPair,
     FusionRound,
     Kernel,
     Lowered,
@@ -33,6 +31,7 @@ from compiler.trace.records import (
     Wrapper,
 )
 from tests.cpu.recorded import Recorded, record
+from tests.decided import pairs_in
 from viewers.panes.loops import read_loops
 from viewers.summary import summarise
 from viewers.text.explain import explain
@@ -111,8 +110,8 @@ def test_loops_read_as_loop_nests(training: tuple[Recorded, Products]) -> None:
 def test_pairs_and_groups_are_those_of_fusion(training: tuple[Recorded, Products]) -> None:
     recorded, products = training
     pairs = [pair for fusion in products.fusions for pair in fusion.pairs]
-    assert list(dict.fromkeys(p.id for p in recorded.all(FusionPair))) == [p.id for p in pairs]
-    verdicts = {pair.id: pair.fused for pair in recorded.all(FusionPair)}
+    assert list(dict.fromkeys(p.id for p in pairs_in(recorded))) == [p.id for p in pairs]
+    verdicts = {pair.id: pair.fused for pair in pairs_in(recorded)}
     assert verdicts == {pair.id: pair.fused for pair in pairs}
     for fusion, groups in zip(products.fusions, recorded.all(FusionGroups), strict=True):
         assert len(groups.groups) == len(fusion.program.steps)
@@ -127,9 +126,9 @@ def test_decisions_are_recorded_with_what_was_weighed(
 ) -> None:
     recorded, _ = training
     decided = {one.id: one for one in recorded.all(Decided)}
-    for pair in recorded.all(FusionPair):
-        if pair.id in decided:
-            assert decided[pair.id].choice == ("fuse" if pair.fused else "apart")
+    for pair in pairs_in(recorded):
+        assert "saved_bytes" in decided[pair.id].numbers
+        assert pair.score == (decided[pair.id].numbers["saved_bytes"],)
     (partition,) = recorded.all(Partition)
     saved = {value.node for value in partition.values if value.choice == "saved"}
     kept = {one.id.rpartition("/")[2] for one in decided.values() if one.choice == "save"}
@@ -177,7 +176,7 @@ def test_fusion_is_recorded_as_it_goes_on(training: tuple[Recorded, Products]) -
     """At a decision that waits, the trace has all earlier decisions."""
     recorded, products = training
     graph = f"{products.graphs[0].name}/lowered"
-    kinds = (SchedulerNode, Decided, FusionPair, FusionRound, FusionGroups)
+    kinds = (SchedulerNode, Decided, FusionRound, FusionGroups)
     mine = [
         one
         for one in recorded.records
@@ -189,16 +188,15 @@ def test_fusion_is_recorded_as_it_goes_on(training: tuple[Recorded, Products]) -
     assert nodes[-1] < mine.index(decided[0])
     assert isinstance([one for one in mine if not isinstance(one, Decided)][-1], FusionGroups)
     round_ = 1
-    for before, one in itertools.pairwise(mine):
-        if isinstance(one, FusionPair):
-            assert one.round == round_
-            assert isinstance(before, Decided)
-            assert (before.id, before.choice == "fuse") == (one.id, one.fused)
+    for one in mine:
+        if isinstance(one, Decided) and one.pair is not None:
+            assert one.pair.round == round_
         elif isinstance(one, FusionRound):
             assert one.round == round_
             assert one.nodes_before - one.nodes_after == len(one.fused)
             round_ += 1
-    pairs = [one for one in mine if isinstance(one, FusionPair)]
+    pairs = [one for one in decided if one.pair is not None]
+    assert pairs == decided
     rounds = [one for one in mine if isinstance(one, FusionRound)]
-    assert sum(len(one.fused) for one in rounds) == sum(pair.fused for pair in pairs)
+    assert sum(len(one.fused) for one in rounds) == sum(pair.choice == "fuse" for pair in pairs)
     assert round_ == len(products.fusions[0].rounds) + 1

@@ -15,11 +15,17 @@ from torch._inductor.codegen.cpp import CppKernel
 from compiler.inductor.cached import kernels_in, label_of
 from compiler.inductor.code_nests import nests_of_triton
 from compiler.inductor.until import HOOK as UNTIL
-from compiler.trace.records import FusionGroups, Graph, Kernel, SchedulerNode
+from compiler.trace.records import (
+    FusionGroups,
+    Graph,
+    Kernel,
+    SchedulerNode,
+)
 from tests.cpu.inductor.conftest import Watched
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record, recording
 from tests.cpu.inductor.test_lowering import line_of
+from tests.decided import pairs_in
 
 _COMPUTES = re.compile(r"^\s*(?:auto|int64_t) tmp\d+ = |^\s*tmp\d+ = |\.store\(")
 
@@ -303,7 +309,7 @@ def test_code_from_the_cache_is_recorded_and_says_so(whole: bool, cache: str) ->
     from torch._functorch import config
     from torch._inductor.utils import fresh_cache
 
-    from compiler.trace.records import FusionPair, Warned, Wrapper
+    from compiler.trace.records import Warned, Wrapper
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return x.sin() + 1
@@ -311,7 +317,7 @@ def test_code_from_the_cache_is_recorded_and_says_so(whole: bool, cache: str) ->
     with fresh_cache(), config.patch(enable_autograd_cache=whole):
         first, _ = record(function, torch.ones(64), until="run")
         second, _ = record(function, torch.ones(64), until="run")
-    assert first.all(FusionPair) == second.all(FusionPair) == []
+    assert pairs_in(first) == pairs_in(second) == []
     assert first.all(SchedulerNode)
     assert not second.all(SchedulerNode)
     assert second.wrappers == first.wrappers

@@ -9,9 +9,15 @@ import pytest
 from compiler.control.decisions import engine_of, split_id
 from compiler.inductor.fusion_attempts import Attempt, explain, score_parts
 from compiler.inductor.fusion_rules import RULES, SILENT, rule_of
-from compiler.trace.records import FusionGroups, FusionPair, FusionRound, SchedulerNode, Warned
+from compiler.trace.records import (
+    FusionGroups,
+    FusionRound,
+    SchedulerNode,
+    Warned,
+)
 from tests.cpu.inductor.conftest import Watched
 from tests.cpu.inductor.recorded import Recorded
+from tests.decided import pairs_in
 
 
 @pytest.fixture(params=["transformer", "trained"])
@@ -20,9 +26,7 @@ def watched(request: pytest.FixtureRequest) -> Watched:
 
 
 def test_every_pair_is_recorded_with_its_verdict(watched: Watched) -> None:
-    recorded = Counter(
-        (pair.first, pair.second, pair.fused) for pair in watched.recorded.all(FusionPair)
-    )
+    recorded = Counter((pair.first, pair.second, pair.fused) for pair in pairs_in(watched.recorded))
     assert recorded == Counter(watched.pairs)
     assert len(watched.pairs) > 50
 
@@ -43,9 +47,9 @@ def test_groups_are_the_nodes_that_code_is_generated_for(watched: Watched) -> No
 
 
 def test_every_rejection_has_a_rule(watched: Watched) -> None:
-    for pair in watched.recorded.all(FusionPair):
+    for pair in pairs_in(watched.recorded):
         if pair.fused and not pair.cycle:
-            assert (pair.rule, pair.reason, pair.check) == ("", "", "")
+            assert (pair.rule, pair.reason, pair.check) == (pair.kind, "", "")
         else:
             assert pair.rule
             assert pair.rule != "unstated", pair
@@ -54,7 +58,7 @@ def test_every_rejection_has_a_rule(watched: Watched) -> None:
 
 
 def test_pairs_that_may_fuse_carry_a_score_from_screening(watched: Watched) -> None:
-    pairs = watched.recorded.all(FusionPair)
+    pairs = pairs_in(watched.recorded)
     scored = [pair for pair in pairs if pair.score]
     assert scored
     assert all(pair.fused and pair.phase == "screen" for pair in scored)
@@ -67,7 +71,7 @@ def test_pairs_that_may_fuse_carry_a_score_from_screening(watched: Watched) -> N
 def test_ids_name_the_nodes_that_carry_a_pair(transformer: Watched) -> None:
     nodes = {node.name: node for node in transformer.recorded.all(SchedulerNode)}
     groups: dict[str, set[str]] = {}
-    for pair in transformer.recorded.all(FusionPair):
+    for pair in pairs_in(transformer.recorded):
         graph, kind, (left, right) = split_id(pair.id)
         assert (engine_of(pair.id), graph, kind) == ("inductor", "0/0/inference", "fuse")
         if pair.first in nodes and pair.second in nodes:
@@ -83,7 +87,7 @@ def test_ids_name_the_nodes_that_carry_a_pair(transformer: Watched) -> None:
 
 def test_kind_follows_the_data(transformer: Watched) -> None:
     nodes = {node.name: node for node in transformer.recorded.all(SchedulerNode)}
-    for pair in transformer.recorded.all(FusionPair):
+    for pair in pairs_in(transformer.recorded):
         if pair.first in nodes and pair.second in nodes:
             direct = set(nodes[pair.first].writes) & set(nodes[pair.second].reads)
             assert pair.kind == "vertical" or not direct
@@ -165,7 +169,7 @@ def test_a_reason_names_the_nodes_between() -> None:
 def test_nodes_between_need_the_first_and_lead_to_the_second(watched: Watched) -> None:
     nodes = watched.recorded.all(SchedulerNode)
     named = {(node.graph, name) for node in nodes for name in node.origins}
-    found = [pair for pair in watched.recorded.all(FusionPair) if pair.rule == "between"]
+    found = [pair for pair in pairs_in(watched.recorded) if pair.rule == "between"]
     assert found
     for pair in found:
         between = pair.reason.partition(": ")[2].removesuffix(", …").split(", ")

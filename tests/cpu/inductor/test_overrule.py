@@ -10,15 +10,14 @@ from compiler.control.decisions import APART, FUSE
 from compiler.decision import Decision
 from compiler.inductor.cached import kernels_in
 from compiler.trace.records import (
-    Decided,
     FusionGroups,
-    FusionPair,
     Kernel,
     SchedulerNode,
     Warned,
 )
 from tests.cpu.inductor.models import Softmax
 from tests.cpu.inductor.recorded import Recorded, record
+from tests.decided import outcomes, pairs_in
 
 FUSIONS = "inductor/0/0/inference/fuse/"
 
@@ -63,12 +62,13 @@ def test_a_veto_splits_the_nests_of_a_softmax(x: torch.Tensor) -> None:
     amax, exp = node_of(recorded, "amax"), node_of(recorded, "exp")
     assert not any({amax, exp} <= set(group) for group in groups(recorded))
     torch.testing.assert_close(output, softmax(x))
-    (decided,) = recorded.all(Decided)
+    (decided,) = outcomes(recorded)
     assert (decided.default, decided.choice, decided.overridden) == (FUSE, APART, True)
     assert decided.numbers["shared_bytes"] > 0
-    pairs = [p for p in recorded.all(FusionPair) if p.rule == "veto"]
+    pairs = [p for p in pairs_in(recorded) if p.overridden]
     assert pairs
-    assert all(not pair.fused and decided.id in pair.reason for pair in pairs)
+    assert all(not pair.fused and decided.id in (pair.id, pair.by) for pair in pairs)
+    assert all(pair.default == FUSE for pair in pairs)
     assert not list(recorded.gate.unknown())
     assert recorded.all(Warned) == []
 
@@ -86,16 +86,17 @@ def test_a_force_fuses_what_inductor_finds_not_worth_it(x: torch.Tensor) -> None
     y = torch.randn(32, 64)
     whole, _ = record(two_branches, x, y)
     assert len(groups(whole)) == 2
-    assert not whole.all(FusionPair)  # Inductor does not even consider it
+    assert not pairs_in(whole)  # Inductor does not even consider it
     id = f"{FUSIONS}exp+sin"
     recorded, output = record(two_branches, x, y, until="run", overrides={id: FUSE})
     assert len(groups(recorded)) == 1
     torch.testing.assert_close(output, two_branches(x, y))
-    (decided,) = recorded.all(Decided)
+    (decided,) = outcomes(recorded)
     assert (decided.id, decided.default, decided.choice) == (id, APART, FUSE)
     assert decided.rule == "no-shared-data"
-    pair = recorded.all(FusionPair)[-1]
-    assert (pair.id, pair.fused, pair.rule) == (id, True, "forced")
+    pair = pairs_in(recorded)[-1]
+    assert (pair.id, pair.fused, pair.overridden) == (id, True, True)
+    assert (pair.default, pair.rule) == (APART, "no-shared-data")
     assert pair.reason == "no shared data"
 
 
@@ -106,13 +107,13 @@ def test_an_illegal_force_is_refused_with_the_rule(x: torch.Tensor) -> None:
     torch.testing.assert_close(output, rows(x))
     (refused,) = recorded.gate.refused()
     assert refused.refused.startswith("rule domain: ")
-    (decided,) = recorded.all(Decided)
+    (decided,) = outcomes(recorded)
     assert (decided.choice, decided.wanted) == (APART, FUSE)
 
 
 def test_inductors_own_words_refuse_a_force(x: torch.Tensor) -> None:
     recorded, _ = record(softmax, x, overrides={f"{FUSIONS}exp+div": FUSE})
-    decided = recorded.all(Decided)
+    decided = outcomes(recorded)
     if decided[-1].refused:
         assert "intermediate nodes between" in decided[-1].refused
     else:  # in one nest, through the sum between them
@@ -163,7 +164,7 @@ def test_without_overrides_the_kernels_are_those_of_torch_alone() -> None:
     driven, _ = record(model, x, ask=ask)
     assert asked
     assert alone == kernels(recorded) == kernels(driven) != []
-    assert recorded.all(Decided) == []
+    assert outcomes(recorded) == []
 
 
 def test_a_person_is_asked_once_for_what_is_the_same(x: torch.Tensor) -> None:
@@ -188,7 +189,7 @@ def test_a_person_is_asked_once_for_what_is_the_same(x: torch.Tensor) -> None:
     replayed, _ = record(softmax, x, overrides=dict(driven.gate.overrides))
     assert driven.gate.overrides == {f"{FUSIONS}amax+exp": APART}
     assert kernels(driven) == kernels(replayed)
-    assert [d.id for d in driven.all(Decided)] == [f"{FUSIONS}amax+exp"]
+    assert [d.id for d in outcomes(driven)] == [f"{FUSIONS}amax+exp"]
 
 
 def test_a_dynamic_graph_is_overruled_too(x: torch.Tensor) -> None:

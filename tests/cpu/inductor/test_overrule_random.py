@@ -11,8 +11,14 @@ import torch
 from torch.nn import functional
 
 from compiler.control.decisions import APART, FUSE, SAVE, split_id
-from compiler.trace.records import Decided, FusionGroups, FusionPair, Partition, Warned
+from compiler.trace.records import (
+    Decided,
+    FusionGroups,
+    Partition,
+    Warned,
+)
 from tests.cpu.inductor.recorded import Recorded, record
+from tests.decided import pairs_in
 
 SHORT, LONG = 3, 200
 
@@ -50,7 +56,7 @@ def bases() -> list[Base]:
         torch.manual_seed(0)
         inputs = (torch.randn(16, 16), torch.randn(16, 16))
         recorded, _ = run(function, inputs, {}, until="codegen")
-        pairs = sorted({pair.id for pair in recorded.all(FusionPair) if not same(pair.id)})
+        pairs = sorted({pair.id for pair in pairs_in(recorded) if not same(pair.id)})
         saved = {
             f"inductor/{partition.joint}/save/{value.node}": value.choice
             for partition in recorded.all(Partition)
@@ -96,7 +102,7 @@ def nests_of(recorded: Recorded) -> dict[str, list[set[str]]]:
 def names_of(recorded: Recorded) -> dict[tuple[str, str], str]:
     """(graph, stable name) -> scheduler node, according to pairs of two single nodes."""
     found = {}
-    for pair in recorded.all(FusionPair):
+    for pair in pairs_in(recorded):
         graph, _, names = split_id(pair.id)
         single = sorted((pair.first, pair.second), key=lambda name: int(name[2:].split("_")[0]))
         if not any("_" in node for node in single):

@@ -8,13 +8,21 @@ import pytest
 import torch
 
 from compiler.control.stages import STAGES, reached
-from compiler.trace.records import FusionPair, Kernel, Lowered, MemoryPlan, Record, Stage, Wrapper
+from compiler.trace.records import (
+    Decided,
+    Kernel,
+    Lowered,
+    MemoryPlan,
+    Record,
+    Stage,
+    Wrapper,
+)
 from tests.cpu.inductor.models import Softmax, Transformer
 from tests.cpu.inductor.recorded import record, recording
 
 MADE_BY: dict[type[Record], Stage] = {
     Lowered: "lowering",
-    FusionPair: "fusion",
+    Decided: "fusion",
     MemoryPlan: "memory",
     Kernel: "codegen",
     Wrapper: "codegen",

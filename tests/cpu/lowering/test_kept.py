@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.control.decisions import Answer, Gate
+from compiler.control.decisions import Gate, Ruling
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 
@@ -39,9 +39,9 @@ def inputs() -> tuple[torch.Tensor, ...]:
     return torch.randn(32, 64), torch.randperm(32)[:8], torch.randn(32, 64)
 
 
-def check(overrides: dict[str, str]) -> dict[str, Answer]:
+def check(overrides: dict[str, str]) -> dict[str, Ruling]:
     """The last choice of each decision about a lowering."""
-    seen: dict[str, Answer] = {}
+    seen: dict[str, Ruling] = {}
     gate = Gate(overrides, watch=lambda one: seen.update({one.decision.id: one}))
     theirs, ours = inputs(), inputs()
     torch._dynamo.reset()

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import Asked, Settings
+from compiler.trace.records import (
+    Settings,
+)
 from compiler.trace.records.session import Engine
 from tests.cpu.command_line import ROOT, tcw
 from tests.cpu.step.terminal import needs_tmux, terminal
 from tests.cpu.worker.driven import person, written
+from tests.decided import asked_in
 from viewers.recording import Recording
 from workbench.tui.overruled import to_toml
 from workbench.worker.client import record
@@ -105,7 +108,7 @@ def test_stepping_through_a_training_step_gives_the_same_kernels(engine: Engine,
     with person(settings) as one:
         one.until_end("decision")
     assert any("/backward" in name for name in written(alone))
-    assert one.all(Asked)
+    assert asked_in(one)
     assert written(Recording(one.records).runs[1]) == written(alone)
 
 

@@ -14,13 +14,11 @@ from msgspec import structs
 from compiler.control.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
 from compiler.trace.records import (
     AnyRecord,
-    Asked,
     CallEnd,
     Decided,
     End,
     Failure,
     FrameEnd,
-    FusionPair,
     Graph,
     GraphBreak,
     Numerics,
@@ -38,6 +36,7 @@ from compiler.trace.records import (
 from compiler.trace.records.session import Engine
 from tests.cpu.worker.driven import MODEL, Person, person, written
 from tests.cpu.worker.test_kill import parent_of
+from tests.decided import asked_in, pairs_in
 from viewers.recording import Recording
 from workbench.worker.client import Driver, record
 
@@ -117,7 +116,7 @@ def drive(one: Person) -> None:
 
 def vetoed(one: Person) -> str:
     """A fusion that its engine chose by itself."""
-    return next(pair.id for pair in one.all(FusionPair) if pair.fused and pair.phase == "commit")
+    return next(pair.id for pair in pairs_in(one) if pair.fused and pair.phase == "commit")
 
 
 def runs(one: Person) -> dict[int, Recording]:
@@ -144,7 +143,7 @@ def test_it_waited_where_it_was_told_to(engine: str, driven: dict[str, Person]) 
     assert len(first.all(Resumed)) == len(kinds)
     at = [waiting.location for waiting in first.all(Waiting)[1:-1]]
     assert at == [step.location for step in first.all(Step)]
-    asked = [one.id for one in found[3].all(Asked)]
+    asked = [one.id for one in asked_in(found[3])]
     assert asked
     assert asked == [one.decision for one in found[3].all(Waiting) if one.kind == "decision"]
     stages = [one.stage for one in found[4].all(Waiting) if one.kind == "stage"]
@@ -212,7 +211,7 @@ def test_a_refused_force_keeps_waiting_and_a_veto_holds(engine: str, file: Path)
         assert (waiting.kind, waiting.breakpoint) == ("decision", 1)
         one.send(Answer(id=waiting.decision, choice="weld"))
         assert one.next(Refused).rule == "no-such-choice"
-        for asked in one.all(Asked)[-1].forbidden:
+        for asked in asked_in(one)[-1].forbidden:
             one.send(Answer(id=waiting.decision, choice=asked.choice))
             assert one.next(Refused).rule == asked.rule
         assert one.all(Waiting)[-1] == waiting
@@ -220,11 +219,11 @@ def test_a_refused_force_keeps_waiting_and_a_veto_holds(engine: str, file: Path)
         one.send(Go(mode="continue", choice="apart"))
         waiting = one.waits()
         while waiting.kind != "end":
-            asked = one.all(Asked)[-1]
+            asked = asked_in(one)[-1]
             assert asked.default == "apart"
             one.send(SetBreakpoints(breakpoints=()))
             waiting = one.goes()
-        vetoed = one.all(Asked)[0].id
+        vetoed = asked_in(one)[0].id
         last = [decided for decided in one.all(Decided) if decided.id == vetoed][-1]
         assert (last.choice, last.default == "apart" or last.overridden) == ("apart", True)
 
@@ -361,7 +360,7 @@ def test_a_run_goes_on_to_the_very_decision_that_it_overrules(engine: Engine, fi
         waiting = one.waits()
         assert (waiting.kind, waiting.why) == ("decision", "run to cursor")
         told = one.records[-2]
-        assert isinstance(told, Decided | FusionPair)
+        assert isinstance(told, Decided)
         assert told.id == id
         assert one.goes().kind == "end"
         answers = [decided for decided in one.all(Decided) if decided.id == id]
@@ -466,7 +465,7 @@ def test_a_breakpoint_on_a_pair_stops_once_and_again_only_where_inductor_changed
     model = file.with_name("rounds.py")
     model.write_text(ROUNDS)
     settings = Settings(file=str(model), engine="inductor", until="fusion")
-    pairs = [one for one in alone(settings).all(FusionPair) if not one.within]
+    pairs = [one for one in pairs_in(alone(settings)) if not one.within]
     weighed = Counter(one.id for one in pairs)
     assert max(weighed.values()) > 2
     wanted = [
@@ -474,7 +473,7 @@ def test_a_breakpoint_on_a_pair_stops_once_and_again_only_where_inductor_changed
     ]
     with person(settings, None, wanted) as one:
         stops = [found for found in one.until_end() if found.decision]
-        asked = one.all(Asked)
+        asked = asked_in(one)
     told: dict[str, set[str]] = {}
     for found, question in zip(stops, asked, strict=True):
         before = told.setdefault(question.id, set())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewers.check.result import TargetResult
-from viewers.summary.budget import Change, Tolerance
+from viewers.summary.budget import FactChange, Tolerance
 from viewers.summary.differences.alignment import MatchedLine
 from viewers.summary.differences.effects import Effect
 
@@ -21,15 +21,17 @@ def every_outcome() -> list[TargetResult]:
             "block.py",
             "2.13",
             changes=(
-                Change(
+                FactChange(
                     "break", "GB0059 in forward: print(x | y)", None, 1, "worse",
                     file=f"{ROOT}/block.py", line=25,
                 ),
-                Change("library", "addmm, 3 inputs", 4, 5, "different"),
-                Change("", "kernels", 4, 6, "worse", tolerance=Tolerance(1)),
-                Change("", "memory peak", 1 << 20, 1 << 21, "worse", "bytes", Tolerance(0, 0.01)),
-                Change("", "guards", 30, 33, "different", tolerance=Tolerance(advice=True)),
-                Change("", "loop nests", 9, 8, "better"),
+                FactChange("library", "addmm, 3 inputs", 4, 5, "different"),
+                FactChange("", "kernels", 4, 6, "worse", tolerance=Tolerance(1)),
+                FactChange(
+                    "", "memory peak", 1 << 20, 1 << 21, "worse", "bytes", Tolerance(0, 0.01)
+                ),
+                FactChange("", "guards", 30, 33, "different", tolerance=Tolerance(advice=True)),
+                FactChange("", "loop nests", 9, 8, "better"),
             ),
             facts=31,
             effects=(broken, slower),
@@ -41,13 +43,17 @@ def every_outcome() -> list[TargetResult]:
             "gpt",
             "models/gpt.py",
             "2.13",
-            changes=(Change("fused", "softmax + add", "no", "yes", "better"),),
+            changes=(FactChange("fused", "softmax + add", "no", "yes", "better"),),
             facts=40,
             accepted_under="2.12",
             seconds=30.0,
         ),
         TargetResult("new one", "models/new.py", "2.13", new=True),
-        TargetResult("broken", "models/broken.py", "", failure="ImportError: no module 'timm'"),
+        TargetResult(
+            "broken", "models/broken.py", "",
+            failure="ImportError: no module 'timm'",
+            failed_at=MatchedLine(f"{ROOT}/models/parts.py", 7),
+        ),
         TargetResult("late", "models/late.py", "", interrupted=True),
     ]  # fmt: skip
 
@@ -61,12 +67,12 @@ def hostile(text: str) -> list[TargetResult]:
             text,
             text,
             changes=(
-                Change("break", text, None, 1, "worse", file=text, line=2),
-                Change("setting", text, text, text + "x", "different"),
+                FactChange("break", text, None, 1, "worse", file=text, line=2),
+                FactChange("setting", text, text, text + "x", "different"),
             ),
             effects=(Effect("break", "bad", text, line, text, cause=text),),
             base=text,
             accepted_under=text,
         ),
-        TargetResult(text, text, text, failure=text),
+        TargetResult(text, text, text, failure=text, failed_at=MatchedLine(text, 4)),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import urllib.parse
 from xml.etree import ElementTree
@@ -26,7 +27,7 @@ from viewers.check.sarif import sarif
 from viewers.check.text import check_lines
 from viewers.json_check import check_report, schema
 from viewers.markdown.text import MOST_CHARACTERS
-from viewers.summary.budget import Change
+from viewers.summary.budget import FactChange
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "github", "junit", "sarif"])
@@ -75,7 +76,7 @@ def test_sarif_names_rules_help_and_fingerprints() -> None:
 
 def test_a_fingerprint_is_that_of_the_fact_and_not_of_its_line() -> None:
     def printed(line: int, name: str) -> str:
-        change = Change("break", name, None, 1, "worse", file=f"{ROOT}/a.py", line=line)
+        change = FactChange("break", name, None, 1, "worse", file=f"{ROOT}/a.py", line=line)
         return annotated([TargetResult("a", "a.py", "2.13", changes=(change,))])[0].identity
 
     assert printed(3, "GB0059 in f: print()") == printed(9, "GB0059 in f: print()")
@@ -131,8 +132,21 @@ def test_github_reads_file_line_and_message() -> None:
     assert unescaped(first[2]).startswith("a new graph break: GB0059 in forward: print(x | y)\n")
 
 
+def test_paths_are_those_of_the_repository() -> None:
+    """Also where the project is a folder in it."""
+    top = os.path.dirname(ROOT)
+    told = commands(github(every_outcome(), top, "project"))
+    files = {one[1]["file"] for one in told}
+    assert files >= {"project/block.py", "project/models/gpt.py", "project/models/parts.py"}
+    assert all(one.startswith("project/") for one in files)
+    log = sarif(every_outcome(), top, "0.1", "project")
+    uris = json.dumps(log)
+    assert '"uri": "project/block.py"' in uris
+    assert '"uri": "block.py"' not in uris
+
+
 def test_annotations_beyond_what_github_shows_are_counted() -> None:
-    changes = tuple(Change("break", f"GB{n:04}", None, 1, "worse") for n in range(MOST + 3))
+    changes = tuple(FactChange("break", f"GB{n:04}", None, 1, "worse") for n in range(MOST + 3))
     text = github([TargetResult("a", "a.py", "2.13", changes=changes)], ROOT)
     assert len(commands(text)) == MOST
     assert text.splitlines()[-1].endswith("3 annotations more in the log")
@@ -145,7 +159,7 @@ def test_markdown_begins_with_its_marker_and_fits_a_comment() -> None:
             f"t{n}",
             "a.py",
             "2.13",
-            changes=tuple(Change("break", "x" * 300, None, 1, "worse") for _ in range(9)),
+            changes=tuple(FactChange("break", "x" * 300, None, 1, "worse") for _ in range(9)),
         )
         for n in range(60)
     ]

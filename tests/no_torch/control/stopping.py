@@ -13,7 +13,6 @@ from compiler.trace.records import (
     Decided,
     FrameEnd,
     FrameStart,
-    FusionPair,
     FusionRound,
     Graph,
     Location,
@@ -22,6 +21,7 @@ from compiler.trace.records import (
     Step,
 )
 from compiler.trace.records.graph import GraphKind
+from tests.decided import pair_test
 
 FILE = "/home/me/model.py"
 
@@ -79,9 +79,12 @@ def answered(one: Decision) -> Decided:
     )  # fmt: skip
 
 
-def pair(fused: bool, rule: str = "", round: int = 1, within: str = "") -> FusionPair:
-    return FusionPair(
-        id="inductor/0/0/forward/fuse/exp+sum", graph="0/0/forward", round=round, phase="screen",
+def pair(
+    fused: bool, rule: str = "", round: int = 1, within: str = "", overridden: bool = False
+) -> Decided:
+    return pair_test(
+        id="inductor/0/0/forward/fuse/exp+sum", graph="0/0/forward/lowered", round=round,
+        phase="screen", overridden=overridden,
         first="op1", second="op2", fused=fused, rule=rule, within=within,
     )  # fmt: skip
 
@@ -108,12 +111,12 @@ def stepped(stops: Stops, mode: Mode, records: Sequence[Record]) -> int | None:
     return None if found is None else found[0]
 
 
-def rounds(*answers: FusionPair) -> list[Record]:
+def rounds(*answers: Decided) -> list[Record]:
     """Each in a round of its own."""
     found: list[Record] = []
     for number, one in enumerate(answers, 1):
         over = FusionRound(graph="0/0/forward/lowered", round=number, nodes_before=2, nodes_after=2)
-        found += [structs.replace(one, round=number, graph="0/0/forward/lowered"), over]
+        found += [structs.replace(one, pair=structs.replace(one.pair, round=number)), over]
     return found
 
 

@@ -13,9 +13,9 @@ from compiler.control.decisions import (
     ENGINES,
     FUSE,
     INDUCTOR,
-    Answer,
     Gate,
     OverrideError,
+    Ruling,
     engine_of,
     read_overrides,
     split_id,
@@ -41,12 +41,12 @@ def fusion(first: str, second: str, default: str = FUSE, cycle: bool = False) ->
 
 
 def test_without_an_override_the_default_is_taken_and_kept() -> None:
-    seen: list[Answer] = []
+    seen: list[Ruling] = []
     gate = Gate(watch=seen.append)
     decision = fusion("exp", "sum_1")
     assert decision.id == EXP_SUM
     assert gate.decide(decision) == FUSE
-    assert gate.decided == seen == [Answer(decision, FUSE)]
+    assert gate.decided == seen == [Ruling(decision, FUSE)]
     assert not gate.refused()
     assert not list(gate.unknown())
 
@@ -201,7 +201,7 @@ def test_the_same_names_in_another_engine_are_another_decision() -> None:
 
 
 def test_an_answer_that_is_not_kept_says_how_the_decision_would_go() -> None:
-    seen: list[Answer] = []
+    seen: list[Ruling] = []
     gate = Gate({EXP_SUM: APART}, seen.append)
     answer = gate.answer(fusion("exp", "sum_1"))
     assert (answer.choice, answer.overridden) == (APART, True)

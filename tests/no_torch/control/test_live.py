@@ -28,7 +28,6 @@ from compiler.control.recorder import Recorder
 from compiler.decision import Decision, Detail
 from compiler.trace.records import (
     AnyRecord,
-    Asked,
     Graph,
     Location,
     Node,
@@ -43,6 +42,7 @@ from compiler.trace.records import (
     Warned,
 )
 from compiler.trace.writer import TraceWriter
+from tests.decided import asked_in
 
 R = TypeVar("R", bound=Record)
 SETTINGS = Settings(file="/model.py", record="steps")
@@ -193,14 +193,15 @@ def test_a_decision_is_shown_with_all_there_is_to_know_and_answered(bench: Bench
     )
     bench.send(Go(mode="decision"))
     waiting = bench.wait_for(Waiting, 2)
-    asked = bench.all(Asked)[0]
+    asked = asked_in(bench)[0]
     assert waiting.decision == asked.id == fuse().id
     assert (asked.default, asked.choices, asked.rule) == ("apart", ("fuse", "apart"), "domain")
-    assert (asked.first, asked.origins, asked.means) == (("op1",), ("exp",), "two nests")
+    shown = asked.shown
+    assert (shown.first, shown.origins, shown.means) == (("op1",), ("exp",), "two nests")
     assert asked.numbers == {"saved_bytes": 8}
-    assert asked.location == waiting.location == node.location
+    assert shown.location == waiting.location == node.location
     text = {one.hash: one.body for one in bench.all(Text)}
-    assert text[asked.if_fused] == "for p0 in 8:"
+    assert text[shown.if_fused] == "for p0 in 8:"
     bench.send(Answer(id=asked.id, choice="fuse"))
     assert ended(compile)
     assert chosen == ["fuse"]
@@ -242,7 +243,7 @@ def test_an_error_in_the_detail_costs_the_detail(bench: Bench) -> None:
     compile = compiling(bench, lambda: bench.live.wait("start", ""), lambda: bench.live.ask(one))
     bench.send(Go(mode="decision"))
     bench.wait_for(Waiting, 2)
-    assert bench.all(Asked)[0].origins == ()
+    assert asked_in(bench)[0].shown.origins == ()
     assert "no nest" in bench.all(Warned)[0].message
     bench.send(Go(mode="continue"))
     assert ended(compile)

@@ -8,10 +8,11 @@ from compiler.control.commands import Breakpoint, Mode
 from compiler.control.stops import Stop, Stops, in_words
 from compiler.decision import Decision
 from compiler.trace.records import (
-    Asked,
+    Decided,
     Forbidden,
     StageStart,
 )
+from tests.decided import asked as asked_decision
 from tests.no_torch.control.stopping import (
     answered,
     decision,
@@ -52,7 +53,7 @@ def test_a_pair_of_inductors_is_a_decision_each_time_that_the_answer_changes() -
     stops.go("decision")
     assert [index for index, one in enumerate(records) if stops.after(one)] == [0, 2]
     assert not stops.after(pair(False, "members", within="other"))
-    asked = Asked(
+    asked = asked_decision(
         id=records[0].id, graph="0/0/forward", kind="fuse", default="apart",
         choices=("fuse", "apart"), rule="between",
     )  # fmt: skip
@@ -65,7 +66,7 @@ def test_a_pair_of_inductors_is_a_decision_each_time_that_the_answer_changes() -
 def test_a_pair_that_was_asked_about_tells_its_answer_and_is_no_decision_of_its_own() -> None:
     stops = Stops()
     stops.go("decision")
-    asked = Asked(
+    asked = asked_decision(
         id=pair(True).id,
         graph="0/0/forward",
         kind="fuse",
@@ -73,8 +74,8 @@ def test_a_pair_that_was_asked_about_tells_its_answer_and_is_no_decision_of_its_
         choices=("fuse", "apart"),
     )
     assert stops.after(asked) is not None
-    assert stops.after(pair(False, "veto")) is None
-    assert stops.after(pair(False, "veto", round=2)) is None
+    assert stops.after(pair(False, overridden=True)) is None
+    assert stops.after(pair(False, round=2, overridden=True)) is None
     assert stops.after(pair(False, "between", round=3)) is not None
 
 
@@ -120,8 +121,8 @@ def test_a_breakpoint_on_one_pair_stops_again_only_where_it_is_another_question(
 
 
 def test_a_choice_that_opens_is_another_question_and_a_rule_met_late_is_met() -> None:
-    def asked(*forbidden: Forbidden) -> Asked:
-        return Asked(
+    def asked(*forbidden: Forbidden) -> Decided:
+        return asked_decision(
             id=pair(True).id, graph="0/0/forward", kind="fuse", default="apart", rule="domain",
             choices=("fuse", "apart"), forbidden=forbidden,
         )  # fmt: skip
@@ -138,8 +139,8 @@ def test_a_choice_that_opens_is_another_question_and_a_rule_met_late_is_met() ->
 
 def test_what_an_override_keeps_apart_is_no_rejection_of_the_engines() -> None:
     wanted = Breakpoint(number=1, kind="rejection")
-    assert whys(Stops([wanted]), rounds(pair(False, "veto"))) == []
-    assert len(whys(Stops([wanted]), rounds(pair(True, "forced")))) == 1
+    assert whys(Stops([wanted]), rounds(pair(False, overridden=True))) == []
+    assert len(whys(Stops([wanted]), rounds(pair(True, "between", overridden=True)))) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from compiler.control.commands import Breakpoint, Mode
 from compiler.control.stops import Stop, Stops
 from compiler.decision import Decision
 from compiler.trace.records import (
-    Asked,
     CallStart,
     Record,
     StageStart,
 )
+from tests.decided import asked as asked_decision
 from tests.no_torch.control.stopping import (
     LINE,
     answered,
@@ -101,7 +101,7 @@ def test_a_replay_stops_where_the_compile_did(
                 told += [stops.decision(one), stops.after(answered(one))]
             else:
                 if with_asked:
-                    asked = Asked(
+                    asked = asked_decision(
                         id=one.id, graph=one.graph, kind=one.kind, default=one.default,
                         choices=one.choices, rule=one.rule, numbers=dict(one.numbers),
                     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from compiler.control.decisions import FUSE, Gate
+from compiler.control.decisions import FUSE, Gate, Ruling
 from compiler.decision import Decision, Detail
 from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
@@ -16,6 +16,7 @@ from compiler.loops.layouts import Layout, slice_dimension
 from compiler.loops.nest import Nest, Reduction, Write, expressions
 from compiler.loops.printer import nest_text
 from compiler.loops.verifier import verify_program
+from compiler.trace.records import FusionPair
 from tests.no_torch.fusion.build import Builder, F, columns, load, nests, only_nest, op, rows
 
 
@@ -296,25 +297,38 @@ class Told:
         self.pairs: list[Pair] = []
         self.rounds: list[Round] = []
 
-    def pair(self, pair: Pair) -> None:
+    def tested(self, pair: Pair) -> FusionPair:
         self.pairs.append(pair)
+        return FusionPair(
+            graph="g", first=pair.first, second=pair.second, round=pair.round, phase="commit"
+        )
 
     def round(self, number: int, round: Round, fused: list[Pair]) -> None:
         self.rounds.append(round)
         assert number == len(self.rounds)
-        assert fused == [pair for pair in self.pairs if pair.fused and pair.round == number]
+        told = [pair.id for pair in self.pairs if pair.fused and pair.round == number]
+        assert not self.pairs or [pair.id for pair in fused] == told
 
     def known_as(self, nodes: Iterable[str]) -> tuple[str, ...]:
         return tuple(name.upper() for name in nodes)
 
 
 def test_a_listener_is_told_as_decisions_fall() -> None:
-    told, seen = Told(), list[int]()
-    gate = Gate(watch=lambda decided: seen.append(len(told.pairs)))
+    told, seen = Told(), list[tuple[str, str]]()
+
+    def watch(answer: Ruling) -> None:
+        if answer.pair is not None:
+            pair = answer.pair()
+            seen.append((pair.first, pair.second))
+            assert answer.decision.names == seen[-1]
+            assert told.pairs[-1].fused == (answer.choice == FUSE)
+
+    gate = Gate(watch=watch)
     fusion = fuse(normalisation().graph, gate, told)
-    assert seen == list(range(len(seen)))
+    assert seen == [(pair.first, pair.second) for pair in told.pairs]
     assert told.rounds == fusion.rounds
     assert {pair.id: pair for pair in told.pairs} == {pair.id: pair for pair in fusion.pairs}
+    assert all(answer.pair is None for answer in gate.decided)
 
 
 def test_who_is_asked_sees_both_sides_and_the_nest_that_they_would_become() -> None:

@@ -99,7 +99,7 @@ def decoded(lines: list[bytes]) -> tuple[list[AnyRecord], Losses]:
         ("speed", ("eager_ms",), 1e308),
         ("trial", ("noise",), -1e-6),
         ("speed", ("at",), -1e300),
-        ("fusion-pair", ("score",), [1e308]),
+        ("decided", ("pair", "score"), [1e308]),
         ("kernel", ("locations", 0, "line"), 2**31),
         ("kernel", ("step",), 2**63),
         ("graph", ("ops",), -1),

@@ -11,7 +11,6 @@ from msgspec import structs
 from compiler.control.commands import Answer, AnyCommand, Breakpoint, Go, Measure, Rerun, Stop
 from compiler.trace.records import (
     AnyRecord,
-    Asked,
     Decided,
     End,
     Forbidden,
@@ -36,6 +35,8 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from tests.block_capture import FILE, LINES, location
 from tests.block_trace import block_trace
+from tests.decided import asked as asked_decision
+from tests.decided import is_test
 
 Respond = Callable[["FakeDriver", AnyCommand], Iterable[AnyRecord]]
 
@@ -143,32 +144,31 @@ def frame() -> FrameStart:
 FUSE = "inductor/0/0/forward/fuse/amax+exp"
 
 
-def asked(**changes: object) -> Asked:
-    made = Asked(
-        id=FUSE,
-        graph="0/0/forward/lowered",
-        kind="fuse",
-        default="fuse",
-        choices=("fuse", "apart"),
-        rule="shared-data",
-        reason="B reads what A writes",
-        numbers={"shared_bytes": 2134016.0},
-        first=("op9", "op10", "op11"),
-        second=("op12", "op13"),
-        means="two loop nests, which may share one C++ function",
-        location=location(19),
-    )
-    changed: Asked = structs.replace(made, **changes)
-    return changed
+def asked(**changes: object) -> Decided:
+    fields: dict[str, object] = {
+        "id": FUSE,
+        "graph": "0/0/forward/lowered",
+        "kind": "fuse",
+        "default": "fuse",
+        "choices": ("fuse", "apart"),
+        "rule": "shared-data",
+        "reason": "B reads what A writes",
+        "numbers": {"shared_bytes": 2134016.0},
+        "first": ("op9", "op10", "op11"),
+        "second": ("op12", "op13"),
+        "means": "two loop nests, which may share one C++ function",
+        "location": location(19),
+    }
+    return asked_decision(**{**fields, **changes})
 
 
-def at_decision(one: Asked, number: int = 2) -> list[AnyRecord]:
+def at_decision(one: Decided, number: int = 2) -> list[AnyRecord]:
     kind = "decision"
     return [
         one,
         waiting(
             kind, "fusion", number, compile_id="0/0", graph=one.graph, decision=one.id,
-            why="first rejected fusion", location=one.location,
+            why="first rejected fusion", location=one.shown.location,
         ),
     ]  # fmt: skip
 
@@ -178,7 +178,7 @@ def compile_records(until: str = "fusion") -> list[AnyRecord]:
     records = block_trace()
     first = next(i for i, r in enumerate(records) if isinstance(r, FrameStart))
     last = next(i for i, r in enumerate(records) if type(r).__name__ == "FusionRound")
-    kept = [r for r in records[first:last] if type(r).__name__ != "FusionPair"]
+    kept = [r for r in records[first:last] if not is_test(r)]
     return [StageStart(stage="capture", compile_id="0/0"), *kept, StageStart(stage="fusion")]
 
 
@@ -209,7 +209,8 @@ def compiler(driver: FakeDriver, command: AnyCommand) -> list[AnyRecord]:
             ]
         decided = Decided(
             id=one.id, graph=one.graph, kind=one.kind, default=one.default,
-            choice=command.choice, overridden=command.choice != one.default,
+            choice=command.choice or one.default,
+            overridden=bool(command.choice) and command.choice != one.default,
         )  # fmt: skip
         return [Resumed(command="answer", choice=command.choice), decided, *_rest(state)]
     if isinstance(command, Rerun):

@@ -8,9 +8,18 @@ import pytest
 from msgspec import structs
 
 from compiler.control.commands import Breakpoint, Rerun
-from compiler.trace.records import AnyRecord, Decided, End, FusionPair, Run, Start, Waiting, WhatIf
+from compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    End,
+    Run,
+    Start,
+    Waiting,
+    WhatIf,
+)
 from tests.block_capture import LINES
 from tests.block_trace import block_trace
+from tests.decided import is_test
 from tests.no_torch import profiles
 from tests.no_torch.tui.conftest import Drive, Driver, Open, encoded
 from tests.no_torch.tui.driven import FUSE, FakeDriver, compiler, head, settings_of
@@ -66,7 +75,7 @@ async def test_what_a_run_was_given_is_taken_back_in_the_past(drive: Drive) -> N
 
 async def test_a_pair_of_a_list_of_which_nobody_was_asked(drive: Drive) -> None:
     async with drive() as driver:
-        pairs = [one for one in block_trace() if isinstance(one, FusionPair) and one.fused]
+        pairs = [one for one in block_trace() if is_test(one) and one.choice == "fuse"]
         await driver.press("d", "a")
         driver.driver.write([structs.replace(pairs[0], id=FUSE + "_1")])
         await driver.until(lambda: answered(driver.bench.view.recording, FUSE + "_1") is not None)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import AnyRecord, End, GraphBreak, Kernel, Resumed, Run
+from compiler.trace.records import (
+    AnyRecord,
+    End,
+    GraphBreak,
+    Kernel,
+    Resumed,
+    Run,
+)
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.tui.conftest import Drive, Open, encoded
 from tests.no_torch.tui.driven import (
@@ -113,7 +120,7 @@ async def test_a_replay_stops_where_the_compile_would_have(
             await reader.press(key)
             seen.append((bench.recording.records[bench.view.playhead - 1], key))
         kinds = [type(record).__name__ for record, _ in seen]
-        assert kinds == ["Step", "Step", "Step", "Step", "Asked"]
+        assert kinds == ["Step", "Step", "Step", "Step", "Decided"]
         assert [r.location.line for r, _ in seen[:4]] == [15, 15, 16, 17]  # type: ignore[union-attr]
         await reader.press("greater_than_sign")
         assert "Fuse A and B?" in reader.text()

@@ -17,7 +17,7 @@ from tests.no_torch.tui.conftest import Open, Reader, encoded
 from tests.no_torch.tui.driven import FUSE
 from tests.no_torch.tui.test_running_again import Again
 from viewers.recording import Recording
-from workbench.tui.again import Refused, Word, reviewed
+from workbench.tui.again import RunRefused, Word, reviewed
 from workbench.tui.consent import Consent
 
 ROOT = Path(__file__).parents[3]
@@ -251,7 +251,7 @@ def refused(block: Path, word: Word | None = None, file: str | None = None, **as
     records = stranger(str(block) if file is None else file, **asked)
     settings = records[0].settings  # type: ignore[union-attr]
     assert isinstance(settings, Settings)
-    with pytest.raises(Refused) as found:
+    with pytest.raises(RunRefused) as found:
         reviewed(settings, Recording(records), word or Word())
     return str(found.value)
 
@@ -293,7 +293,7 @@ def test_another_text_takes_a_word(yes: bool, block: Path) -> None:
     plan = reviewed(records[0].settings, Recording(records), Word(file=block))  # type: ignore[union-attr]
     assert "another than the recorded one" in plan.things[0].note
     without = [one for one in records if type(one).__name__ != "Source"]
-    with pytest.raises(Refused, match="no text of it to compare"):
+    with pytest.raises(RunRefused, match="no text of it to compare"):
         reviewed(records[0].settings, Recording(without), Word())  # type: ignore[union-attr]
 
 

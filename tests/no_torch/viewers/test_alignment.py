@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import AnyRecord, Graph, GraphBreak, Source, Start, Text
+from compiler.trace.records import (
+    AnyRecord,
+    Graph,
+    GraphBreak,
+    Source,
+    Start,
+    Text,
+)
 from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 from tests.no_torch.two_runs import vetoed_run
@@ -102,7 +109,8 @@ def renamed(records: list[AnyRecord]) -> list[AnyRecord]:
             "Kernel": ("origins",),
             "SchedulerNode": ("origins",),
             "Lowered": ("node",),
-            "FusionPair": ("id", "within"),
+            "Decided": ("id",),
+            "FusionPair": ("within",),
         }.get(kind, ())
         renewed = {}
         for field in fields:

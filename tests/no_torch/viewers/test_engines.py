@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import End, EnginePart, FusionPair, Kernel, Progress, Speed, Start
+from compiler.trace.records import (
+    Decided,
+    End,
+    EnginePart,
+    Kernel,
+    Progress,
+    Speed,
+    Start,
+)
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch.both_engines import both_engines_trace
@@ -27,7 +35,7 @@ def both() -> Recording:
 def test_each_part_reads_as_if_it_had_been_recorded_alone(both: Recording) -> None:
     alone, part = Recording(block_trace()), both.engines["inductor"]
     assert list(both.engines) == ["inductor", "tcw"]
-    for kind in (Kernel, FusionPair, Speed, End):
+    for kind in (Kernel, Decided, Speed, End):
         assert part.all(kind) == alone.all(kind)
     assert to_text(explain(part), 100) == to_text(explain(alone), 100)
 

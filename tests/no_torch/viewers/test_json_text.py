@@ -19,7 +19,7 @@ from viewers.json_report import encode, failed_report
 from viewers.json_text import json_text
 from viewers.plain import plain
 from viewers.recording import Recording
-from workbench.cli.doctor import Report
+from workbench.cli.doctor import DoctorReport
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -66,7 +66,7 @@ def test_every_json_output_is_safe_to_look_at(what: str) -> None:
         text = encode(failed_report("usage", HOSTILE, HOSTILE))
     elif what == "doctor":
         hook = HookStatus(name=HOSTILE, available=False, offers=HOSTILE)
-        text = json_text(Report(ok=False, checks=(), hooks=(hook,)))
+        text = json_text(DoctorReport(ok=False, checks=(), hooks=(hook,)))
     else:
         records = profiles.masked_attention()
         hostile = msgspec.json.encode(records).replace(b"model.py", "\u202e\x7f.py".encode())

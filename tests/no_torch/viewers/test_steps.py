@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from compiler.trace.records import Bytecode, Location, StackValue, Step, Text
 from viewers.recording import Recording
-from viewers.summary.steps import EVERY, Track, book_of, instructions
+from viewers.summary.steps import EVERY, StepTrack, book_of, instructions
 
 
 @dataclass
@@ -227,7 +227,7 @@ def test_a_recording_that_grows_is_read_once() -> None:
 
 def test_a_frame_ends_those_that_are_deeper_in_whatever_order_they_came() -> None:
     """As in a trace in which the depth jumps."""
-    track = Track("0/0", 0)
+    track = StepTrack("0/0", 0)
     for number, depth in enumerate((0, 2, 3, 1)):
         track.add(step(number, depth, f"f{number}", ip=0))
     assert list(track._tip) == [0, 1]
@@ -242,7 +242,7 @@ def test_each_engine_and_run_has_its_own_steps() -> None:
 
 def test_no_checkpoint_copies_what_only_grows() -> None:
     """Ten thousand steps keep as many names as there are nodes."""
-    track = Track("0/0", 0)
+    track = StepTrack("0/0", 0)
     for number in range(10_000):
         track.add(step(number, nodes=(f"n{number}",), ip=1))
     assert len(track._checkpoints) == 10_000 // EVERY + 1

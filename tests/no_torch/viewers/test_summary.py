@@ -11,12 +11,12 @@ from compiler.trace.records import (
     Argument,
     CallStart,
     Crossing,
+    Decided,
     EagerFallback,
     End,
     FailedGuard,
     FrameEnd,
     FrameStart,
-    FusionPair,
     FusionRound,
     Graph,
     Guard,
@@ -26,6 +26,7 @@ from compiler.trace.records import (
     Recompile,
 )
 from tests.block_trace import block_trace
+from tests.decided import pair_test
 from tests.no_torch import traces
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -290,10 +291,12 @@ def test_a_range_that_was_left() -> None:
 def test_two_breaks_of_one_line_share_no_graph() -> None:
     first = traces.graph_break(gb="GB0294")
     second = traces.graph_break(gb="GB0156", compile_id="1/0")
+    before = Graph(id="0/0", kind="captured", compile_id="0/0", nodes=(), ops=2)
     graph = Graph(id="2/0", kind="captured", compile_id="2/0", nodes=(), ops=2)
     records = [
         *traces.opening(),
         first,
+        before,
         resumed("1/0"),
         second,
         resumed("2/0"),
@@ -322,6 +325,16 @@ def test_a_number_made_from_the_batch_follows_from_it() -> None:
 def test_two_sizes_of_one_frame_are_two_causes() -> None:
     records = [*traces.opening(), size_change("0/1", "x", 4, 6), size_change("3/1", "y", 9, 8)]
     assert len(summary(records).recompiles) == 2
+
+
+def test_a_break_before_all_operations_adds_no_graph() -> None:
+    rest = Graph(id="1/0", kind="captured", compile_id="1/0", nodes=(), ops=2)
+    records = [*traces.opening(), traces.graph_break(), resumed("1/0"), rest, traces.end()]
+    (found,) = summary(records).findings
+    assert (found.cost, found.notes[0]) == ("cut", "no graph precedes it")
+    before = Graph(id="0/0", kind="captured", compile_id="0/0", nodes=(), ops=2)
+    (found,) = summary([*records[:-1], before, records[-1]]).findings
+    assert found.cost == "+1 graph"
 
 
 def test_a_break_whose_rest_compiles_to_nothing_adds_no_graph() -> None:
@@ -371,10 +384,12 @@ def test_columns_are_characters_not_bytes() -> None:
     assert line[place.column : place.end_column] == "gain"
 
 
-def pair(number: int, rule: str = "", round_: int = 1, fused: bool = False) -> FusionPair:
-    return FusionPair(
-        id=f"fuse#{number}",
-        graph="g",
+def pair(
+    number: int, rule: str = "", round_: int = 1, fused: bool = False, graph: str = "g"
+) -> Decided:
+    return pair_test(
+        id=f"inductor/g/fuse/{number}",
+        graph=graph,
         round=round_,
         phase="screen",
         first=f"op{number}",
@@ -399,14 +414,14 @@ def test_a_pair_tested_again_each_round_is_one_pair() -> None:
     assert fusion.fused == 1
     assert fusion.rejected == {"no-shared-data": 1000}
     verdicts = {one.id: (one.verdict, one.tests) for one in fusion.graphs[0].pairs}
-    assert verdicts["fuse#7"] == ("rejected", 3)
-    assert verdicts["fuse#2000"] == ("fused", 2)
-    assert verdicts["fuse#3000"] == ("passed", 1)
+    assert verdicts["inductor/g/fuse/7"] == ("rejected", 3)
+    assert verdicts["inductor/g/fuse/2000"] == ("fused", 2)
+    assert verdicts["inductor/g/fuse/3000"] == ("passed", 1)
 
 
 def test_predictions_are_no_part_of_the_sums() -> None:
     """What was compiled for a GPU that is not there is not what runs."""
-    predicted = msgspec.structs.replace(pair(1, "between"), graph="0/0/forward@sm_90/lowered")
+    predicted = pair(1, "between", graph="0/0/forward@sm_90/lowered")
     phases = [
         Phase(id=1, name="dynamo", start=0, seconds=10),
         Phase(id=2, name="predict sm_90", start=1, seconds=6, parent=1),

@@ -35,7 +35,7 @@ from viewers.summary.differences.figures import (
 )
 from viewers.summary.differences.kernels import KernelChange, kernel_changes
 from viewers.summary.differences.lines import DiffLine, Hunk, Sign, TextDiff, diff_lines
-from viewers.summary.differences.measured import Measured, measured_of
+from viewers.summary.differences.measured import MeasuredDifference, measured_of
 from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
 from viewers.summary.differences.vetoes import Veto, vetoes_of
 
@@ -62,7 +62,7 @@ class Difference:
     kernels: tuple[KernelChange, ...]
     """All pieces of work, including those whose code is equal."""
     vetoes: tuple[Veto, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredDifference, ...]
     alignment: Alignment = field(repr=False, compare=False)
 
     @cached_property
@@ -127,7 +127,7 @@ __all__ = [
     "Figure",
     "Hunk",
     "KernelChange",
-    "Measured",
+    "MeasuredDifference",
     "SettingChange",
     "Sign",
     "TextDiff",

@@ -9,22 +9,20 @@ from typing import Literal
 from compiler.control.decisions import VETO, split_id
 from compiler.trace import matching
 from compiler.trace.matching import base_graph
-from compiler.trace.records import Decided, SchedulerNode
+from compiler.trace.records import SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment
 from viewers.summary.fusion import fusion_summary, node_labels
 
-Change = Literal["vetoed", "forced", "overridden", "undone", "refused", "other", "new", "gone"]
-OVERRULED = ("override", VETO)
-"""Rules given for a pair that an override keeps apart."""
-_ORDER: tuple[Change, ...] = (
+ChangeKind = Literal["vetoed", "forced", "overridden", "undone", "refused", "other", "new", "gone"]
+_ORDER: tuple[ChangeKind, ...] = (
     "vetoed", "forced", "overridden", "refused", "undone", "other", "new", "gone",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DecisionChange:
-    change: Change
+    change: ChangeKind
     """`vetoed`, `forced`, `overridden`: by an override of the run; `undone`: the run lacks an
     override of the base; `refused`: by a rule; `other`: it changed without an override; `new`,
     `gone`: only one of the runs came to decide it, or fused it."""
@@ -63,6 +61,8 @@ class _Choice:
     overridden: bool = False
     refused: str = ""
     reason: str = ""
+    vetoed: bool = False
+    """A pair that a veto on some of its nodes keeps apart."""
 
 
 def decision_changes(alignment: Alignment) -> DecisionChanges:
@@ -107,19 +107,16 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
                 and any((about.graph, part) in fused_before for part in about.parts),
             )
         )
-    vetoed = {one.graph for one in changes if one.change == "vetoed"}
-    changes = [one for one in changes if not (one.graph in vetoed and _by_veto(one))]
+    # a pair that a veto on its nodes keeps apart is not listed beside the veto itself
+    vetoes = {one.graph for one in changes if one.change == "vetoed"}
+    apart = {one.id for one in after.values() if one.vetoed and one.graph in vetoes}
+    changes = [one for one in changes if not (one.change == "gone" and one.id in apart)]
     listed = [one for one in changes if one.kind == "fuse" or one.change not in ("new", "gone")]
     listed.sort(key=lambda one: _ORDER.index(one.change))
     return DecisionChanges(tuple(listed), alike, followed + len(changes) - len(listed))
 
 
-def _by_veto(change: DecisionChange) -> bool:
-    """Whether a pair was kept apart by a veto on its nodes: the veto itself is listed."""
-    return change.change == "gone" and change.reason in OVERRULED
-
-
-def _change(old: _Choice | None, new: _Choice | None) -> Change | None:
+def _change(old: _Choice | None, new: _Choice | None) -> ChangeKind | None:
     """None if nothing changed, or if another change says it already: a pair that was kept apart in
     one run and never considered in the other."""
     if new is not None and new.refused and not (old is not None and old.refused):
@@ -143,7 +140,7 @@ def _change(old: _Choice | None, new: _Choice | None) -> Change | None:
     return "other"
 
 
-def _overruled(choice: _Choice) -> Change:
+def _overruled(choice: _Choice) -> ChangeKind:
     if choice.kind != "fuse":
         return "overridden"
     return "forced" if choice.choice == "fuse" else "vetoed"
@@ -159,7 +156,7 @@ def _choices(
     numbers those."""
     found: dict[Hashable, _Choice] = {}
     ids: set[str] = set()
-    for one in recording.all(Decided):
+    for one in recording.decisions.decided.values():
         id = id_of(one.id)
         names = split_id(id)[2]
         ids.add(one.id)
@@ -193,6 +190,7 @@ def _choices(
                 choice="fuse" if pair.verdict == "fused" else "apart",
                 parts=nodes[0] | nodes[1],
                 reason=pair.reason or pair.rule,
+                vetoed=pair.rule == VETO,
             )
     return found
 

@@ -29,7 +29,7 @@ class KernelChange:
     """Loop nests in the kernels of each side; None if not recorded."""
 
     @property
-    def kind(self) -> matching.Kind:
+    def kind(self) -> matching.MatchKind:
         return self.match.kind
 
     @property

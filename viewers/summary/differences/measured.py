@@ -10,13 +10,13 @@ from compiler.trace.records import WhatIf
 from viewers.summary.differences.kernels import KernelChange
 from viewers.words import error_text, percent
 
-Outcome = Literal["faster", "slower", "in noise", "not measured"]
+MeasuredOutcome = Literal["faster", "slower", "in noise", "not measured"]
 
 SCOPES = {"kernel": "kernel alone", "graph": "compiled graph", "call": "whole call"}
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredDifference:
     """One `WhatIf`, with the kernels it measured."""
 
     record: WhatIf
@@ -24,7 +24,7 @@ class Measured:
     """None for a graph or a call."""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> MeasuredOutcome:
         record = self.record
         if record.before is None or record.after is None:
             return "not measured"
@@ -80,14 +80,16 @@ class Measured:
         return percent(self.share)
 
 
-def measured_of(records: Sequence[WhatIf], kernels: Sequence[KernelChange]) -> tuple[Measured, ...]:
+def measured_of(
+    records: Sequence[WhatIf], kernels: Sequence[KernelChange]
+) -> tuple[MeasuredDifference, ...]:
     """The last measurement of each thing: kernels first, then graphs, then calls; within each, the
     largest differences first, then what could not be measured."""
-    found: dict[tuple[object, ...], Measured] = {}
+    found: dict[tuple[object, ...], MeasuredDifference] = {}
     for record in records:
         key = (record.scope, record.graph, record.base_kernels, record.run_kernels)
         change = next((one for one in kernels if _about(record, one)), None)
-        found[key] = Measured(record, change if record.scope == "kernel" else None)
+        found[key] = MeasuredDifference(record, change if record.scope == "kernel" else None)
     order = ("kernel", "graph", "call")
     return tuple(
         sorted(

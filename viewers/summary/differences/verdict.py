@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from viewers.summary.differences.measured import Measured
+from viewers.summary.differences.measured import MeasuredDifference
 
 if TYPE_CHECKING:
     from viewers.summary.differences import Difference
 
-Tone = Literal["good", "bad", "neutral"]
+ChangeTone = Literal["good", "bad", "neutral"]
 
 
 @dataclass(frozen=True)
 class WhatIfVerdict:
-    tone: Tone
+    tone: ChangeTone
     title: str
     """`The veto is faster`, `No measurable difference`, `Nothing changed`, …"""
     subject: str
     """What was changed: `veto`, `overrides`, `engine tcw`, `run 2`."""
-    measured: Measured | None
+    measured: MeasuredDifference | None
     """What the title is about."""
     why: str = ""
     """Why there is no measured time; "" if there is one."""
@@ -34,7 +34,7 @@ def whatif_verdict(difference: Difference) -> WhatIfVerdict:
         first = next((one for one in timed if one.outcome != "in noise"), timed[0])
         if first.outcome == "in noise":
             return WhatIfVerdict("neutral", "No measurable difference", subject, first)
-        tone: Tone = "good" if first.outcome == "faster" else "bad"
+        tone: ChangeTone = "good" if first.outcome == "faster" else "bad"
         verb = "are" if subject == "overrides" else "is"
         title = f"The {subject} {verb} {first.outcome}"
         if subject.partition(" ")[0] not in _ARTICLE:

@@ -47,7 +47,7 @@ def _veto(run: Recording, id: str) -> Veto:
     if not groups:
         return Veto(id, first, second, None, f"the loop nests of {graph} were not recorded")
     tests = run.decisions.tests.get(id)
-    groups_of = (tests[-1].first, tests[-1].second) if tests else ("", "")
+    groups_of = tests[-1].sides if tests else ("", "")
     sides = [_nodes(nodes, *one) for one in zip(parts, groups_of, strict=True)]
     for name, side in zip(parts, sides, strict=True):
         if not side:

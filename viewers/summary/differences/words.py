@@ -8,7 +8,7 @@ from viewers.summary.differences import (
     Effect,
     Figure,
     KernelChange,
-    Measured,
+    MeasuredDifference,
     Veto,
 )
 from viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
@@ -90,7 +90,7 @@ def kernel_words(change: KernelChange) -> str:
     return f"{kind_words(change)}, +{change.code.added} −{change.code.removed} lines"
 
 
-def call_words(measured: Measured) -> str:
+def call_words(measured: MeasuredDifference) -> str:
     """`a call takes 6.16 → 5.02 ms, -1.14 ms ±0.08, in noise (20 turns)`."""
     record = measured.record
     if measured.outcome == "not measured":

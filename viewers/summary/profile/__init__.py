@@ -25,7 +25,7 @@ from viewers.recording import Recording
 from viewers.summary.profile.attribution import Cost, costs_by_ref
 from viewers.summary.profile.causes import Cause, Suggestion, causes_of
 from viewers.summary.profile.index import Index, newest
-from viewers.summary.profile.rows import SORTS, RegionRow, Sort, Standing, ordered, region_rows
+from viewers.summary.profile.rows import SORTS, RegionRow, RowStanding, Sort, ordered, region_rows
 from viewers.summary.profile.verdict import ProfileVerdict, verdict_of
 from viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
 from viewers.summary.profile.work import Work, work_of
@@ -172,8 +172,8 @@ __all__ = [
     "Profile",
     "ProfileVerdict",
     "RegionRow",
+    "RowStanding",
     "Sort",
-    "Standing",
     "Suggestion",
     "Sums",
     "Waterfall",

@@ -17,7 +17,6 @@ from compiler.trace.records import (
     CompiledStep,
     Decided,
     EagerOperation,
-    FusionPair,
     Graph,
     GraphBreak,
     Kernel,
@@ -30,7 +29,7 @@ from viewers.recording import Recording
 _PHASES = ("", "forward", "backward", "step")
 
 
-class Fusion(NamedTuple):
+class FusedPair(NamedTuple):
     """A pair that was fused."""
 
     graph: str
@@ -125,7 +124,7 @@ class Index:
         return Provenance(self.recording.records)
 
     @cached_property
-    def fusions(self) -> tuple[Fusion, ...]:
+    def fusions(self) -> tuple[FusedPair, ...]:
         """Pairs that were fused, in the order in which they were decided."""
         return tuple(_fusions(self.recording))
 
@@ -163,16 +162,17 @@ class Index:
         return kernel.locations if kernel else ()
 
 
-def _fusions(recording: Recording) -> Iterable[Fusion]:
+def _fusions(recording: Recording) -> Iterable[FusedPair]:
     for decided in recording.all(Decided):
-        named = _pair(decided.id)
-        if decided.kind == "fuse" and decided.choice == "fuse" and "apart" in decided.choices:
-            words = named.replace("+", " and ")
-            yield Fusion(decided.graph, decided.id, frozenset(named.split("+")), words)
-    for pair in recording.all(FusionPair):
-        if pair.fused and pair.id and engine_of(pair.id) != ENGINE:
+        if decided.kind != "fuse" or decided.choice != "fuse":
+            continue
+        names, pair = _pair(decided.id), decided.pair
+        words = names.replace("+", " and ")
+        if pair is not None and engine_of(decided.id) != ENGINE:
             members = frozenset((*pair.first.split("_"), *pair.second.split("_")))
-            yield Fusion(pair.graph, pair.id, members, _pair(pair.id).replace("+", " and "))
+            yield FusedPair(pair.graph, decided.id, members, words)
+        elif "apart" in decided.choices:
+            yield FusedPair(decided.graph, decided.id, frozenset(names.split("+")), words)
 
 
 def _pair(id: str) -> str:

@@ -13,7 +13,7 @@ SMALL = 0.01
 
 
 @dataclass(frozen=True)
-class Difference:
+class TimeDifference:
     """compiled - eager; both in seconds."""
 
     seconds: float
@@ -21,7 +21,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Ranked:
     """The position of a difference among others."""
 
     position: int
@@ -35,16 +35,16 @@ def small_below(head: CallProfile) -> float:
     return SMALL * max(head.eager.median, head.compiled.median)
 
 
-def standings(found: Sequence[Difference]) -> list[Standing]:
+def standings(found: Sequence[TimeDifference]) -> list[Ranked]:
     """One for each, in the order given; equal ones keep their order. A difference is tied with the
     first of the rank before it unless that is larger by more than the noise of both."""
-    made: dict[int, Standing] = {}
-    rank, first = 0, Difference(0.0, 0.0)
+    made: dict[int, Ranked] = {}
+    rank, first = 0, TimeDifference(0.0, 0.0)
     order = sorted(range(len(found)), key=lambda at: -abs(found[at].seconds))
     for position, at in enumerate(order, start=1):
         one = found[at]
         apart = abs(first.seconds) - abs(one.seconds) > hypot(first.noise, one.noise)
         if not rank or apart:
             rank, first = position, one
-        made[at] = Standing(position, rank)
+        made[at] = Ranked(position, rank)
     return [made[at] for at in range(len(found))]

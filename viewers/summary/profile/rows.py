@@ -24,10 +24,10 @@ from compiler.trace.records import (
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.labels import region_label
-from viewers.summary.profile.ranking import Difference, small_below, standings
+from viewers.summary.profile.ranking import TimeDifference, small_below, standings
 from viewers.summary.profile.work import Work, sum_of, work_of
 
-Standing = Literal["lost", "won", "noise"]
+RowStanding = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
 SORTS: tuple[Sort, ...] = ("difference", "time", "line")
 
@@ -69,7 +69,7 @@ class RegionRow:
     """Less than a hundredth of the call."""
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> RowStanding:
         """What only one side runs is certainly lost or won, even if its time is uncertain. Small
         differences of what runs the same calls come from their surroundings."""
         same = self.same_calls and self.small
@@ -121,7 +121,7 @@ def region_rows(index: Index) -> tuple[RegionRow, ...]:
 
 def _ranked(rows: Sequence[RegionRow]) -> list[RegionRow]:
     differing = [row for row in rows if row.standing != "noise"]
-    sizes = [Difference(row.difference, row.noise) for row in differing]
+    sizes = [TimeDifference(row.difference, row.noise) for row in differing]
     found = standings(sizes)
     of_rank = Counter(one.rank for one in found)
     places = {row.order: one for row, one in zip(differing, found, strict=True)}

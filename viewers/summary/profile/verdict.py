@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compiler.trace.records import CallProfile, ModeRow
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.verdict import Detail, Tone
+from viewers.summary.verdict import Tone, VerdictDetail
 from viewers.words import percent, ratio_text, seconds_text
 
 
@@ -21,7 +21,7 @@ class ProfileVerdict:
     show."""
     place: Place | None
     """Its line."""
-    detail: Detail
+    detail: VerdictDetail
     """`eager 1.81 ms, compiled 2.40 ms, ±2% (30 rounds)`."""
     tone: Tone
 
@@ -68,6 +68,6 @@ def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
         headline=headline,
         cause=first.title if first else "",
         place=first.place if first else None,
-        detail=Detail((f"eager {eager}", f"compiled {compiled}"), (noise,)),
+        detail=VerdictDetail((f"eager {eager}", f"compiled {compiled}"), (noise,)),
         tone=tone,
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from compiler.trace.records import Account
-from viewers.kit.figures import Unit
+from viewers.kit.figures import TimeUnit
 from viewers.kit.spans import Role
 from viewers.plain import plain
 from viewers.summary.profile import Profile
@@ -20,7 +20,7 @@ _NAMES = 4
 """At most this many names of operations are listed."""
 
 
-def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
+def accounts_lines(profile: Profile, width: int, unit: TimeUnit) -> list[Line]:
     lines: list[Line] = []
     for one in account_tables(profile):
         what = f"{one.phase} alone" if one.phase else f"where the {unit.name} of a call go"
@@ -30,7 +30,7 @@ def accounts_lines(profile: Profile, width: int, unit: Unit) -> list[Line]:
     return lines
 
 
-def _step(profile: Profile, width: int, unit: Unit) -> list[Line]:
+def _step(profile: Profile, width: int, unit: TimeUnit) -> list[Line]:
     """The optimizer's operations and its compiled steps, grouped by name."""
     rows: list[list[Cell]] = []
     for row in profile.step_rows:
@@ -57,7 +57,7 @@ def _named(names: Iterable[str]) -> str:
     return plain(", ".join(shown + more))
 
 
-def _account(found: AccountTable, width: int, unit: Unit) -> list[Line]:
+def _account(found: AccountTable, width: int, unit: TimeUnit) -> list[Line]:
     rows: list[list[Cell]] = [
         [("", "dim"), ("eager", "dim"), ("", "dim"), ("compiled", "dim"), ("", "dim"), ""]
     ]
@@ -78,13 +78,13 @@ def _account(found: AccountTable, width: int, unit: Unit) -> list[Line]:
     return table(rows, "lrrrrf", width, 2)
 
 
-def _time(account: Account | None, seconds: float | None, unit: Unit) -> list[Cell]:
+def _time(account: Account | None, seconds: float | None, unit: TimeUnit) -> list[Cell]:
     if account is None or seconds is None:
         return [("–", "dim"), ""]
     return [unit.text(seconds), (_share(account, seconds), "dim")]
 
 
-def _remainder(account: Account | None, unit: Unit) -> list[Cell]:
+def _remainder(account: Account | None, unit: TimeUnit) -> list[Cell]:
     if account is None:
         return [("–", "dim"), ""]
     role: Role = "bad" if open_remainder(account) else "dim"

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from compiler.trace.records import Bandwidth, Ceilings, CompiledStep
-from viewers.kit.figures import Unit, rate_text, share_text
+from viewers.kit.figures import TimeUnit, rate_text, share_text
 from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.plain import plain
@@ -23,7 +23,7 @@ _POINTS = 5
 
 
 def kernels_lines(
-    profile: Profile, names: FileNames, width: int, top: int | None, unit: Unit
+    profile: Profile, names: FileNames, width: int, top: int | None, unit: TimeUnit
 ) -> list[Line]:
     """Kernels and calls of the compiled side, slowest first, repeated layers merged."""
     groups: dict[tuple[str, str], list[CompiledStep]] = defaultdict(list)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
-from viewers.kit.figures import Unit, share_text
+from viewers.kit.figures import TimeUnit, share_text
 from viewers.kit.spans import Line as Spans
 from viewers.kit.spans import Role, Span
 from viewers.places import FileNames
@@ -27,7 +27,7 @@ _ROLES: dict[str, Role] = {"lost": "bad", "won": "good", "noise": "dim"}
 
 
 def regions_table(
-    profile: Profile, names: FileNames, width: int, sort: Sort, top: int | None, unit: Unit
+    profile: Profile, names: FileNames, width: int, sort: Sort, top: int | None, unit: TimeUnit
 ) -> list[Line]:
     fall = profile.waterfall(sort)
     shown = _mattering(fall) if top is None else fall.rows[:top]
@@ -87,7 +87,7 @@ def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
 
 
 def _tails(
-    fall: Waterfall, left_out: Sequence[RegionRow], word: str, unit: Unit
+    fall: Waterfall, left_out: Sequence[RegionRow], word: str, unit: TimeUnit
 ) -> list[list[str]]:
     """What the rows do not show: rows beyond the top, rows in the noise, the rest of the call."""
     named = []
@@ -107,7 +107,7 @@ def _tails(
     return [["", "", name, *figures_of(one, unit), "", ""] for name, one in named]
 
 
-def _row(row: RegionRow, place: str, unit: Unit) -> list[str]:
+def _row(row: RegionRow, place: str, unit: TimeUnit) -> list[str]:
     phase = f"{row.phase}: " if row.phase in ("backward", "step") else ""
     launches = f"{row.eager_work.launches:,}→{row.compiled_work.launches:,}"
     both = (row.eager_work.share, row.compiled_work.share)

@@ -46,6 +46,11 @@ def _site(view: View, site: BreakSite) -> list[Line]:
     for frame in record.stack[:-1]:
         name = view.names.place(frame.file, frame.line)
         lines.append(line(("  from ", "dim"), f"{name}  {frame.function}", fixed=True))
+    if site.inside is not None:
+        name = view.names.place(site.inside.file, site.inside.line)
+        lines.append(
+            line(("  inside ", "dim"), f"{name}  {site.inside.function}, where torch reports it")
+        )
     for value in record.crossing:
         what = tensor_text(value.tensor) if value.tensor else value.kind or "no tensor"
         lines += table([[("crosses", "dim"), value.name, what]], "llf", view.width, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from viewers.summary import GraphFusion, Pair, rule_words
+from viewers.summary import GraphFusion, PairResult, rule_words
 from viewers.summary.fusion import node_labels
 from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
@@ -60,7 +60,7 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -
     return lines
 
 
-def _reasons(pairs: list[Pair], labels: dict[tuple[str, str], str]) -> list[Line]:
+def _reasons(pairs: list[PairResult], labels: dict[tuple[str, str], str]) -> list[Line]:
     """The engine's own reasons under one rule, most common first, each with an example pair."""
     example = {pair.reason: pair for pair in reversed(pairs)}
     reasons = Counter(pair.reason for pair in pairs)
@@ -75,7 +75,7 @@ def _reasons(pairs: list[Pair], labels: dict[tuple[str, str], str]) -> list[Line
     return lines
 
 
-def _names(pair: Pair, labels: dict[tuple[str, str], str]) -> str:
+def _names(pair: PairResult, labels: dict[tuple[str, str], str]) -> str:
     first = labels.get((pair.graph, pair.first), pair.first)
     second = labels.get((pair.graph, pair.second), pair.second)
     return f"{first} + {second}"

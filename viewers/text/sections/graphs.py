@@ -28,7 +28,7 @@ def section(view: View) -> list[Line]:
 
 
 def _piece(view: View, piece: Piece) -> list[Line]:
-    name = f"⤷ {piece.resumes_at}" if piece.resumes_at else piece.function
+    name = f"→ {piece.resumes_at}" if piece.resumes_at else piece.function
     facts = f"{plural(piece.ops, 'op')} · {plural(piece.guards, 'guard')}"
     lines = [line(("  " + piece.compile_id, "accent"), f" {name}  ", (facts, "dim"), fixed=True)]
     for cut in piece.cuts:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from compiler.codegen.choices import Chooser, NestChooser
+from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.nests.facts import Facts
-from compiler.loops.expressions import Local
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write
+from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name
 from compiler.loops.sizes import Size
 
@@ -28,25 +27,6 @@ KEEP, AGAIN, RELOAD, BEFORE = "keep", "again", "reload", "before"
 ROWS, SPREAD = "rows", "blocks"
 RIDE, ALONE = "ride", "alone"
 PARALLEL, ONE = "parallel", "one"
-
-
-def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
-    """The chooser for a nest, named after a value that it stores, or else one that it computes."""
-    if chooser is None:
-        return None
-    stored: list[str] = []
-    made: list[str] = []
-    lets: list[str] = []
-    buffers: list[str] = []
-    for statement in nest.statements:
-        if isinstance(statement, Write):
-            value = statement.expression
-            own = isinstance(value, Local) and value.name == statement.buffer
-            (stored if own else buffers).append(statement.buffer.partition(".")[0])
-        else:
-            (lets if isinstance(statement, Let) else made).append(statement.name)
-    names = dict.fromkeys((*stored, *made, *lets, *buffers, nest.name))
-    return chooser.nest(list(names), nest.origins())
 
 
 def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[int, float]) -> int:

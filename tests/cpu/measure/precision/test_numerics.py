@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.measure.calls.leaves import leaves
-from compiler.measure.precision.numerics import Comparison, tensor_error
+from compiler.measure.precision.numerics import OutputComparison, tensor_error
 from compiler.trace.records import Numerics
 
 INF, NAN = float("inf"), float("nan")
 
 
 def compared(ours: Any, theirs: Any) -> Numerics:
-    comparison = Comparison()
+    comparison = OutputComparison()
     comparison.add(1, list(leaves(ours)), list(leaves(theirs)))
     return comparison.record()
 

@@ -19,7 +19,7 @@ from compiler.measure.regions import same_work
 from compiler.measure.rounds.noise import difference
 from compiler.trace.records import Region, Timed
 from compiler.trace.records.profile import Sameness
-from viewers.summary.profile.ranking import Difference, standings
+from viewers.summary.profile.ranking import TimeDifference, standings
 from viewers.summary.profile.rows import RegionRow
 from viewers.summary.profile.work import Work
 
@@ -123,7 +123,7 @@ def counts(one: Line, gained: float, noise: float) -> bool:
 def ranks(rows: list[Row]) -> dict[str, int]:
     """As printed."""
     counted = [row for row in rows if row[3]]
-    found = standings([Difference(gained, noise) for _, gained, noise, _ in counted])
+    found = standings([TimeDifference(gained, noise) for _, gained, noise, _ in counted])
     return {row[0].name: one.rank for row, one in zip(counted, found, strict=True)}
 
 

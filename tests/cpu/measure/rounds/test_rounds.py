@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from compiler.measure.rounds.rounds import FEWEST, Plan, in_rounds, turned, warm_up
+from compiler.measure.rounds.rounds import FEWEST, RoundsPlan, in_rounds, turned, warm_up
 from compiler.measure.rounds.team import Team
 
 
-def made(plan: Plan, runs: str = "ab", **options: object) -> list[str]:
+def made(plan: RoundsPlan, runs: str = "ab", **options: object) -> list[str]:
     """The runs of each turn."""
     turns: list[str] = []
 
@@ -26,7 +26,7 @@ def made(plan: Plan, runs: str = "ab", **options: object) -> list[str]:
 
 
 def test_the_order_of_two_runs_turns() -> None:
-    assert made(Plan(rounds=4)) == ["ab", "ba", "ba", "ab"]
+    assert made(RoundsPlan(rounds=4)) == ["ab", "ba", "ba", "ab"]
 
 
 @pytest.mark.parametrize("runs", ["ab", "abc", "abcde"])
@@ -39,18 +39,18 @@ def test_each_run_comes_first_equally_often(runs: str) -> None:
 
 def test_runs_that_are_compared_stay_together() -> None:
     order: list[str] = []
-    in_rounds([["a", "b"], ["c", "d"]], lambda run, *_: order.append(run), Plan(rounds=2))
+    in_rounds([["a", "b"], ["c", "d"]], lambda run, *_: order.append(run), RoundsPlan(rounds=2))
     assert "".join(order) == "abcd" + "badc"
 
 
 def test_the_budget_ends_the_rounds_after_the_least_number() -> None:
-    assert len(made(Plan(rounds=50, seconds=0.0, least=10))) == 10
-    assert len(made(Plan(rounds=5, seconds=0.0, least=10))) == 5
-    assert len(made(Plan(rounds=50, seconds=0.0, least=10, patience=0.0))) == FEWEST
+    assert len(made(RoundsPlan(rounds=50, seconds=0.0, least=10))) == 10
+    assert len(made(RoundsPlan(rounds=5, seconds=0.0, least=10))) == 5
+    assert len(made(RoundsPlan(rounds=50, seconds=0.0, least=10, patience=0.0))) == FEWEST
 
 
 def test_a_busy_machine_has_a_budget_of_its_own() -> None:
-    plan = Plan(rounds=20, seconds=0.0, busy_seconds=1000.0, least=4)
+    plan = RoundsPlan(rounds=20, seconds=0.0, busy_seconds=1000.0, least=4)
     with Team(1) as team:
         assert len(made(plan, team=team)) == 4
         team.contended = True
@@ -58,14 +58,14 @@ def test_a_busy_machine_has_a_budget_of_its_own() -> None:
 
 
 def test_disturbed_rounds_are_made_up_for_within_limits() -> None:
-    plan = Plan(rounds=10, extension=4)
+    plan = RoundsPlan(rounds=10, extension=4)
     assert len(made(plan)) == 10
     assert len(made(plan, undisturbed=lambda: 0)) == 40
 
 
 def test_several_rounds_are_made_in_one_turn_and_told() -> None:
     told: list[int] = []
-    turns = made(Plan(rounds=8), in_a_row=lambda: 3, told=told.append)
+    turns = made(RoundsPlan(rounds=8), in_a_row=lambda: 3, told=told.append)
     assert turns == ["aaabbb", "bbbaaa", "bbaa"]
     assert told == [0, 3, 6]
 

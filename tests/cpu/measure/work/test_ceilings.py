@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler.measure.work import ceilings as measuring
-from compiler.measure.work.ceilings import Best, Kind, ceilings
+from compiler.measure.work.ceilings import Best, DeviceKind, ceilings
 from compiler.trace.records import Bandwidth, Ceilings
 
 
@@ -20,7 +20,7 @@ class Measuring:
         self.times = 0
         self.partial = False
 
-    def __call__(self, kind: Kind = "cpu") -> Ceilings:
+    def __call__(self, kind: DeviceKind = "cpu") -> Ceilings:
         self.times += 1
         return Ceilings(
             device="a machine",

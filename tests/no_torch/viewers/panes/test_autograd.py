@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from compiler.trace.records import AnyRecord, Asked, Decided, Waiting
+from compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    Waiting,
+)
+from tests.decided import asked as asked_decision
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import autograd
 from viewers.panes.view import View
@@ -51,7 +56,7 @@ def test_what_was_overruled_says_so(block: View, block_records: list[AnyRecord])
 
 
 def test_values_are_listed_while_they_are_decided() -> None:
-    asked = Asked(
+    asked = asked_decision(
         id="tcw/0/0/joint/save/relu",
         graph="0/0/joint",
         kind="save",

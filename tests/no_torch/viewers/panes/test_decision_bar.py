@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from compiler.trace.records import Asked
+from tests.decided import is_open
 from tests.no_torch.asking import stopped
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import decision_bar
@@ -13,7 +13,8 @@ from viewers.panes import decision_bar
 def test_what_a_choice_means_is_not_cut() -> None:
     means = "two loop nests in place of one, and " + "a buffer of 4 MB between them, " * 5
     records = [
-        structs.replace(one, means=means) if isinstance(one, Asked) else one for one in stopped()
+        structs.replace(one, shown=structs.replace(one.shown, means=means)) if is_open(one) else one
+        for one in stopped()
     ]
     for width in (110, 150, 220):
         said = " ".join(row.text for row in decision_bar.rows(view_of(records), width))

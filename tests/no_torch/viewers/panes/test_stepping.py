@@ -53,7 +53,7 @@ def test_bytecode_stands_at_the_instruction(replay: View) -> None:
 
 
 def test_bytecode_says_what_is_inlined(replay: View) -> None:
-    assert "⤷ forward" in row(bytecode.content(replay, 60), "ip:11")
+    assert "→ forward" in row(bytecode.content(replay, 60), "ip:11")
 
 
 @pytest.mark.parametrize(

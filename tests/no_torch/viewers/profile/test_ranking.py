@@ -7,15 +7,15 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewers.summary.profile.ranking import Difference, standings
+from viewers.summary.profile.ranking import TimeDifference, standings
 
 SECONDS = st.floats(-1.0, 1.0, allow_nan=False)
-FOUND = st.lists(st.builds(Difference, SECONDS, st.floats(0.0, 0.2)), max_size=12)
+FOUND = st.lists(st.builds(TimeDifference, SECONDS, st.floats(0.0, 0.2)), max_size=12)
 
 
 def of(*found: tuple[float, float]) -> list[tuple[int, int]]:
     """(position, rank) of each."""
-    made = standings([Difference(*one) for one in found])
+    made = standings([TimeDifference(*one) for one in found])
     return [(one.position, one.rank) for one in made]
 
 
@@ -34,7 +34,7 @@ def test_what_is_inside_the_noise_of_both_is_equal() -> None:
 
 
 @given(FOUND)
-def test_the_order_is_that_of_the_sizes(found: list[Difference]) -> None:
+def test_the_order_is_that_of_the_sizes(found: list[TimeDifference]) -> None:
     made = standings(found)
     assert sorted(one.position for one in made) == list(range(1, len(found) + 1))
     ordered = sorted(zip(made, found, strict=True), key=lambda both: both[0].position)
@@ -43,7 +43,7 @@ def test_the_order_is_that_of_the_sizes(found: list[Difference]) -> None:
 
 
 @given(FOUND)
-def test_a_rank_starts_with_what_is_surely_smaller(found: list[Difference]) -> None:
+def test_a_rank_starts_with_what_is_surely_smaller(found: list[TimeDifference]) -> None:
     made = standings(found)
     first = {one.position: one_found for one, one_found in zip(made, found, strict=True)}
     for one, own in zip(made, found, strict=True):
@@ -57,6 +57,6 @@ def test_a_rank_starts_with_what_is_surely_smaller(found: list[Difference]) -> N
 
 
 @given(FOUND)
-def test_a_rank_counts_all_that_stand_before(found: list[Difference]) -> None:
+def test_a_rank_counts_all_that_stand_before(found: list[TimeDifference]) -> None:
     made = standings(found)
     assert all(one.rank == 1 + sum(other.rank < one.rank for other in made) for one in made)

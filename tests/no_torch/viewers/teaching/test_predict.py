@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 from compiler.trace.records import (
     AnyRecord,
     Decided,
-    FusionPair,
     FusionRound,
     Run,
     SchedulerNode,
     Settings,
 )
 from tests.block_trace import block_trace
+from tests.decided import is_test, pair_test
 from tests.no_torch.asking import ID, asked, operations, stopped
 from viewers.recording import Recording
 from viewers.summary import fusion_summary
 from viewers.teaching.predict import (
-    Answer,
     Guess,
+    GuessedChoice,
     Question,
     Quiz,
     Truth,
@@ -35,11 +35,11 @@ def truths(records: list[AnyRecord]) -> Truths:
     return Truths(Recording(records))
 
 
-def pair(
-    id: str, fused: bool, first: str = "op0", second: str = "op1", **more: object
-) -> FusionPair:
+def pair(id: str, fused: bool, first: str = "op0", second: str = "op1", **more: object) -> Decided:
     fields: dict[str, object] = {"phase": "commit", "round": 1, **more}
-    return FusionPair(id=id, graph="g", first=first, second=second, fused=fused, **fields)  # type: ignore[arg-type]
+    return pair_test(
+        id=f"inductor/g/fuse/{id}", graph="g", first=first, second=second, fused=fused, **fields
+    )  # type: ignore[arg-type]
 
 
 def test_the_truth_is_what_the_list_of_pairs_says() -> None:
@@ -62,9 +62,9 @@ def test_a_question_stands_before_the_first_record_that_tells() -> None:
     records = block_trace()
     for question in truths(records).askable():
         told = records[: question.position]
-        assert not any(isinstance(r, FusionPair) and r.id == question.id for r in told)
+        assert not any(is_test(r) and r.id == question.id for r in told)
         next_one = records[question.position]
-        assert isinstance(next_one, FusionPair)
+        assert is_test(next_one)
         assert next_one.id == question.id
 
 
@@ -73,12 +73,12 @@ def test_a_pair_that_fused_elsewhere_is_not_asked() -> None:
     found = Truths(trace)
     fused = ("op1", "op2", "x")
     trace.feed([FusionRound(graph="g", round=1, nodes_before=3, nodes_after=2, fused=(fused,))])
-    assert [question.id for question in found.askable()] == ["b"]
+    assert [question.id for question in found.askable()] == ["inductor/g/fuse/b"]
 
 
 def test_a_veto_is_told_as_the_readers_own() -> None:
     one = Decided(
-        id="a",
+        id="inductor/g/fuse/a",
         graph="g",
         kind="fuse",
         default="fuse",
@@ -86,14 +86,14 @@ def test_a_veto_is_told_as_the_readers_own() -> None:
         overridden=True,
         rule="yours",
     )
-    truth = truths([pair("a", False, rule="yours"), one]).truth("a")
+    truth = truths([pair("a", False, rule="yours"), one]).truth("inductor/g/fuse/a")
     assert truth == Truth("apart", "yours", "", True)
 
 
 def test_a_new_run_asks_anew() -> None:
     first, second = (Run(number=n, settings=Settings(file="m.py")) for n in (1, 2))
     found = truths([first, pair("a", False), second, pair("b", False)])
-    assert [(one.id, one.position) for one in found.askable()] == [("b", 3)]
+    assert [(one.id, one.position) for one in found.askable()] == [("inductor/g/fuse/b", 3)]
 
 
 def test_a_driven_compile_knows_what_the_engine_is_about_to_do() -> None:
@@ -108,7 +108,7 @@ TRUTHS = st.sampled_from((Truth("fuse"), Truth("apart", "between"), Truth("apart
 
 
 @given(st.lists(st.tuples(ANSWERS, TRUTHS)))
-def test_the_score(rounds: list[tuple[Answer, Truth | None]]) -> None:
+def test_the_score(rounds: list[tuple[GuessedChoice, Truth | None]]) -> None:
     quiz = Quiz()
     assert quiz.answer("fuse", None) is None
     for number, (answer, truth) in enumerate(rounds):
@@ -140,7 +140,7 @@ def answers(quiz: Quiz, known: Truths) -> list[str]:
     while (question := quiz.next(known)) is not None:
         quiz.ask(question)
         quiz.answer("apart", known.truth(question.id))
-        found.append(question.id)
+        found.append(question.id.rpartition("/")[2])
     return found
 
 
@@ -157,7 +157,7 @@ def test_a_quiz_leaves_out_what_is_dull() -> None:
 
 def test_a_guess_learns_the_truth_later() -> None:
     quiz = Quiz()
-    quiz.ask(Question("a", "g", "op0", "op1"))
+    quiz.ask(Question("inductor/g/fuse/a", "g", "op0", "op1"))
     quiz.answer("fuse", None)
     assert quiz.scored == 0
     quiz.learn(truths([pair("a", False, rule="between")]))

@@ -14,7 +14,7 @@ from viewers.summary.profile.causes.branches import branches
 from viewers.summary.profile.causes.breaks import breaks
 from viewers.summary.profile.causes.calls import copies, fallbacks, libraries
 from viewers.summary.profile.causes.capture import only_captured, recomputed, removed
-from viewers.summary.profile.causes.cause import Cause, Kind, Suggestion
+from viewers.summary.profile.causes.cause import Cause, CauseKind, Suggestion
 from viewers.summary.profile.causes.host import host_bound
 from viewers.summary.profile.causes.kernels import spills, threads
 from viewers.summary.profile.causes.padding import padding
@@ -22,7 +22,7 @@ from viewers.summary.profile.causes.precision import wrong_results
 from viewers.summary.profile.causes.recompiles import recompiles
 from viewers.summary.profile.causes.rest import fused, slower
 from viewers.summary.profile.index import Index
-from viewers.summary.profile.ranking import Difference, standings
+from viewers.summary.profile.ranking import TimeDifference, standings
 from viewers.summary.profile.rows import RegionRow
 
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
@@ -54,7 +54,7 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
     ordered: list[tuple[tuple[bool, bool, int], Cause]] = []
     for lost in (True, False):
         part = [cause for cause in found if cause.lost is lost]
-        sizes = [Difference(one.seconds, one.noise) for one in part]
+        sizes = [TimeDifference(one.seconds, one.noise) for one in part]
         places = standings(sizes)
         for cause, one in zip(part, places, strict=True):
             ordered.append(((cause.kind != "precision", not lost, one.position), cause))
@@ -76,4 +76,4 @@ def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:
     return replace(cause, notes=(f"in {row.module}", *cause.notes))
 
 
-__all__ = ["LOOKS", "Cause", "Kind", "Suggestion", "causes_of"]
+__all__ = ["LOOKS", "Cause", "CauseKind", "Suggestion", "causes_of"]

@@ -12,7 +12,7 @@ from viewers.kit.figures import change_text
 from viewers.summary.place import Place
 from viewers.words import seconds_text
 
-Kind = Literal[
+CauseKind = Literal[
     "precision", "recompile", "break", "attention", "padding", "spill", "threads", "copies",
     "fallback", "library", "capture", "recomputed", "host", "slower", "fused", "removed",
 ]  # fmt: skip
@@ -43,7 +43,7 @@ def first_of_groups(suggestions: Iterable[Suggestion]) -> list[Suggestion]:
 class Cause:
     """All texts may contain the user's words: show them as data."""
 
-    kind: Kind
+    kind: CauseKind
     title: str
     """`fused attention became 2 products and a softmax`: words from the trace."""
     seconds: float
