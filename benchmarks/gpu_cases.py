@@ -54,6 +54,12 @@ def rope(q: torch.Tensor, k: torch.Tensor, c: torch.Tensor, s: torch.Tensor) -> 
     return q * c + rotated(q) * s, k * c + rotated(k) * s
 
 
+def add_rms_norm(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> Tensors:
+    """A residual stream and its norm, as transformers have them."""
+    stream = x + y
+    return stream, rms_norm(stream, w)
+
+
 def batch_norm_relu(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return F.relu(F.batch_norm(x, None, None, w, b, training=True))
 
@@ -147,6 +153,18 @@ def of_dtype(dtype: torch.dtype, name: str) -> list[Case]:
     return [
         *found,
         Case(
+            f"residual+rmsnorm 8192x4096 {name}",
+            add_rms_norm,
+            lambda: (r(8192, 4096), r(8192, 4096), r(4096)),
+            4 * size * 8192 * 4096,
+        ),
+        Case(
+            f"var+mean of columns 65536x512 {name}",
+            lambda x: torch.var_mean(x.float(), 0),
+            lambda: (r(65536, 512),),
+            size * 65536 * 512,
+        ),
+        Case(
             f"column sum 65536x1024 {name}",
             lambda x: x.float().sum(0),
             lambda: (r(65536, 1024),),
@@ -231,6 +249,12 @@ def cases() -> list[Case]:
         Case(
             "8 small gelus bf16",
             lambda *x: [F.gelu(t) for t in x],
+            lambda: tuple(_random(512, width, dtype=half) for width in widths),
+            4 * sum(512 * width for width in widths),
+        ),
+        Case(
+            "8 small rmsnorms bf16",
+            lambda *x: [F.rms_norm(t, (t.shape[-1],)) for t in x],
             lambda: tuple(_random(512, width, dtype=half) for width in widths),
             4 * sum(512 * width for width in widths),
         ),

@@ -25,7 +25,7 @@ class ChangeItem(Item):
     """null if it was not there."""
     after: int | float | str | None
     """null if it is gone."""
-    unit: Literal["count", "bytes", "seconds", "error"]
+    unit: Literal["count", "bytes", "seconds", "instructions", "error"]
     standing: FactStanding
     fails: bool
     words: str

@@ -21,7 +21,14 @@ from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
-from compiler.graphs.current import current_compile_id, current_graph_id, graph_id, in_hand
+from compiler.graphs.current import (
+    backward_in_bucket,
+    current_bucket,
+    current_compile_id,
+    current_graph_id,
+    graph_id,
+    in_hand,
+)
 from compiler.graphs.lines import parse_stack_trace
 from compiler.graphs.nodes import describe_graph
 from compiler.graphs.provenance import (
@@ -188,6 +195,8 @@ def install(recorder: Recorder) -> Uninstall:
     def module_simplified(mod: Any, *args: Any, **kwargs: Any) -> Any:
         if under_dynamo():
             safely(recorder.emit, StageStart(stage="autograd", compile_id=current_compile_id()))
+        if current_bucket() and callable(kwargs.get("bw_compiler")):
+            kwargs["bw_compiler"] = backward_in_bucket(kwargs["bw_compiler"])
         state.captured.append(safely(describe_captured, mod) or Captured())
         state.sub_graphs = 0
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from compiler.capture import (
     cache_entries,
+    ddp,
+    eager_collectives,
     fallbacks,
     frames,
     graph_breaks,
@@ -21,6 +23,8 @@ HOOKS: tuple[Hook, ...] = (
     settings.HOOK,
     frames.HOOK,
     graphs.HOOK,
+    ddp.HOOK,
+    eager_collectives.HOOK,
     graph_breaks.HOOK,
     guards.HOOK,
     recompiles.HOOK,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.decision import Decision, Detail
+from compiler.loops.expressions import Local
+from compiler.loops.nest import Let, Nest, Write
 
 Ask = Callable[[Decision], str]
 """Returns one of the decision's choices."""
@@ -76,3 +78,22 @@ class NestChooser:
             lambda: Detail(origins=self.origins, means=means),
         )
         return self._chooser.ask(decision)
+
+
+def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
+    """The chooser for a nest, named after a value that it stores, or else one that it computes."""
+    if chooser is None:
+        return None
+    stored: list[str] = []
+    made: list[str] = []
+    lets: list[str] = []
+    buffers: list[str] = []
+    for statement in nest.statements:
+        if isinstance(statement, Write):
+            value = statement.expression
+            own = isinstance(value, Local) and value.name == statement.buffer
+            (stored if own else buffers).append(statement.buffer.partition(".")[0])
+        else:
+            (lets if isinstance(statement, Let) else made).append(statement.name)
+    names = dict.fromkeys((*stored, *made, *lets, *buffers, nest.name))
+    return chooser.nest(list(names), nest.origins())

@@ -24,6 +24,11 @@ class AsItIs:
     takes_list: bool
     """Its Python code takes the arguments in a list."""
 
+    @property
+    def outermost(self) -> Compiled:
+        """What AOTAutograd calls."""
+        return self.call
+
 
 def calls_aten(node: fx.Node) -> bool:
     """Whether the node is an operation, not a `getitem` or a computation of sizes."""

@@ -19,19 +19,21 @@ from torch._functorch import config as functorch_config
 
 from compiler.control.decisions import Gate, read_overrides
 from compiler.engine.aten import Compiled
+from compiler.engine.attention_masks import attention_masks
 from compiler.engine.compile import compile_graph
 from compiler.engine.decompositions import decompositions
+from compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from compiler.engine.partition import partition
 from compiler.engine.recording import current, listening
 from compiler.graphs.current import current_compile_id, graph_id
 from compiler.trace.records.graph import GraphKind
 
-OPTIONS = ("overrides",)
+OPTIONS = ("overrides", CUDA_GRAPHS)
 """`torch.compile(…, backend="tcw", options={"overrides": "FILE.toml"})`."""
 
 
 class UnknownOption(Exception):
-    """`options` contains a key that this backend does not support."""
+    """`options` contains a key, or `mode` is a word, that this backend does not support."""
 
 
 def backend(
@@ -41,18 +43,32 @@ def backend(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Compile what TorchDynamo captured. `mode` is ignored; Inductor accepts it.
+    """Compile what TorchDynamo captured.
+
+    `mode` is Inductor's: `reduce-overhead` and `max-autotune` replay CUDA graphs, as does the
+    option `triton.cudagraphs`; `max-autotune` measures the tiles of a GPU's kernels.
 
     Raises `UnknownOption` and `compiler.control.decisions.OverrideError`.
     """
     gate = _gate(options or {})
+    if mode is not None and mode not in MODES:
+        raise UnknownOption(f'backend="tcw" has no mode {mode!r}: {", ".join(MODES)}')
+    asked = MODES[mode or "default"]
+    if (options or {}).get(CUDA_GRAPHS):
+        asked = asked._replace(cuda_graphs=True)
+    may_train = _may_train(graph_module, example_inputs)
+    kind: GraphKind = "forward" if may_train else "inference"
+    with _listening(gate):
+        attention_masks(
+            graph_module, graph=graph_id(current_compile_id(), kind), gate=current().gate
+        )
     with collection_paused(), _in_force():
         return aot_autograd(  # type: ignore[no-any-return]
-            fw_compiler=_compiler("forward", gate),
-            bw_compiler=_compiler("backward", gate),
-            inference_compiler=_compiler("inference", gate),
+            fw_compiler=_compiler("forward", gate, asked),
+            bw_compiler=_compiler("backward", gate, asked),
+            inference_compiler=_compiler("inference", gate, asked),
             partition_fn=partial(partition, gate=gate),
-            decompositions=decompositions(_may_train(graph_module, example_inputs)),
+            decompositions=decompositions(may_train),
             keep_inference_input_mutations=True,
         )(graph_module, example_inputs)
 
@@ -68,13 +84,13 @@ def _may_train(module: fx.GraphModule, inputs: Sequence[Any]) -> bool:
 backend.__name__ = "tcw"  # torch's messages use this name
 
 
-def _compiler(kind: GraphKind, gate: Gate | None) -> Callable[..., Compiled]:
+def _compiler(kind: GraphKind, gate: Gate | None, mode: Mode) -> Callable[..., Compiled]:
     """The compiler that AOTAutograd calls for graphs of this kind; a backward may come later."""
 
     def compile(module: fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         graph = graph_id(current_compile_id(), kind)
         with collection_paused(), _listening(gate):
-            return compile_graph(module, inputs, kind=kind, graph=graph)
+            return compile_graph(module, inputs, kind=kind, graph=graph, mode=mode)
 
     return compile
 
@@ -83,7 +99,9 @@ def _gate(options: Mapping[str, Any]) -> Gate | None:
     """A separate gate for this compile, if it was given overrides."""
     for name in options:
         if name not in OPTIONS:
-            raise UnknownOption(f'backend="tcw" has no option {name!r}: it takes {OPTIONS[0]!r}')
+            raise UnknownOption(
+                f'backend="tcw" has no option {name!r}: it takes {" and ".join(map(repr, OPTIONS))}'
+            )
     file = options.get("overrides")
     return Gate(read_overrides(Path(file))) if file else None
 

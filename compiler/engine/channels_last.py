@@ -1,10 +1,10 @@
 """The channels-last pass: convolutions use NHWC memory, and the operations between them follow.
 
-oneDNN's convolutions are faster on channels-last memory, and pointwise loops work in any order. So
-each image that a convolution reads is converted to channels-last if necessary. Strides are then
-recomputed downstream, which leaves one conversion at the start, and one at each output whose
-strides the user was promised. The idea is Inductor's (`decide_layout_opt` in
-torch/_inductor/graph.py).
+oneDNN's convolutions are faster on channels-last memory, as are cuDNN's of 16-bit floats, which run
+on tensor cores without transposing then, and pointwise loops work in any order. So each image that
+a convolution reads is converted to channels-last if necessary. Strides are then recomputed
+downstream, which leaves one conversion at the start, and one at each output whose strides the user
+was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inductor/graph.py).
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ _IMAGES = {
     aten.convolution_backward.default: (0, 1),
 }
 """Operation -> which of its arguments are images."""
+
+_WEIGHTS = {aten.convolution.default: (1,), aten.convolution_backward.default: (2,)}
+"""Arguments that cuDNN wants in the same order, and would copy in each call. oneDNN has its own
+order."""
+
+_NARROW = (torch.float16, torch.bfloat16)
 
 _LIKE_FIRST = frozenset({aten._native_batch_norm_legit_no_training.default})
 """Their first result is laid out like their first argument; the others are unchanged. This avoids
@@ -145,12 +151,16 @@ def _detail(nodes: Sequence[fx.Node]) -> Callable[[], Detail]:
 
 
 def _images(node: fx.Node) -> list[fx.Node]:
-    """The image arguments of a convolution: four-dimensional tensors on the CPU."""
+    """The arguments of a convolution to be converted: four-dimensional tensors on the CPU, or of
+    16-bit floats on a GPU."""
     found = []
-    for position in _IMAGES[node.target]:
+    for position in (*_IMAGES[node.target], *_WEIGHTS[node.target]):
         argument = node.args[position]
         value = argument.meta.get("val") if isinstance(argument, fx.Node) else None
-        if isinstance(value, torch.Tensor) and value.dim() == 4 and value.device.type == "cpu":
+        if not isinstance(value, torch.Tensor) or value.dim() != 4:
+            continue
+        on_gpu = value.device.type == "cuda" and value.dtype in _NARROW
+        if on_gpu or (value.device.type == "cpu" and position in _IMAGES[node.target]):
             found.append(argument)
     return found
 

@@ -10,7 +10,8 @@ from torch._dynamo.utils import dynamo_timed
 
 from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
-from compiler.engine.channels_last import channels_last, report_strides
+from compiler.engine.channels_last import report_strides
+from compiler.engine.cuda_graphs import replayed, skipped
 from compiler.engine.failures import gave_up, strict, without_cache
 from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import (
@@ -20,13 +21,12 @@ from compiler.engine.graph_facts import (
     let_go,
     outputs_of_the_user,
 )
+from compiler.engine.modes import DEFAULT, Mode
 from compiler.engine.predicted import predict
-from compiler.engine.products import products
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.engine.step_buffers import graph_buffers
-from compiler.engine.targets import Cpu, target_of
-from compiler.engine.vector_products import vector_products
+from compiler.engine.targets import target_of
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
@@ -49,7 +49,12 @@ class Ended(Exception):
 
 
 def compile_graph(
-    module: fx.GraphModule, example_inputs: Sequence[Any], *, kind: GraphKind, graph: str
+    module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    kind: GraphKind,
+    graph: str,
+    mode: Mode = DEFAULT,
 ) -> Compiled:
     """Compile one functionalised graph. If our compiler fails, the graph runs uncompiled.
 
@@ -61,7 +66,9 @@ def compile_graph(
     predict(module, example_inputs, recorder, user_outputs, kind=kind, graph=graph)
     records = GraphRecords(recorder, module, graph, user_outputs)
     try:
-        compiled = _compiled(module, example_inputs, records, user_outputs, kind=kind, graph=graph)
+        compiled = _compiled(
+            module, example_inputs, records, user_outputs, kind=kind, graph=graph, mode=mode
+        )
     except Ended:
         compiled = run_as_it_is(module)
     except Exception as error:  # whatever it is, the user's model must keep running
@@ -80,6 +87,7 @@ def _compiled(
     *,
     kind: GraphKind,
     graph: str,
+    mode: Mode,
 ) -> Compiled:
     recorder, gate = current().recorder, current().gate
     until = recorder.settings.until if recorder is not None else "run"
@@ -90,14 +98,13 @@ def _compiled(
         records.enters(stage)
 
     goes_on("lowering")
-    target = target_of(module)
+    target = target_of(module, tuned=mode.tuned)
     if isinstance(target, str):
         records.refused(target)
+        if mode.cuda_graphs:
+            skipped(f"left to ATen ({target})")
         return _left_to_aten(module, graph, records)
-    if isinstance(target, Cpu):
-        channels_last(module, example_inputs, graph=graph, promised=user_outputs, gate=gate)
-        vector_products(module, graph=graph, gate=gate)
-        products(module, graph=graph, gate=gate)
+    target.rewrite(module, example_inputs, graph, user_outputs, gate)
 
     def make() -> Artifact:
         """Build the artifact, if it is not in the cache."""
@@ -108,7 +115,7 @@ def _compiled(
         records.lowered(module, values)
         goes_on("fusion")
         with dynamo_timed("tcw.fusion"):
-            fusion = fuse(values, gate, records.fusing())
+            fusion = fuse(values, gate, records.fusing(), target.machine)
         if strict():
             verify_program(fusion.program)
         records.fused(fusion)
@@ -152,8 +159,13 @@ def _compiled(
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:
         records.refused(str(reason))
+        if mode.cuda_graphs:
+            skipped(f"left to ATen ({reason})")
         return _left_to_aten(module, graph, records)
-    return watched(graph, outcome.compiled, module)
+    compiled = outcome.compiled
+    if mode.cuda_graphs:
+        compiled = replayed(compiled, module, kind=kind, graph=graph, gate=gate)
+    return watched(graph, compiled, module)
 
 
 def _left_to_aten(module: fx.GraphModule, graph: str, records: GraphRecords) -> Compiled:

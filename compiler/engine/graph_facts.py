@@ -31,6 +31,12 @@ def donated(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
     return tuple(inputs[place] for place in places if place < len(inputs))
 
 
+def static_inputs(kind: GraphKind) -> tuple[int, ...]:
+    """Places of the parameters and buffers among the inputs of a forward or inference graph."""
+    places = getattr(_metadata(), "static_input_indices", None) if kind != "backward" else None
+    return tuple(places or ())
+
+
 def let_go(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
     """Inputs of a backward that are freed when it releases them, unless the caller holds them.
 

@@ -61,5 +61,5 @@ def watching(watch: Watch) -> Iterator[None]:
 def watched(graph: str, compiled: Any, module: Any) -> Callable[..., Any]:
     """The callable of a compiled graph, passed through the latest watch."""
     if not _watches:
-        return compiled.call  # type: ignore[no-any-return]
+        return compiled.outermost  # type: ignore[no-any-return]
     return _watches[-1](graph, compiled, module)

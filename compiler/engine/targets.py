@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import fx
@@ -16,6 +16,12 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit as triton_unit
 from compiler.codegen.triton.vocabulary import Unwritable
 from compiler.codegen.unit import Unit
+from compiler.control.decisions import Gate
+from compiler.engine.aligned_products import aligned_products
+from compiler.engine.channels_last import channels_last
+from compiler.engine.products import products
+from compiler.engine.vector_products import vector_products
+from compiler.fusion import weights
 from compiler.gpu.architectures import ARCHITECTURES, Architecture
 from compiler.loops.program import Program
 from compiler.lowering.registry import Unsupported
@@ -24,6 +30,8 @@ from compiler.runtime import vector_functions
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.assemble import assemble
 from compiler.runtime.gpu.binaries import triton_version
+from compiler.runtime.gpu.measure import Timing
+from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import find_compiler, instruction_set
 
 
@@ -35,8 +43,23 @@ class Target(Protocol):
         """Operations on other devices become calls."""
 
     @property
+    def machine(self) -> weights.Machine:
+        """What fusion assumes of it."""
+
+    @property
     def settings(self) -> dict[str, str]:
         """What a compile for it depends on besides the machine's CPU, by name."""
+
+    def rewrite(
+        self,
+        module: fx.GraphModule,
+        inputs: Sequence[Any],
+        graph: str,
+        promised: int,
+        gate: Gate | None,
+    ) -> None:
+        """Change the ATen graph in place for this machine's libraries: layouts and products. The
+        first `promised` outputs retain their strides."""
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
@@ -52,10 +75,23 @@ class Cpu:
     """This machine's CPU: C++ with vectors."""
 
     device = torch.device("cpu")
+    machine = weights.CPU
 
     @property
     def settings(self) -> dict[str, str]:
         return {}
+
+    def rewrite(
+        self,
+        module: fx.GraphModule,
+        inputs: Sequence[Any],
+        graph: str,
+        promised: int,
+        gate: Gate | None,
+    ) -> None:
+        channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
+        vector_products(module, graph=graph, gate=gate)
+        products(module, graph=graph, gate=gate)
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
@@ -74,19 +110,42 @@ class Gpu:
 
     device: torch.device
     architecture: Architecture
+    tuned: bool = False
+    """Tiles are the fastest of a few, measured on this GPU."""
+
+    @property
+    def machine(self) -> weights.Machine:
+        return weights.GPU
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"gpu": self.architecture.name, "triton": triton_version()}
+        tuned = {"tiles": "measured"} if self.tuned else {}
+        return {"gpu": self.architecture.name, "triton": triton_version(), **tuned}
+
+    def rewrite(
+        self,
+        module: fx.GraphModule,
+        inputs: Sequence[Any],
+        graph: str,
+        promised: int,
+        gate: Gate | None,
+    ) -> None:
+        channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
+        aligned_products(module, graph=graph, gate=gate)
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
     ) -> Unit:
         try:
             limits = Limits(self.architecture, program.graph.hints)
-            return triton_unit(plan, program, limits, comments)
+            return triton_unit(plan, program, limits, comments, ask, self._timing(program))
         except Unwritable as error:
             raise Unsupported(str(error)) from error
+
+    def _timing(self, program: Program) -> Timing | None:
+        if not self.tuned:
+            return None
+        return Timing(program, self.device.index or 0, self.architecture.name, usable_store()[0])
 
     def assemble(self, plan: Plan, program: Program, code: Unit, extra: object) -> Artifact:
         isa = instruction_set(find_compiler())
@@ -94,9 +153,9 @@ class Gpu:
         return assemble(plan, program, code, isa, extra, index, self.architecture.name)
 
 
-def target_of(module: fx.GraphModule) -> Target | str:
+def target_of(module: fx.GraphModule, *, tuned: bool = False) -> Target | str:
     """Where a graph's loops run: on the one GPU that has its tensors, else on the CPU. A text says
-    why on neither."""
+    why on neither. `tuned`: a GPU's tiles are measured."""
     found = devices(module)
     gpus = [device for device in found if device.type == "cuda"]
     others = sorted({device.type for device in found} - {"cpu", "cuda"})
@@ -111,7 +170,7 @@ def target_of(module: fx.GraphModule) -> Target | str:
     nearest = ARCHITECTURES.get(name)
     if nearest is None:
         return f"no code is written for {name}: {', '.join(ARCHITECTURES)} are known"
-    return Gpu(gpus[0], nearest)
+    return Gpu(gpus[0], nearest, tuned)
 
 
 def devices(module: fx.GraphModule) -> list[torch.device]:

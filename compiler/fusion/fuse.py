@@ -16,13 +16,14 @@ from compiler.fusion.leaves import forget
 from compiler.fusion.liveness import live
 from compiler.fusion.memories import memories, stored_values
 from compiler.fusion.merge import grouping
+from compiler.fusion.narrowed import narrowed
 from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.pairs import Listener, Pair, Round
 from compiler.fusion.reorder import reordered
 from compiler.fusion.split import Split, split_at_pieces
 from compiler.fusion.through import in_memory
-from compiler.fusion.weights import L1, Weights
+from compiler.fusion.weights import CPU, Machine, Weights
 from compiler.loops.graph import Call, Graph, Operand
 from compiler.loops.nest import Nest
 from compiler.loops.program import Memory, Program
@@ -46,20 +47,26 @@ class Fusion:
     """Maps over a cat considered for running piece by piece."""
 
 
-def fuse(graph: Graph, gate: Gate | None = None, listener: Listener | None = None) -> Fusion:
-    """Fuse the graph's nodes into loop nests. `gate` may force or forbid each choice; `listener`
-    is notified of each decision."""
+def fuse(
+    graph: Graph,
+    gate: Gate | None = None,
+    listener: Listener | None = None,
+    machine: Machine = CPU,
+) -> Fusion:
+    """Fuse the graph's nodes into loop nests for a machine. `gate` may force or forbid each choice;
+    `listener` is notified of each decision."""
     try:
-        return _fuse(graph, gate or Gate(), listener)
+        return _fuse(graph, gate or Gate(), listener, machine)
     finally:
         forget()
 
 
-def _fuse(graph: Graph, gate: Gate, listener: Listener | None) -> Fusion:
-    weights = Weights(graph)
+def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine) -> Fusion:
+    weights = Weights(graph, machine)
     names: dict[str, list[str]] = {}
     graph = replace(graph, nodes=canonical(graph, names))
     graph = replace(graph, nodes=live(graph))
+    graph = replace(graph, nodes=narrowed(graph, names))
     graph = replace(graph, nodes=without_duplicates(graph, gate, names))
     nodes, picked = with_columns(graph, weights, gate, names)
     graph = replace(graph, nodes=nodes)
@@ -78,7 +85,7 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None) -> Fusion:
     decisions.run()
     left = list(groups.groups.values())
     for group in left:
-        group.space = final_space(group, L1, weights.accumulators(group.space.riders))
+        group.space = final_space(group, machine.near, weights.accumulators(group.space.riders))
     return Fusion(
         program(graph, order, left, weights),
         left,

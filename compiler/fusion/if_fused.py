@@ -12,7 +12,6 @@ from compiler.fusion.nests import nest
 from compiler.fusion.rules import Refusal
 from compiler.fusion.rules.access import readable
 from compiler.fusion.rules.domain import common_space
-from compiler.fusion.weights import L1
 from compiler.loops.graph import Call, Compute, Store
 from compiler.loops.nest import Nest, buffers_read
 from compiler.loops.printer import INDENT, NestLine, nest_lines, nest_text
@@ -54,7 +53,9 @@ def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusa
 
 
 def _nest(grouping: Grouping, group: Group) -> Nest:
-    group.space = final_space(group, L1, grouping.weights.accumulators(group.space.riders))
+    group.space = final_space(
+        group, grouping.weights.machine.near, grouping.weights.accumulators(group.space.riders)
+    )
     return nest(group, NAME, frozenset(_stored(grouping, group)))
 
 

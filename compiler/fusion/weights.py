@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from compiler.fusion.counts import elements
 from compiler.fusion.rows import Mask, kept_size
@@ -14,8 +15,23 @@ from compiler.loops.operators import OPERATORS
 from compiler.loops.program import Memory
 from compiler.loops.sizes import Size, evaluate, product, symbols_of
 
-L1 = 32 << 10
-"""Bytes of L1 cache that one nest may assume."""
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What fusion assumes of the machine that runs the nests."""
+
+    near: int
+    """Bytes that one nest may hold in its fastest memory: accumulators of riding reductions."""
+    columns: bool
+    """Whether a nest can go on after a reduction of columns as after one of rows: it is several
+    kernels then, or several passes over memory."""
+
+
+CPU = Machine(near=32 << 10, columns=False)
+"""One core: its L1 cache."""
+GPU = Machine(near=64 << 10, columns=True)
+"""A program's share of a processor's registers. A reduction over all processors ends its kernel in
+any case: whether what follows is in the same nest costs nothing."""
 L2 = 1 << 20
 LANES = 16
 """Elements that a target is assumed to compute at once."""
@@ -26,7 +42,8 @@ UNKNOWN = 64
 class Weights:
     """Sizes as numbers, using the hints of one graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, machine: Machine = CPU) -> None:
+        self.machine = machine
         self._hints: Mapping[str, int] = graph.hints
         self._known: dict[Size, int] = {}
 

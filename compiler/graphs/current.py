@@ -6,14 +6,17 @@ backward graph is compiled later than its forward, so these ids are correct ther
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class _InHand(threading.local):
     def __init__(self) -> None:
         self.graphs: list[str] = []
+        self.buckets: list[int] = []
 
 
 _in_hand = _InHand()
@@ -28,8 +31,10 @@ def current_compile_id() -> str:
 
 
 def graph_id(compile_id: str, kind: str) -> str:
-    """The id of AOTAutograd's graph of this kind: `0/0/joint`, `0/0/backward`, …"""
-    return f"{compile_id}/{kind}"
+    """The id of AOTAutograd's graph of this kind: `0/0/joint`, `0/0/backward`, …; of a bucket that
+    DDP's optimizer cut out of the captured graph, `0/0/bucket1/backward`."""
+    bucket = f"bucket{_in_hand.buckets[-1]}/" if _in_hand.buckets else ""
+    return f"{compile_id}/{bucket}{kind}"
 
 
 def lowering_graph_id(is_backward: bool, is_inference: bool) -> str:
@@ -37,6 +42,39 @@ def lowering_graph_id(is_backward: bool, is_inference: bool) -> str:
     `0/0/inference`, from the two flags of its `GraphLowering`."""
     kind = "backward" if is_backward else "inference" if is_inference else "forward"
     return graph_id(current_compile_id(), kind)
+
+
+@contextmanager
+def in_bucket(number: int) -> Iterator[None]:
+    """This thread compiles this bucket (`compiler/capture/ddp.py`) inside the block."""
+    _in_hand.buckets.append(number)
+    try:
+        yield
+    finally:
+        _in_hand.buckets.pop()
+
+
+def current_bucket() -> int:
+    """The bucket that this thread compiles, from 1; 0 for none."""
+    return _in_hand.buckets[-1] if _in_hand.buckets else 0
+
+
+def backward_in_bucket(compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiler of backward graphs, which torch calls in the first backward: it compiles in the
+    bucket that this thread compiles now."""
+    number = current_bucket()
+
+    @functools.wraps(compiler, updated=())
+    def compile_backward(*args: Any, **kwargs: Any) -> Any:
+        with in_bucket(number):
+            return inner(*args, **kwargs)
+
+    if hasattr(compiler, "compiler_fn"):  # torch's SerializableAOTDispatchCompiler
+        inner = compiler.compiler_fn
+        compiler.compiler_fn = compile_backward
+        return compiler
+    inner = compiler
+    return compile_backward
 
 
 @contextmanager

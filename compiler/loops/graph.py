@@ -24,10 +24,12 @@ from compiler.loops.expressions import Expression, Gather, IndexTerm, Load, walk
 from compiler.loops.layouts import Shape, View
 from compiler.loops.sizes import Size, product
 
-ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "exp_sum"]
-"""`exp_sum` is the sum of exp(x - max x) in a single pass over x; code generation replaces two
-reductions with it if a single pass is cheaper. `max` and `min` propagate NaN; `argmax` and `argmin`
-return the first matching index, or that of the first NaN."""
+ReduceOp = Literal[
+    "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "exp_sum", "deviations"
+]
+"""`exp_sum` is the sum of exp(x - max x), `deviations` that of (x - mean x)^2, in one pass over
+x; code generation replaces two reductions with one if a single pass is cheaper. `max` and `min`
+propagate NaN; `argmax` and `argmin` return the first matching index, or that of the first NaN."""
 ScanOp = Literal["sum", "prod", "max", "min"]
 StoreMode = Literal["set", "add"]
 

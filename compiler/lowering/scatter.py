@@ -154,8 +154,11 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    if reduce != "sum" or not include_self:
+    if reduce != "sum" or (not include_self and (tensor.dtype == "bool" or not tensor.shape)):
         raise NoLowering(f"scatter with {reduce}")
+    if not include_self:
+        tensor = scatter_along(builder, tensor, dim, index, 0, add=False)
+        builder.in_place = tensor.value  # a buffer of our own, written once more
     return scatter_along(builder, tensor, dim, index, src, add=True)
 
 

@@ -10,7 +10,7 @@ from compiler.codegen.device import DeviceKernel
 from compiler.codegen.function import Part
 from compiler.codegen.launcher.segment import KernelSite
 
-FORMAT = 4
+FORMAT = 5
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -39,6 +39,8 @@ class KernelText(msgspec.Struct, frozen=True):
     """How many lines it has."""
     parts: tuple[Part, ...] = ()
     """Their lines are those of the kernel's text."""
+    launches: tuple[str, ...] = ()
+    """Names of the GPU's kernels that it launches, in order."""
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):

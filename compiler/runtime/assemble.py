@@ -72,4 +72,5 @@ def _kernels(unit: Unit, above: int) -> Iterator[tuple[str, KernelText]]:
     """Each function of a unit whose code stands below this many lines."""
     for name, function in unit.kernels.values():
         line = above + unit.first_lines[name]
-        yield name, KernelText(line, function.body.count("\n"), function.parts)
+        lines = function.body.count("\n")
+        yield name, KernelText(line, lines, function.parts, function.launches)

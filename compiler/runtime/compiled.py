@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import linecache
 from collections.abc import Callable, Mapping
@@ -41,6 +42,13 @@ class Compiled:
     """The library was in the cache."""
     without_launcher: str = ""
     """Why its segments are called through ctypes; "" if they are not."""
+    replayed: Boxed | None = None
+    """`call` as CUDA graphs, if that was asked for."""
+
+    @property
+    def outermost(self) -> Boxed:
+        """What AOTAutograd calls."""
+        return self.replayed or self.call
 
 
 def load(
@@ -101,10 +109,18 @@ def _functions(
         if artifact.device >= 0:
             raise Unavailable(str(made))
         return python_functions(path, artifact.segments, otherwise), str(made)
+    return loaded_segments(artifact, path, made, store, otherwise)[0], ""
+
+
+def loaded_segments(
+    artifact: Artifact, path: Path, made: Launcher, store: Store, otherwise: Boxed | None
+) -> tuple[dict[str, Any], ctypes.CDLL]:
+    """(the segments by name, the library) of a built unit, with its GPU's kernels. Raises as
+    `load` does."""
     unit = load_unit(path, made)
     if artifact.device < 0:
-        return functions(unit, artifact.segments, otherwise), ""
-    return gpu_functions(artifact, unit, made, store, otherwise), ""
+        return functions(unit, artifact.segments, otherwise), unit.handle
+    return gpu_functions(artifact, unit, made, store, otherwise), unit.handle
 
 
 def _resolve(binding: Binding, constants: Mapping[str, Any]) -> Any:

@@ -68,6 +68,8 @@ class PythonSegment:
         self._handle = handle
         self._boxed = entry.boxed
         self._otherwise = otherwise
+        device = self._about.device
+        self._device = torch.device("cuda", device) if device >= 0 else torch.device("cpu")
         self._kinds = self._about.arguments.decode()
         if entry.boxed:
             self._boxed_call = True
@@ -98,7 +100,7 @@ class PythonSegment:
             shapes = (Long * about.shape_count)()
             about.shapes_of(given, shapes)
         outputs = [self._new(about.output[i], shapes) for i in range(about.outputs)]
-        arena = torch.empty(shapes[0] + 64, dtype=torch.uint8)
+        arena = torch.empty(shapes[0] + 64, dtype=torch.uint8, device=self._device)
         code = self._run([*tensors, *outputs], given, arena)
         if code & 15 == INDEX_OUT_OF_RANGE:
             raise _out_of_range(code, arena)
@@ -121,7 +123,8 @@ class PythonSegment:
         start, rank = output.shape + 1, output.rank
         sizes = [shapes[start + d] for d in range(rank)]
         strides = [shapes[start + rank + d] for d in range(rank)]
-        return torch.empty_strided(sizes, strides, dtype=DTYPES[output.dtype])
+        dtype = DTYPES[output.dtype]
+        return torch.empty_strided(sizes, strides, dtype=dtype, device=self._device)
 
     def _answer(self, result: Any, arguments: list[Any], outputs: list[Any], shapes: Any) -> Any:
         if result.kind == NEW:

@@ -234,3 +234,36 @@ async def test_a_class_predicts(program: str, tmp_path: Path) -> None:
         await page.press("Escape")
         assert "of 1 right" in await page.evaluate(said)
         await quiet(page)
+
+
+async def test_folds_open_each_for_itself(program: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(exported(block_trace())[1])
+    shown = """[...document.querySelectorAll('[data-pane=guards] .row')]
+        .filter(row => row.getClientRects().length)"""
+    count = f"{shown}.length"
+    fold = shown + ".find(row => row.textContent.includes('%s')).click()"
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        await page.evaluate(TAB % "guards")
+        none = await page.evaluate(count)
+        await page.evaluate(fold % " type_match")
+        one = await page.evaluate(count)
+        assert one > none
+        await page.evaluate(fold % " id_match")
+        both = await page.evaluate(count)
+        assert both > one, "the first one closed"
+        assert await page.evaluate(
+            "document.querySelector('[data-pane=guards] .cursor').textContent.includes(' id_match')"
+        )
+        await page.press("Enter")
+        assert await page.evaluate(count) == one
+        await page.press("j")
+        await page.press("k")
+        assert await page.evaluate(count) == one
+        cursor = "document.querySelector('[data-pane=guards] .cursor').getClientRects().length"
+        assert await page.evaluate(cursor), "the cursor stands on a row that is not seen"
+        await page.press("]")
+        await page.press("[")
+        assert await page.evaluate(count) == one, "what is open stays open"
+        await quiet(page)

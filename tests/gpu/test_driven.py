@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median
 
+import pytest
 import torch
 from msgspec import structs
 from torch.profiler import ProfilerActivity, profile
@@ -35,10 +36,11 @@ example_inputs = (torch.randn(4096, 1024).cuda(),)
 """
 
 
-def test_a_veto_makes_two_kernels_of_one_and_is_measured(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["inductor", "tcw"])
+def test_a_veto_makes_two_kernels_of_one_and_is_measured(tmp_path: Path, engine: str) -> None:
     file = tmp_path / "model.py"
     file.write_text(MODEL, encoding="utf-8")
-    settings = Settings(file=str(file), grad="no-grad")
+    settings = Settings(file=str(file), engine=engine, grad="no-grad")
     with person(settings, tmp_path / "run.tcw") as one:
         one.until_end("continue")
         pair = next(p for p in pairs_in(one) if p.fused and p.phase == "commit")

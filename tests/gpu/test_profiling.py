@@ -27,8 +27,9 @@ example_inputs = (torch.randn(2048, 512, device="cuda"),)
 
 
 @pytest.mark.parametrize("grad", ["no-grad", "train"])
-def test_a_profile_reads_the_devices_clock(tmp_path: Path, grad: str) -> None:
-    found = recorded(tmp_path, MODEL, profile=True, until="run", rounds=7, grad=grad)
+@pytest.mark.parametrize("engine", ["inductor", "tcw"])
+def test_a_profile_reads_the_devices_clock(tmp_path: Path, engine: str, grad: str) -> None:
+    found = recorded(tmp_path, MODEL, engine=engine, profile=True, until="run", rounds=7, grad=grad)
     (head,) = found.all(CallProfile)
     assert head.clock == "device"
     steps = found.all(CompiledStep)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from viewers.check.result import TargetResult, accepting
@@ -31,7 +32,7 @@ class Annotation:
     rule: str
     target: str
     file: str
-    """Relative to the project's folder, unless it is outside of it."""
+    """Relative to the repository, unless it is outside of it."""
     line: int
     title: str
     message: str
@@ -39,9 +40,11 @@ class Annotation:
     """The same in each run as long as the fact is the same, wherever its line moves."""
 
 
-def annotated(results: Sequence[TargetResult], root: str = "") -> list[Annotation]:
-    """The most important first. `root`: the project's folder, which paths are relative to."""
-    found = [one for result in results for one in _of(result, root)]
+def annotated(results: Sequence[TargetResult], root: str = "", below: str = "") -> list[Annotation]:
+    """The most important first. `root`: the repository's folder, which paths are relative to;
+    `below`: the project's folder in it, "" if that is the same."""
+    placed = [replace(one, file=os.path.join(below, one.file)) for one in results]
+    found = [one for result in placed for one in _of(result, root)]
     order: tuple[Level, ...] = ("error", "warning", "note")
     return sorted(found, key=lambda one: order.index(one.level))
 

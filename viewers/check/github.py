@@ -19,8 +19,9 @@ MOST = 10
 _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def github(results: Sequence[TargetResult], root: str) -> str:
-    found = annotated(results, root)
+def github(results: Sequence[TargetResult], root: str, below: str = "") -> str:
+    """`root`, `below`: as of `annotated`."""
+    found = annotated(results, root, below)
     lines = []
     left = 0
     for level, command in _COMMANDS.items():

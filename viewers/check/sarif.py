@@ -17,9 +17,11 @@ HELP = "https://meta-pytorch.github.io/compile-graph-break-site/gb/{}.html"
 """torch's page on a graph break, by its id in lower case."""
 
 
-def sarif(results: Sequence[TargetResult], root: str, version: str) -> dict[str, Any]:
-    """The log, with one run. `version`: tcw's."""
-    found = annotated(results, root)
+def sarif(
+    results: Sequence[TargetResult], root: str, version: str, below: str = ""
+) -> dict[str, Any]:
+    """The log, with one run. `version`: tcw's; `root`, `below`: as of `annotated`."""
+    found = annotated(results, root, below)
     rules = list(dict.fromkeys(one.rule for one in found))
     return {
         "$schema": SCHEMA,

@@ -39,6 +39,8 @@ def check_text(results: Sequence[TargetResult]) -> str:
 
 def headline(results: Sequence[TargetResult]) -> str:
     """`1 of 3 targets: worse than accepted 1, as accepted 2`, in words."""
+    if not results:
+        return "no target to check"
     total = plural(len(results), "target")
     found = counts(results)
     if len(found) == 1:

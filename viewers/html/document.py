@@ -76,6 +76,7 @@ def _data(tour: Tour) -> dict[str, Any]:
     return {
         "panels": [_panel(one, tables.zooms(tour, at)) for at, one in enumerate(tour.panels)],
         "rows": list(tour.pool.rows.values()),
+        "conditions": list(tour.conditions.numbers.values()),
         "arrangements": [_arrangement(one) for one in tables.arrangements.values()],
         "headers": list(tables.headers.values()),
         "lit": list(tables.lit.values()),
@@ -105,6 +106,8 @@ def _panel(panel: Panel, zooms: list[int]) -> dict[str, Any]:
         "keyed": panel.keyed,
         "still": int(panel.still),
         "left": panel.left_out,
+        "when": panel.when,
+        "folds": panel.folds,
         "picture": panel.picture,
         "zooms": zooms,
     }

@@ -5,10 +5,12 @@
   const panels = data.panels.map((one) => {
     const known = { name: one.pane, subject: "", right: [], rows: [], keyed: [], still: 0, left: 0, zooms: [], ...one };
     known.refs = one.refs || known.rows.map(() => 0);
+    known.when = one.when || known.rows.map(() => 0);
+    known.folds = one.folds || known.rows.map(() => -1);
     [known.drawn, known.scale, known.shows, known.nodes] = one.picture || [];
     return known;
   });
-  const { rows, tabs, lights, stops, puzzles } = data;
+  const { rows, tabs, lights, stops, puzzles, conditions } = data;
   const places = data.places.map(([p, c, m, o]) => ({ p, c, m: data.edges[m], o: data.edges[o] }));
   const screens = data.screens.map(([arrangement, c, header, b, lit, own]) => {
     const { name, top, columns, focus } = data.arrangements[arrangement];
@@ -20,7 +22,7 @@
     };
   });
   const byId = (id) => document.getElementById(id);
-  const state = { key: -1, ref: 0, lit: {}, back: [], stop: -1, puzzle: -1, guesses: [] };
+  const state = { key: -1, ref: 0, lit: {}, back: [], stop: -1, puzzle: -1, guesses: [], open: new Set() };
 
   const SELECTED = new Set(["source", "source-break", "graph", "picture"]);
 
@@ -62,12 +64,42 @@
     for (const one of lights[ref] || []) found[Math.abs(one)] = one > 0 ? 1 : 2;
     return found;
   };
+  // What is folded: a row is seen where its condition holds.
+  const holds = (when) => {
+    if (!when) return true;
+    const [fold, opened, also] = conditions[when - 1];
+    return state.open.has(fold) === (opened === 1) && holds(also);
+  };
+  const seen = (panel, index) => holds(panel.when[index]);
+  const unfold = (pane) => {
+    const { panel, cursor } = pane.model;
+    const fold = panel.folds[cursor];
+    if (!state.open.delete(fold)) state.open.add(fold);
+    for (const one of panes()) {
+      cover(one);
+      one.model.cursor = inSight(one.model.panel, one.model.cursor);
+      paint(one);
+    }
+    reveal(pane, pane.model.cursor);
+  };
+  // A row, or, where it is folded, the one that says so.
+  const inSight = (panel, index) => {
+    if (index < 0 || index >= panel.rows.length || seen(panel, index)) return index;
+    const [fold] = conditions[panel.when[index] - 1];
+    const found = panel.keyed.find((one) => panel.folds[one] === fold && seen(panel, one));
+    return found === undefined ? -1 : found;
+  };
+  const cover = (pane) => {
+    const { panel, inner } = pane.model;
+    panel.when.forEach((when, index) => { if (when) inner.children[index].classList.toggle("folded", !holds(when)); });
+  };
+
   // What a row shows; a block of a picture shows several nodes.
   const shownBy = (panel, index) => panel.drawn ? panel.shows[index] : [panel.refs[index]];
-  const isLit = (panel, index, lit) => shownBy(panel, index).some((ref) => ref && lit[ref]);
+  const isLit = (panel, index, lit) => seen(panel, index) && shownBy(panel, index).some((ref) => ref && lit[ref]);
   const countLit = (panel, lit) => panel.refs.reduce((sum, _, index) => sum + (isLit(panel, index, lit) ? 1 : 0), 0);
   const firstLit = (panel, exact) => panel.refs.findIndex(
-    (_, index) => shownBy(panel, index).some((ref) => ref && (exact ? state.lit[ref] === 1 : state.lit[ref])));
+    (_, index) => seen(panel, index) && shownBy(panel, index).some((ref) => ref && (exact ? state.lit[ref] === 1 : state.lit[ref])));
 
   const tint = (element, panel, index) => {
     const lit = shownBy(panel, index).filter((ref) => ref && state.lit[ref]);
@@ -136,22 +168,26 @@
     const scroll = make("div", "rows");
     scroll.append(inner);
     pane.append(title, scroll);
-    pane.model = { place, panel, keyed, cursor: place.c, inner, scroll };
+    pane.model = { place, panel, keyed, cursor: inSight(panel, place.c), inner, scroll };
+    cover(pane);
     pane.addEventListener("click", (event) => {
       const row = event.target.closest(".row");
       focus(pane);
-      if (row) select(pane, owner(pane, [...inner.children].indexOf(row)));
+      if (!row) return;
+      select(pane, owner(pane, [...inner.children].indexOf(row)));
+      if (foldAt(pane) >= 0) unfold(pane);
     });
-    pane.addEventListener("dblclick", () => open(pane));
+    pane.addEventListener("dblclick", () => { if (foldAt(pane) < 0) open(pane); });
     pane.addEventListener("focus", () => activate(pane));
     return pane;
   };
 
+  const foldAt = (pane) => (pane.model.cursor < 0 ? -1 : pane.model.panel.folds[pane.model.cursor]);
   // The row that a row belongs to: itself, or the nearest above it that can be selected.
   const owner = (pane, index) => {
     const { keyed, panel } = pane.model;
-    while (index >= 0 && !keyed.has(index)) {
-      if (!rows[panel.rows[index]][1].length) return -1;
+    while (index >= 0 && !(keyed.has(index) && seen(panel, index))) {
+      if (seen(panel, index) && !rows[panel.rows[index]][1].length) return -1;
       index -= 1;
     }
     return index;
@@ -178,7 +214,7 @@
   };
   const reveal = (pane, index) => {
     const element = pane.model.inner.children[index];
-    if (!element) return;
+    if (!element || !seen(pane.model.panel, index)) return;
     const { scroll, inner, panel } = pane.model;
     if (panel.drawn) {
       const x = inner.offsetLeft - scroll.offsetLeft + element.offsetLeft, y = inner.offsetTop - scroll.offsetTop + element.offsetTop;
@@ -214,7 +250,7 @@
       const right = pane.querySelector(".title .right");
       if (right && SELECTED.has(pane.dataset.pane)) right.textContent = countLit(pane.model.panel, state.lit) + " lit";
       if (pane === from) continue;
-      const own = pane.model.panel.refs.indexOf(ref);
+      const own = pane.model.panel.refs.findIndex((one, index) => one === ref && seen(pane.model.panel, index));
       const first = own >= 0 ? own : firstLit(pane.model.panel, true);
       if (first >= 0) reveal(pane, first);
     }
@@ -246,6 +282,7 @@
     pane.replaceWith(fresh);
   };
   const open = (pane) => {
+    if (foldAt(pane) >= 0) { unfold(pane); return; }
     const next = pane.model.place.o[pane.model.cursor];
     if (next !== undefined) { state.back.push(state.key); show(next); return; }
     const ref = pane.model.panel.refs[pane.model.cursor];
@@ -324,7 +361,7 @@
     }
     const wanted = kept ? kept.keep : screen.f;
     const pane = panes().find((one) => one.dataset.pane === wanted) || panes()[1];
-    if (kept) { pane.model.cursor = kept.index; paint(pane); reveal(pane, kept.index); }
+    if (kept) { pane.model.cursor = inSight(pane.model.panel, kept.index); paint(pane); reveal(pane, pane.model.cursor); }
     focus(pane);
     for (const button of byId("tabs").children) {
       button.setAttribute("aria-selected", String(button.dataset.tab === screen.a));
@@ -391,7 +428,7 @@
   };
   const move = (by, pane = active()) => {
     const { panel, cursor } = pane.model;
-    const keyed = panel.keyed;
+    const keyed = panel.keyed.filter((index) => seen(panel, index));
     if (!keyed.length) { pane.model.scroll.scrollTop += by * 20; return; }
     const at = keyed.indexOf(cursor);
     const next = at < 0 ? 0 : Math.max(0, Math.min(keyed.length - 1, at + by));

@@ -18,6 +18,7 @@ from compiler.trace.records import Graph, Partition
 from viewers.drawing.blocks import SCALES, diagram
 from viewers.html import replay
 from viewers.html.drawn import MOST_BLOCKS, Drawn, drawn, refs_of
+from viewers.html.folds import Conditions, Folded, with_folds
 from viewers.html.pool import Pool, Spans, size, spans
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
@@ -69,6 +70,10 @@ class Panel:
     """Its beginning stays in sight: it never scrolls by itself."""
     left_out: int
     """Rows that the trace has and the document does not."""
+    when: tuple[int, ...] = ()
+    """The condition of each row (`Conditions`); empty if all are always seen."""
+    folds: tuple[int, ...] = ()
+    """The fold that each row opens and closes; empty if there is none."""
     picture: Pictured | None = None
     """The rows are the blocks of this picture."""
 
@@ -119,6 +124,7 @@ class Tour:
     def __init__(self, reader: Reader, most_bytes: int, most_screens: int) -> None:
         self.reader = reader
         self.pool = Pool()
+        self.conditions = Conditions()
         self.panels: list[Panel] = []
         self.screens: dict[str, Screen] = {}
         self.tabs: dict[str, str] = {}
@@ -140,6 +146,7 @@ class Tour:
         """Bytes that panels, screens and lights take in the file, or somewhat more."""
         self._counted: set[Hashable] = set()
         self._nodes: dict[Hashable, tuple[int, ...]] = {}
+        self._unfolded_rows: dict[Hashable, Folded] = {}
         self._in_sight: dict[Hashable, frozenset[str]] = {}
         self._weighed = 0
         """Refs whose lights are counted."""
@@ -360,9 +367,10 @@ class Tour:
 
     def _place(self, navigator: Navigator, pane: str, cells: int, linked: bool) -> Place:
         content = self._content(navigator, pane, cells)
-        rows = content.rows[:MOST_ROWS]
         picture = content if isinstance(content, Picture) else None
-        number = self._panel(pane, content, self._drawn(navigator, picture, linked))
+        folded = self._folded(navigator, pane, cells, content)
+        rows = folded.rows
+        number = self._panel(pane, content, folded, self._drawn(navigator, picture, linked))
         names = (row.key or row.ref for row in rows)
         start = next((i for i, name in enumerate(names) if name and name == content.start), -1)
         place = Place(number, start)
@@ -373,13 +381,42 @@ class Tour:
                 continue  # the page shows what is inside by another zoom
             if row.at is not None and picture is None:
                 place.moves[index] = self._led(navigator, pane, row, opened=False)
-            if row.opens is not None:
+            if row.opens is not None and folded.folds[index] < 0:
                 place.opens[index] = self._led(navigator, pane, row, opened=True)
         return place
 
-    def _panel(self, pane: str, content: Content, drawn: Pictured | None = None) -> int:
+    def _folded(self, navigator: Navigator, pane: str, cells: int, content: Content) -> Folded:
+        """The rows of a pane, with what is folded in them."""
+        view = navigator.view
+        known = {frozenset(view.unfolded): content.rows}
+
+        def rows_of(opened: frozenset[str]) -> Sequence[Row]:
+            if opened not in known:
+                copy = self._copy(navigator)
+                copy.view.unfolded = set(opened)
+                known[opened] = self._content(copy, pane, cells).rows
+            return known[opened]
+
+        if isinstance(content, Picture):
+            rows = list(content.rows[:MOST_ROWS])
+            return Folded(rows, [0] * len(rows), [-1] * len(rows))
+        if not any(isinstance(row.opens, Fold) for row in content.rows[:MOST_ROWS]):
+            return with_folds(rows_of, frozenset(view.unfolded), self.conditions, MOST_ROWS)
+        # what is folded is the same wherever the rows around it are; a region's ref is that of its
+        # lines which is lit
+        lit = view.ref if view.facts.profile is not None else ""
+        key = pane, cells, view.compile_id, view.variant, view.kernel, lit, tuple(content.rows)
+        if key not in self._unfolded_rows:
+            self._unfolded_rows[key] = with_folds(
+                rows_of, frozenset(view.unfolded), self.conditions, MOST_ROWS
+            )
+        return self._unfolded_rows[key]
+
+    def _panel(
+        self, pane: str, content: Content, folded: Folded, drawn: Pictured | None = None
+    ) -> int:
         """The number of a panel with this content."""
-        rows = content.rows[:MOST_ROWS]
+        rows = folded.rows
         said = rows if not isinstance(content, Picture) else [_lines(one) for one in content.words]
         panel = Panel(
             pane,
@@ -390,7 +427,9 @@ class Tour:
             tuple(self.pool.refs.number(row.ref or row.selects) for row in rows),
             tuple(index for index, row in enumerate(rows) if row.key),
             content.still,
-            len(content.rows) - len(rows),
+            max(0, len(content.rows) - MOST_ROWS),
+            tuple(folded.when) if any(folded.when) else (),
+            tuple(folded.folds) if max(folded.folds, default=-1) >= 0 else (),
             drawn,
         )
         number = self._numbers.setdefault(panel, len(self.panels))
@@ -437,7 +476,8 @@ class Tour:
         led.moved(row)
         shares = sum(column.share for column in ARRANGEMENTS["graph"].columns)
         cells = (CELLS - SPINE_CELLS) * ARRANGEMENTS["graph"].columns[-1].share // shares
-        return self._panel("node", self._content(led, "node", cells))
+        content = self._content(led, "node", cells)
+        return self._panel("node", content, self._folded(led, "node", cells, content))
 
     @staticmethod
     def _is_module(picture: Picture, index: int) -> bool:

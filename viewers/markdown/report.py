@@ -6,21 +6,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from msgspec import structs
 
-from compiler.trace.records import Advice, Environment, Settings, TorchSettings
+from compiler.trace.records import Environment, Settings, TorchSettings
 from viewers.command_line import command_line
 from viewers.kit.spans import words_of
 from viewers.losses import losses_sentences
 from viewers.markdown import MARKER
+from viewers.markdown.items import item, item_title
 from viewers.markdown.text import Comment, code, escaped, fenced
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Finding, Place, Summary, summarise
+from viewers.summary import Finding, Summary, summarise
 from viewers.summary.engines import Comparison, compare
 from viewers.text import engines
-from viewers.text.code import window
 from viewers.text.explain import (
     asked_for_and_missing,
     evidence_lines,
@@ -41,26 +42,66 @@ _FOLDED = (
     "breaks", "recompiles", "fusion", "kernels", "memory", "phases", "caches", "guards", "autograd",
 )  # fmt: skip
 """Sections shown without `--show`, the first ones first where not all fit."""
-_CODE_ROWS = 20
-"""Rows of a fix."""
+
+
+class _Parts(NamedTuple):
+    """A recording, and what is told of it: of both engines, or of the one it has."""
+
+    recording: Recording
+    comparison: Comparison | None
+    recordings: list[Recording]
+    summaries: list[Summary]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        both = (*self.summaries[0].findings, *self.summaries[-1].findings)
+        return tuple({one.title: one for one in both}.values())
+
+
+def _parts(recording: Recording) -> _Parts:
+    comparison = compare(recording)
+    if comparison is None:
+        recording = next(iter(recording.engines.values()), recording)
+        return _Parts(recording, None, [recording], [summarise(recording)])
+    columns = comparison.columns
+    return _Parts(
+        recording,
+        comparison,
+        [one.recording for one in columns],
+        [one.summary for one in columns],
+    )
 
 
 def report(recording: Recording, show: Sequence[str] = ()) -> str:
     """`show`: the sections to fold below the findings, as of `tcw explain --show`; else all that
     have something to say."""
-    comparison = compare(recording)
-    if comparison is None:
-        recording = next(iter(recording.engines.values()), recording)
-        summaries = [summarise(recording)]
-        recordings = [recording]
-    else:
-        summaries = [one.summary for one in comparison.columns]
-        recordings = [one.recording for one in comparison.columns]
+    mark, words = heading(recording)
+    comment = Comment(MARKER, f"{mark} tcw explain: {words}")
+    add_findings(comment, recording)
+    add_sections(comment, recording, show)
+    comment.fold("environment", environment_items(recording))
+    return comment.text(elsewhere(recording))
+
+
+def heading(recording: Recording) -> tuple[str, str]:
+    """A mark, and the file with its verdict, as Markdown."""
+    parts = _parts(recording)
+    first, findings = parts.summaries[0], parts.findings
+    tone = first.verdict.tone
+    mark = "❌" if tone in ("failed", "lost") else "⚠️" if findings else "✅"
+    said = [] if parts.comparison else [first.verdict.headline]
+    said += [plural(len(findings), "finding")] if findings else []
+    words = "; ".join(said) or "nothing needs attention"
+    return mark, f"{code(file_name(first))}: {escaped(words)}"
+
+
+def add_findings(comment: Comment, recording: Recording) -> None:
+    """What stands below the heading at once: counts, findings, compile time."""
+    parts = _parts(recording)
+    recording, comparison, recordings, summaries = parts
     first = summaries[0]
     names = names_of(first)
-    found = {one.title: one for one in (*first.findings, *summaries[-1].findings)}
-    findings = tuple(found.values())
-    comment = Comment(MARKER, _heading(first, findings, comparison))
+    findings = parts.findings
     _head(comment, recording, summaries, comparison)
     for one, summary in zip(recordings, summaries, strict=True):
         if summary.verdict.tone == "failed":
@@ -71,18 +112,6 @@ def report(recording: Recording, show: Sequence[str] = ()) -> str:
         said = [f"- {escaped(one.text)}" for one in nothing_lines(first)]
         comment.add([*said, ""], "what was left to Python")
     comment.add(_bullets(summaries, comparison), "compile time")
-    _sections(comment, recording, recordings, summaries, comparison, names, show)
-    comment.fold("environment", environment_items(recording))
-    return comment.text(_elsewhere(first.settings))
-
-
-def _heading(summary: Summary, findings: Sequence[Finding], comparison: Comparison | None) -> str:
-    tone = summary.verdict.tone
-    mark = "❌" if tone in ("failed", "lost") else "⚠️" if findings else "✅"
-    said = [] if comparison else [summary.verdict.headline]
-    said += [plural(len(findings), "finding")] if findings else []
-    words = "; ".join(said) or "nothing needs attention"
-    return f"{mark} tcw explain: {code(file_name(summary))}: {escaped(words)}"
 
 
 def _head(
@@ -108,46 +137,13 @@ def _head(
 
 def _findings(comment: Comment, findings: Sequence[Finding], names: FileNames) -> None:
     for number, finding in enumerate(findings[:WHOLE], 1):
-        comment.add(_finding(number, finding, names), finding.title)
+        comment.add(item(number, finding, names), finding.title)
     rest = findings[WHOLE:]
     if rest:
         comment.fold(
             plural(len(rest), "more finding"),
-            [f"- {_title(one)}{_where(one.place, names)}" for one in rest],
+            [f"- {item_title(one, names)}" for one in rest],
         )
-
-
-def _finding(number: int, finding: Finding, names: FileNames) -> list[str]:
-    """One item of a numbered list."""
-    start = f"{number}. "
-    notes = f"; {escaped(', '.join(finding.notes))}" if finding.notes else ""
-    body = [f"{_title(finding)}{_where(finding.place, names)}{notes}"]
-    if finding.place is not None and finding.place.text.strip():
-        shown, first, last = window(finding.place, WIDTH)
-        carets = first is not None and last is not None and last > first
-        rows = [shown, " " * first + "^" * (last - first)] if carets else [shown]  # type: ignore[operator]
-        body += fenced(rows, "python")
-    for advice in finding.fixes[:1]:
-        body += _fix(advice)
-    return [start + body[0], *(" " * len(start) + row if row else "" for row in body[1:]), ""]
-
-
-def _title(finding: Finding) -> str:
-    return f"**{escaped(finding.cost)}**: {escaped(finding.title)}"
-
-
-def _where(place: Place | None, names: FileNames) -> str:
-    return f" at {code(names.place(place.file, place.line))}" if place else ""
-
-
-def _fix(advice: Advice) -> list[str]:
-    by = "Fix" if advice.by == "tcw" else "torch says"
-    rows = [row for row in advice.code.splitlines() if row.strip()]
-    if not rows:
-        return [f"{by}: {escaped(advice.text)}"]
-    more = [f"# … {plural(len(rows) - _CODE_ROWS, 'line')} more"]
-    shown = rows[:_CODE_ROWS] + (more if len(rows) > _CODE_ROWS else [])
-    return [f"{by}:", *fenced(shown, "python"), *([escaped(advice.text)] if advice.text else [])]
 
 
 def _bullets(summaries: Sequence[Summary], comparison: Comparison | None) -> list[str]:
@@ -162,15 +158,12 @@ def _bullets(summaries: Sequence[Summary], comparison: Comparison | None) -> lis
     return [*items, ""] if items else []
 
 
-def _sections(
-    comment: Comment,
-    recording: Recording,
-    recordings: Sequence[Recording],
-    summaries: Sequence[Summary],
-    comparison: Comparison | None,
-    names: FileNames,
-    show: Sequence[str],
+def add_sections(
+    comment: Comment, recording: Recording, show: Sequence[str] = (), whose: str = ""
 ) -> None:
+    """What is folded. `whose`: one process of several, named in each title."""
+    recording, comparison, recordings, summaries = _parts(recording)
+    names = names_of(summaries[0])
     failed = any(one.failure is not None for one in summaries)
     usual = [*(["output"] if failed else []), *(["engines"] if comparison else []), *_FOLDED]
     for wanted in show or usual:
@@ -187,7 +180,7 @@ def _sections(
                 f", {comparison.columns[number].engine}" if len(pairs) > 1 and comparison else ""
             )
             rows = to_text(_without_paths(lines, names.root), WIDTH).splitlines()
-            comment.fold_text(name + engine, rows)
+            comment.fold_text(f"{whose}: {name}{engine}" if whose else name + engine, rows)
 
 
 def _without_paths(lines: Sequence[Line], root: str) -> list[Line]:
@@ -202,14 +195,14 @@ def _without_paths(lines: Sequence[Line], root: str) -> list[Line]:
     ]
 
 
-def environment_items(recording: Recording) -> list[str]:
+def environment_items(recording: Recording, verb: str = "explain") -> list[str]:
     """The command, the versions, the machine and the changed settings, an item each. Paths are
     short: a report is for others."""
     start, machine = recording.start, recording.environment
     items: list[tuple[str, str]] = []
     if start is not None:
         if not start.settings.program:
-            items.append(("command", command(start.settings)))
+            items.append(("command", command(start.settings, verb=verb)))
         items += [("tcw", start.tool_version), ("python", start.python)]
         items.append(("platform", start.platform))
     items += _machine(machine) if machine is not None else []
@@ -230,13 +223,15 @@ def _machine(machine: Environment) -> list[tuple[str, str]]:
     ]
 
 
-def command(settings: Settings, options: Sequence[str] = ()) -> str:
+def command(settings: Settings, options: Sequence[str] = (), verb: str = "explain") -> str:
     """The command line of the recording, with the file's name for its path."""
     here = structs.replace(settings, file=os.path.basename(settings.file))
-    return command_line("explain", here, options)
+    return command_line(verb, here, options)
 
 
-def _elsewhere(settings: Settings | None) -> str:
+def elsewhere(recording: Recording) -> str:
+    """Where to find what a comment has no room for, as Markdown."""
+    settings = recording.start.settings if recording.start else None
     if settings is None or settings.program:
         return "`tcw open` shows it from the trace."
     return f"{code(command(settings, ['--show', 'SECTION']))} shows it, as does `tcw open TRACE`."

@@ -72,8 +72,12 @@ DEFAULTS: Mapping[str, Tolerance] = {
     "memory peak": Tolerance(relative=0.01),
     "max error": ERROR,
     "compile CPU": Tolerance(relative=0.5, advice=True),
+    "compile instructions": Tolerance(relative=0.05, advice=True),
 }
 """By the name of a number or of a group; everything else is exact."""
+
+OF_A_MACHINE = ("seconds", "instructions")
+"""Units of what depends on the machine: it counts only where a project accepts it."""
 
 EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 """Number -> the group whose facts explain a change of it."""
@@ -157,6 +161,8 @@ def value_text(value: Value | None, unit: FactUnit) -> str:
         return bytes_text(int(value))
     if unit == "seconds":
         return seconds_text(value)
+    if unit == "instructions":
+        return f"{value / 1e9:.2f} G"
     return error_text(value) if unit == "error" else f"{value:g}"
 
 
@@ -165,10 +171,10 @@ def _or_default(value: Value | None) -> str:
 
 
 def budgeted(fact: Fact, tolerances: Mapping[str, Tolerance]) -> bool:
-    """Whether a budget has this fact: not if it is ignored, and a time only if a tolerance names
-    it."""
+    """Whether a budget has this fact: not if it is ignored, and what belongs to a machine only if a
+    tolerance names it."""
     tolerance = tolerances.get(fact.group or fact.name)
-    return fact.unit != "seconds" if tolerance is None else not tolerance.ignored
+    return fact.unit not in OF_A_MACHINE if tolerance is None else not tolerance.ignored
 
 
 def compare(
@@ -186,8 +192,8 @@ def compare(
         tolerance = rules.get(group or name, Tolerance())
         fact, before = now.get(key), accepted.get(key)
         after = fact.value if fact is not None else None
-        if fact is not None and fact.unit == "seconds" and before is None:
-            continue  # times belong to a machine: they count only where a project accepts them
+        if fact is not None and fact.unit in OF_A_MACHINE and before is None:
+            continue
         if before == after or tolerance.ignored or _both_covered(tolerance, before, after):
             continue
         if not group and (before is None or after is None):

@@ -16,6 +16,7 @@ from typing import Literal
 from compiler.trace.matching import is_predicted
 from compiler.trace.records import (
     CacheLookup,
+    CallEnd,
     CudagraphSkip,
     EagerFallback,
     Guards,
@@ -33,7 +34,7 @@ from viewers.summary.fused import named_together
 from viewers.summary.kernels import loop_nests
 from viewers.words import listed, plural
 
-FactUnit = Literal["count", "bytes", "seconds", "error"]
+FactUnit = Literal["count", "bytes", "seconds", "instructions", "error"]
 Value = int | float | str
 
 
@@ -95,6 +96,7 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
             for one in numbers(recording, summary)
             if one.value is not None
         ),
+        *_instructions(recording),
         *_predicted(recording),
         *_merged(
             [
@@ -197,6 +199,14 @@ def _recompiles(summary: Summary) -> Iterator[Fact]:
             file=place.file if place else "",
             line=place.line if place else 0,
         )
+
+
+def _instructions(recording: Recording) -> Iterator[Fact]:
+    """Of the calls that compiled."""
+    counted = [one.instructions for one in recording.all(CallEnd) if one.compiled]
+    if counted and None not in counted:
+        total = sum(one or 0 for one in counted)
+        yield Fact("", "compile instructions", total, "instructions")
 
 
 def _predicted(recording: Recording) -> Iterator[Fact]:

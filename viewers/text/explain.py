@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import KernelBinary
+from compiler.trace.records import DdpBuckets, KernelBinary
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.engines import Comparison, compare
+from viewers.summary.ranks.collectives import started
 from viewers.text import engines
 from viewers.text.failure import failure_lines
 from viewers.text.finding import findings_lines
 from viewers.text.header import counts, header, names_of, title
 from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import OF_BOTH, View, section
+from viewers.text.sections.collectives import counted
 from viewers.text.sections.fusion import fusion_line
-from viewers.words import NOT_IN_LOG, listed, number, plural, seconds_text
+from viewers.words import NOT_IN_LOG, bytes_text, listed, number, plural, seconds_text
 
 MARGIN = 12
 """Screen lines not available for findings: title, verdict, counts, evidence, footer."""
@@ -55,7 +57,7 @@ def explain(
     lines += findings_lines(summary.findings, names, width, max(8, height - MARGIN))
     if not summary.findings and not failed:
         lines += nothing_lines(summary)
-    evidence = evidence_lines(summary)
+    evidence = [*evidence_lines(summary), *_sent(recording)]
     lines += [BLANK, *evidence] if evidence and summary.findings else evidence
     lines += warning_lines(summary)
     for wanted in show:
@@ -145,6 +147,19 @@ def evidence_lines(summary: Summary) -> list[Line]:
         parts += [f"{seconds_text(saved)} of compiling saved"] if saved else []
         lines.append(line(("caches   ", "dim"), " · ".join(parts), hang=9))
     return lines
+
+
+def _sent(recording: Recording) -> list[Line]:
+    """What ranks send to each other, if this is one of them."""
+    found = started(recording)
+    if not found:
+        return []
+    parts = [counted(found)]
+    for record in recording.all(DdpBuckets):
+        sizes = ", ".join(bytes_text(one.bytes) for one in record.buckets)
+        if len(record.buckets) > 1:
+            parts.append(f"DDP cut {record.compile_id} into buckets of {sizes}")
+    return [line(("comm     ", "dim"), " · ".join(parts), hang=9)]
 
 
 def _predicted(summary: Summary) -> list[Line]:

@@ -6,6 +6,7 @@ Processes that compiled the same are told once.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -13,11 +14,15 @@ from pathlib import Path, PurePath
 from compiler.trace.torch_logs.alike import Glance
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
-from viewers.summary.differences import difference
+from viewers.summary.differences import Effect, difference
 from viewers.summary.facts import Value, facts
+from viewers.summary.ranks import Member
+from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
+from viewers.text.header import names_of
 from viewers.text.lines import BLANK, Line, line
+from viewers.text.ranks import ranks_lines
 from viewers.words import listed, plural, seconds_text
 
 REPORTS = 3
@@ -57,22 +62,46 @@ class Process:
         return f"process {start.pid}" if start else self.file.stem
 
 
-def report(processes: Sequence[Process], width: int, height: int, folder: str) -> list[Line]:
-    """All of it. `folder`: where the traces are, as the user names it."""
+@dataclass(frozen=True)
+class Told:
+    """What the processes did."""
+
+    headline: str
+    """`2 processes compiled, all the same`."""
+    rows: tuple[tuple[str, str, str, str], ...]
+    """Name, program, counts, and how it ended unless that was well; of each process, or of each
+    group."""
+    groups: tuple[tuple[Process, ...], ...]
+    """Processes that compiled the same, the largest group first."""
+    first: Summary
+    """Of the first process."""
+
+
+def told(processes: Sequence[Process]) -> Told:
     known: dict[int, Summary] = {}
     for one in processes:
         if id(one.recording) not in known:
             known[id(one.recording)] = summarise(one.recording)
     summaries = [known[id(one.recording)] for one in processes]
     groups = _groups(processes, summaries)
-    lines = [_headline(processes, groups)]
-    shown = [_row(one, summary) for one, summary in zip(processes, summaries, strict=True)]
-    if len(shown) > ROWS:
-        shown = _together(groups, dict(zip(processes, shown, strict=True)))
-    columns = [max(len(row[at]) for row in shown) for at in range(2)]
-    for name, program, counts, ended in shown:
+    rows = [_row(one, summary) for one, summary in zip(processes, summaries, strict=True)]
+    if len(rows) > ROWS:
+        rows = _together(groups, dict(zip(processes, rows, strict=True)))
+    return Told(_headline(processes, groups), tuple(rows), tuple(map(tuple, groups)), summaries[0])
+
+
+def report(processes: Sequence[Process], width: int, height: int, folder: str) -> list[Line]:
+    """All of it. `folder`: where the traces are, as the user names it."""
+    found = told(processes)
+    groups = found.groups
+    lines = [line((found.headline, "strong"))]
+    columns = [max(len(row[at]) for row in found.rows) for at in range(2)]
+    for name, program, counts, ended in found.rows:
         row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
         lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
+    ranks = _ranks(processes)
+    if len(ranks) > 1:
+        lines += ranks_lines(ranks, names_of(found.first), width)
     for members in groups[1:REPORTS]:
         lines += _against(groups[0][0], members)
     for members in groups[:REPORTS]:
@@ -80,8 +109,7 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         trace = os.path.join(folder, first.file.name)
         lines.append(BLANK)
         if len(groups) > 1:
-            who = listed([one.name for one in members])
-            lines.append(line((f"{who}:", "accent"), hang=2))
+            lines.append(line((f"{who(members)}:", "accent"), hang=2))
         lines += explain(first.recording, width, height, (), trace)
     if len(groups) > REPORTS:
         left = [one.file.name for members in groups[REPORTS:] for one in members]
@@ -89,26 +117,58 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
     return lines
 
 
+def _ranks(processes: Sequence[Process]) -> list[Member]:
+    """The ranks by number. Of several processes of a rank, the first of the program that most
+    ranks run."""
+    programs = Counter(_program_of(one) for one in processes if one.rank is not None)
+    usual = programs.most_common(1)[0][0] if programs else ""
+    found: dict[int, Process] = {}
+    for one in processes:
+        if one.rank is not None and _program_of(one) == usual:
+            found.setdefault(one.rank, one)
+    return [
+        Member(rank, one.recording, complete=one.recording.end is not None and not one.running)
+        for rank, one in sorted(found.items())
+    ]
+
+
+def _program_of(one: Process) -> str:
+    start = one.recording.start
+    return start.settings.file if start is not None else ""
+
+
 def _together(
     groups: Sequence[Sequence[Process]], rows: Mapping[Process, tuple[str, str, str, str]]
 ) -> list[tuple[str, str, str, str]]:
     """A row for each group of processes that compiled the same, with its first one's counts."""
-    return [(listed([one.name for one in members]), *rows[members[0]][1:]) for members in groups]
+    return [(who(members), *rows[members[0]][1:]) for members in groups]
 
 
 def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
     """What these processes did otherwise than those of the largest group."""
-    one = members[0]
+    found, others = otherwise(usual, members[0])
+    lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]
+    title = f"{who(members)} against {usual.name}"
+    return [BLANK, line((title, "strong"), hang=2), *lines]
+
+
+def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[str]]:
+    """What a process did otherwise than the usual ones; facts that differ where no effect does."""
     found = difference(usual.recording, one.recording).effects
-    lines = effect_lines(found, EFFECTS)
-    if not found:
-        old, new = (_facts(each, summarise(each.recording)) for each in (usual, one))
-        names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-        for name in names[:EFFECTS]:
-            values = " → ".join(str(side.get(name, "none")) for side in (old, new))
-            lines.append(line(f"· {' '.join(filter(None, name))} {values}", hang=2))
-    who = listed([each.name for each in members])
-    return [BLANK, line((f"{who} against {usual.name}", "strong"), hang=2), *lines]
+    if found:
+        return found, []
+    old, new = (_facts(each, summarise(each.recording)) for each in (usual, one))
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return (), [
+        f"{' '.join(filter(None, name))} "
+        + " → ".join(str(side.get(name, "none")) for side in (old, new))
+        for name in names[:EFFECTS]
+    ]
+
+
+def who(members: Sequence[Process]) -> str:
+    """`rank 0, rank 2`."""
+    return listed([one.name for one in members])
 
 
 def _facts(one: Process, summary: Summary) -> dict[tuple[str, str], Value]:
@@ -120,12 +180,12 @@ def _facts(one: Process, summary: Summary) -> dict[tuple[str, str], Value]:
     }
 
 
-def _headline(processes: Sequence[Process], groups: Sequence[Sequence[Process]]) -> Line:
+def _headline(processes: Sequence[Process], groups: Sequence[Sequence[Process]]) -> str:
     count = plural(len(processes), "process")
     if len(processes) == 1:
-        return line((f"{count} compiled", "strong"))
+        return f"{count} compiled"
     alike = "all the same" if len(groups) == 1 else f"{len(groups)} different results"
-    return line((f"{count} compiled, {alike}", "strong"))
+    return f"{count} compiled, {alike}"
 
 
 def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
@@ -160,9 +220,11 @@ def _groups(processes: Sequence[Process], summaries: Sequence[Summary]) -> list[
     """Processes by what they compiled, the largest group first."""
     found: dict[object, list[Process]] = {}
     keys: dict[int, object] = {}
+    world = len({one.rank for one in processes})
     for one, summary in zip(processes, summaries, strict=True):
         if id(one.recording) not in keys:
-            keys[id(one.recording)] = tuple(_facts(one, summary).items())
+            steps = tuple((event.kind, event.key) for event in events_of(one.recording, world))
+            keys[id(one.recording)] = (tuple(_facts(one, summary).items()), steps)
         key = keys[id(one.recording)]
         found.setdefault((_program(summary), key), []).append(one)
     return sorted(found.values(), key=len, reverse=True)

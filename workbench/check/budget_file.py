@@ -84,6 +84,11 @@ def read(file: Path) -> dict[str, Accepted]:
         return {}
     except (OSError, NotPlain) as error:
         raise BadBudget(f"{file}: {error}") from error
+    return parsed(file, data)
+
+
+def parsed(file: Path, data: bytes) -> dict[str, Accepted]:
+    """The same of a file's contents. Raises `BadBudget`."""
     if len(data) > MOST_BYTES:
         raise BadBudget(f"{file} has more than {MOST_BYTES >> 20} MB")
     try:

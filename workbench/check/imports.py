@@ -7,14 +7,15 @@ and from the project's folder (and its `src`). An import by a computed name is n
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from viewers.syntax import statements
 
 
-def reached_files(file: Path, root: Path) -> set[Path]:
-    """The file and every file below `root` that it reaches."""
+def reached_files(file: Path, root: Path, gone: Collection[Path] = ()) -> set[Path]:
+    """The file and every file below `root` that it reaches. `gone`: files that there were, which
+    an import may still name."""
     found: set[Path] = set()
     left = [file.resolve()]
     main = file.resolve().parent
@@ -23,11 +24,11 @@ def reached_files(file: Path, root: Path) -> set[Path]:
         if one in found or not one.is_relative_to(root):
             continue
         found.add(one)
-        left += _imported(one, (main, root, root / "src"))
+        left += _imported(one, (main, root, root / "src"), gone)
     return found
 
 
-def _imported(file: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
+def _imported(file: Path, roots: tuple[Path, ...], gone: Collection[Path]) -> Iterator[Path]:
     try:
         tree = statements(file.read_bytes())
     except OSError:
@@ -35,7 +36,7 @@ def _imported(file: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield from _modules(name.name.split("."), roots)
+                yield from _modules(name.name.split("."), roots, gone)
         elif isinstance(node, ast.ImportFrom):
             parts = node.module.split(".") if node.module else []
             folder = file.parent
@@ -43,17 +44,17 @@ def _imported(file: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
                 folder = folder.parent
             places = (folder,) if node.level else roots
             for name in node.names:
-                yield from _modules([*parts, name.name], places)
+                yield from _modules([*parts, name.name], places, gone)
 
 
-def _modules(parts: list[str], roots: tuple[Path, ...]) -> Iterator[Path]:
+def _modules(parts: list[str], roots: tuple[Path, ...], gone: Collection[Path]) -> Iterator[Path]:
     """The files of `a.b.c`: each package's, the module's; the last part may be a name in one."""
     for root in roots:
         place = root
         for part in parts:
             place = place / part
             for one in (place / "__init__.py", place.with_suffix(".py")):
-                if one.is_file():
+                if one.is_file() or one in gone:
                     yield one.resolve()
         if (root / "__init__.py").is_file():
             yield (root / "__init__.py").resolve()

@@ -16,7 +16,7 @@ from viewers.summary import summarise
 from viewers.summary.budget import compare
 from viewers.summary.differences import difference
 from viewers.summary.facts import Fact, facts
-from workbench.check.budget_file import Accepted
+from workbench.check.budget_file import Accepted, BadBudget, parsed
 from workbench.check.record import Record, here
 from workbench.check.targets import Project, Target
 from workbench.cli.revisions import NoRevision
@@ -154,17 +154,27 @@ def last_accepted(budget: Path) -> str:
     return found.decode().strip()
 
 
-def changed_since(project: Project, revision: str) -> Sequence[Target]:
+def changed_since(
+    project: Project, revision: str, budget: Path, now: Mapping[str, Accepted]
+) -> Sequence[Target]:
     """The targets that a change since `revision` can touch: those that import a changed file,
-    directly or not. Raises `NoRevision`."""
+    directly or not, and those of which something else is accepted. Raises `NoRevision`."""
     from workbench.check.imports import reached_files
-    from workbench.cli.revisions import changed_files
+    from workbench.cli.revisions import changed_files, text_at
 
     changed = changed_files(project.folder, revision)
     if project.file.resolve() in changed:
         return project.targets
+    before: Mapping[str, Accepted] = now
+    if budget.resolve() in changed:
+        try:
+            before = parsed(budget, text_at(budget, revision))
+        except BadBudget:
+            before = {}
+    gone = {one for one in changed if not one.exists()}
     return [
         target
         for target in project.targets
-        if changed & reached_files(target.file, project.folder.resolve())
+        if changed & reached_files(target.file, project.folder.resolve(), gone)
+        or before.get(target.name) != now.get(target.name)
     ]

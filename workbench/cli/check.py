@@ -110,9 +110,8 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
         file = project.folder / budget_file.NAME
         budget = budget_file.read(file)
         if given["changed_since"]:
-            project = type(project)(
-                project.file, tuple(runs.changed_since(project, given["changed_since"]))
-            )
+            touched = runs.changed_since(project, given["changed_since"], file, budget)
+            project = type(project)(project.file, tuple(touched))
     except (NoProject, NoRevision, budget_file.BadBudget) as error:
         raise click.UsageError(str(error), ctx) from error
     formats = (("json", None),) if given["as_json"] else given["formats"]
@@ -166,7 +165,7 @@ def _formats(
 
 def _made(results: Sequence[TargetResult], format: str, project: Project, encoding: str) -> str:
     """The results in a format that is a text of its own."""
-    root = str(project.folder.resolve())
+    root, below = _repository(project)
     if format in ("json", "sarif"):
         from viewers.json_text import json_text
 
@@ -177,7 +176,7 @@ def _made(results: Sequence[TargetResult], format: str, project: Project, encodi
         from viewers.check.sarif import sarif
         from workbench.cli.main import own_version
 
-        return json_text(sarif(results, root, own_version()), encoding=encoding)
+        return json_text(sarif(results, root, own_version(), below), encoding=encoding)
     from viewers.check.github import github
     from viewers.check.junit import junit
     from viewers.check.markdown import markdown
@@ -186,10 +185,22 @@ def _made(results: Sequence[TargetResult], format: str, project: Project, encodi
     makers = {
         "text": lambda: check_text(results),
         "markdown": lambda: markdown(results),
-        "github": lambda: github(results, root),
+        "github": lambda: github(results, root, below),
         "junit": lambda: junit(results),
     }
     return makers[format]()
+
+
+def _repository(project: Project) -> tuple[str, str]:
+    """The repository's folder, which code hosts take paths from, and the project's below it."""
+    from workbench.cli.revisions import NoRevision, repository
+
+    folder = project.folder.resolve()
+    try:
+        top = repository(folder / "file")
+    except NoRevision:
+        top = folder
+    return str(top), "" if top == folder else folder.relative_to(top).as_posix()
 
 
 def _show(

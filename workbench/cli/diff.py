@@ -9,6 +9,7 @@ is no change. A trace is data: it is read and never run.
   tcw diff old_model.py model.py
   tcw diff --base main model.py                      the file at a git revision, and as it is now
   tcw diff main..HEAD model.py                       at two revisions
+  tcw diff main...HEAD model.py                      since HEAD left main, as in a pull request
   tcw diff model.py --b '--mode max-autotune'        the same file with other options
   tcw diff --base main model.py --measure            run times, too, measured in turn
   tcw diff before.tcw after.tcw -o diff.html         also as a page for the browser
@@ -47,6 +48,7 @@ from workbench.cli.options import (
     quiet_option,
     settings_of,
     timeout_option,
+    until_option,
 )
 from workbench.cli.output import room, write_json, write_markdown
 from workbench.cli.outputs import Outputs
@@ -97,6 +99,7 @@ class Operand:
 )
 @click.option("--code", is_flag=True, help="Show the changed kernels as a line diff.")
 @model_options
+@until_option
 @machine_options
 @timeout_option
 @page_option
@@ -141,6 +144,8 @@ def _check_measurable(
             why = "is a trace: what it recorded is not run again"
         elif settings.engine == "both":
             why = "has two engines: take one of them"
+        elif settings.until != "run":
+            why = f"is not called: --until {settings.until} stops before that"
         if why:
             raise click.UsageError(f"--measure: {operand.name} {why}", ctx)
 
@@ -225,14 +230,10 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
     if len(operands) > 2:
         raise click.UsageError(f"at most two to compare, got {len(operands)}", ctx)
     first, second = operands[0], operands[1] if len(operands) == 2 else ""
-    if second and ".." in first and not Path(first).exists():
-        old, _, new = first.partition("..")
-        file = Path(second)
-        existing_file(file)
-        return (
-            Operand(f"{file.name} at {old or 'HEAD'}", file, old or "HEAD", a),
-            Operand(f"{file.name} at {new or 'HEAD'}", file, new or "HEAD", b),
-        )
+    if ".." in first and not Path(first).exists() and "/.." not in f"/{first}":
+        if not second:
+            raise click.UsageError(f"of which file? tcw diff {first} FILE", ctx)
+        return _at_revisions(ctx, first, Path(second))
     files = [trace_in(Path(one)) for one in operands]
     for file in files:
         existing_file(file)
@@ -260,6 +261,21 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
     return Operand(names[0], files[0], "", a), Operand(names[1], files[1], "", b)
 
 
+def _at_revisions(ctx: click.Context, revisions: str, file: Path) -> tuple[Operand, Operand]:
+    """`main..HEAD`, or `main...HEAD` as in git: since HEAD left main."""
+    if ctx.params["base"]:
+        raise click.UsageError(f"--base and {revisions} exclude each other", ctx)
+    old, dots, new = revisions.partition("..." if "..." in revisions else "..")
+    old, new = old or "HEAD", new or "HEAD"
+    base, name = old, old
+    if dots == "...":
+        base, name = f"{old}...{new}", f"the merge base of {old} and {new}"
+    a, b = ctx.params["options_a"], ctx.params["options_b"]
+    return Operand(f"{file.name} at {name}", file, base, a), Operand(
+        f"{file.name} at {new}", file, new, b
+    )
+
+
 def _settings(ctx: click.Context, operand: Operand) -> Settings | None:
     """The options given for both sides, then those of this side alone; None for a trace."""
     from workbench.cli.explain import command as explain
@@ -268,7 +284,15 @@ def _settings(ctx: click.Context, operand: Operand) -> Settings | None:
         if operand.options or operand.revision:
             raise click.UsageError(f"{operand.file} is a trace: it is not recorded again", ctx)
         return None
-    python_file(operand.file)
+    if operand.revision:
+        from workbench.cli.revisions import NoRevision, find
+
+        try:
+            find(operand.file, operand.revision)
+        except NoRevision as error:
+            raise click.UsageError(str(error), ctx) from error
+    else:
+        python_file(operand.file)
     apply_defaults(ctx, operand.file.resolve().parent)
     try:
         words = shlex.split(operand.options)

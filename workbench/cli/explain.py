@@ -23,7 +23,6 @@ from typing import Any
 
 import click
 
-from compiler.control.stages import STAGES
 from compiler.output_file import TRACE, OutputRefused
 from compiler.trace.reader import TraceError
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
@@ -41,6 +40,7 @@ from workbench.cli.options import (
     settings_of,
     timeout_option,
     trace_option,
+    until_option,
 )
 from workbench.cli.output import room, write_json, write_markdown
 from workbench.cli.outputs import Outputs
@@ -51,13 +51,7 @@ from workbench.cli.sections import show_option
 @click.command(name="explain", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
-@click.option(
-    "--until",
-    type=click.Choice(STAGES),
-    default="run",
-    help=f"Stop after this stage: {', '.join(STAGES)}.",
-    metavar="STAGE",
-)
+@until_option
 @click.option(
     "--record",
     type=click.Choice(["default", "steps"]),
@@ -95,13 +89,14 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
 def _recorded(ctx: click.Context, path: Path) -> int:
     """What a folder of traces or a log of torch's says: nothing is run."""
-    from workbench.cli.folders import only_trace, tell, trace_in, traces
+    from workbench.cli.folders import has_several, markdown_of, only_trace, tell, trace_in
 
-    if path.is_dir() and len(traces(path)) != 1:
+    if has_several(path):
+        if ctx.params["as_json"]:
+            raise click.UsageError(f"--json is of one recording: {path} has several", ctx)
         if ctx.params["as_markdown"]:
-            each = f"tcw export {path / 'TRACE.tcw'} --markdown"
-            raise click.UsageError(f"--markdown is of one recording: {each}", ctx)
-        if not tell(path, "stdout"):
+            write_markdown(markdown_of(path))
+        elif not tell(path, "stdout"):
             only_trace(path)
         return codes.OK
     file = trace_in(path)

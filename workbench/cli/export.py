@@ -6,7 +6,8 @@ line, for the mouse and the keyboard, dark and light. It needs no network and no
 nothing in it runs but its own script: text from the trace is shown as text.
 
 With --markdown it is a text for a GitHub issue or a chat: verdict, findings with lines and fixes,
-details folded, within GitHub's limit of 65,536 characters. It goes to stdout without -o.
+details folded, within GitHub's limit of 65,536 characters. Of a trace of `tcw profile` it is the
+profile, of a folder of traces what each process did. It goes to stdout without -o.
 
 With --redact it is a trace again, for people who cannot send code: source text, names, paths,
 strings, constants and printed output are taken out, and what was taken out is listed in it.
@@ -29,20 +30,23 @@ import click
 
 from compiler.output_file import OutputKind
 from compiler.trace.reader import TraceError
-from viewers.markdown import MARKER
+from compiler.trace.records.profile import CallProfile
+from viewers.markdown import MARKERS
 from viewers.reader import whole
 from viewers.recording import Recording
 from viewers.text.explain import explain
 from workbench.cli import codes
 from workbench.cli.files import existing_file
-from workbench.cli.folders import trace_in
+from workbench.cli.folders import has_several, markdown_of, trace_in
 from workbench.cli.options import markdown_option
 from workbench.cli.output import write_markdown
 from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
 from workbench.cli.sections import show_option
 
-REPORT = OutputKind("Markdown report", lambda head: head.startswith(MARKER.encode()))
+REPORT = OutputKind(
+    "Markdown report", lambda head: head.startswith(tuple(map(str.encode, MARKERS)))
+)
 
 
 @click.command(name="export", help=__doc__)
@@ -64,8 +68,10 @@ def command(
     as_markdown: bool,
     show: tuple[str, ...],
 ) -> int:
-    file = trace_in(file)
-    existing_file(file)
+    processes = as_markdown and has_several(file)
+    if not processes:
+        file = trace_in(file)
+        existing_file(file)
     outputs = Outputs()
     if redact and as_markdown:
         raise click.UsageError("--redact and --markdown exclude each other: redact first")
@@ -78,6 +84,10 @@ def command(
 
         return write_redacted(outputs, file, output)
     outputs.expect("--output", output, REPORT if as_markdown else PAGE)
+    if processes:
+        if show:
+            raise click.UsageError(f"--show is of one recording: {file} has several")
+        return _markdown(outputs, output, markdown_of(file))
     try:
         recording = Recording.open(file)
     except TraceError as error:
@@ -85,15 +95,27 @@ def command(
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from error
     if as_markdown:
-        from viewers.markdown.report import report as markdown
-
-        text = markdown(recording, show)
-        if output is None:
-            write_markdown(text)
-        else:
-            outputs.write("--output", output, text, REPORT)
-        return outputs.code(codes.OK)
+        return _markdown(outputs, output, markdown(recording, show))
     assert output is not None
     report = explain(recording, COLUMNS, 0)
     write_page(outputs, output, whole(recording), f"tcw: {file.name}", report, most)
+    return outputs.code(codes.OK)
+
+
+def markdown(recording: Recording, show: tuple[str, ...] = ()) -> str:
+    """What `tcw profile` or `tcw explain` says of it."""
+    if recording.all(CallProfile) and recording.failure is None and not show:
+        from viewers.markdown.profile import profile_markdown
+
+        return profile_markdown(recording)
+    from viewers.markdown.report import report
+
+    return report(recording, show)
+
+
+def _markdown(outputs: Outputs, output: Path | None, text: str) -> int:
+    if output is None:
+        write_markdown(text)
+    else:
+        outputs.write("--output", output, text, REPORT)
     return outputs.code(codes.OK)

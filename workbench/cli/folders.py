@@ -59,16 +59,43 @@ def trace_in(path: Path) -> Path:
 
 def tell(folder: Path, stream: str) -> int:
     """Write the verdict over all processes to `stdout` or `stderr`. Returns how many compiled."""
+    processes = processes_in(folder)
+    if processes:
+        target = sys.stdout if stream == "stdout" else sys.stderr
+        width, height = room()
+        write(report(processes, width, height, str(folder)), target, width)
+    return len(processes)
+
+
+def processes_in(folder: Path) -> list[Process]:
+    """The processes that compiled, by rank, then by start. Which ones could not be recorded or
+    read is said on stderr."""
     processes = _processes(traces(folder))
     for note in sorted(folder.glob(NOTES)):
         with contextlib.suppress(OSError):
             words = note.read_text(encoding="utf-8", errors="replace")[:_NOTE_BYTES].strip()
             say(f"process {note.stem.rpartition('-')[2]} was not recorded: {words}")
-    if processes:
-        target = sys.stdout if stream == "stdout" else sys.stderr
-        width, height = room()
-        write(report(in_order(processes), width, height, str(folder)), target, width)
-    return len(processes)
+    return in_order(processes)
+
+
+def markdown_of(folder: Path) -> str:
+    """The same verdict as Markdown. Raises `click.UsageError` if there is nothing in it."""
+    from viewers.markdown.processes import processes_markdown
+
+    processes = processes_in(folder)
+    if not processes:
+        only_trace(folder)
+        raise click.UsageError(f"{folder} has no trace that can be read")
+    return processes_markdown(processes)
+
+
+def has_several(path: Path) -> bool:
+    """Whether it is a folder with other than one trace. Raises `click.UsageError` if it cannot be
+    read."""
+    try:
+        return path.is_dir() and len(traces(path)) != 1
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from error
 
 
 def _processes(files: list[Path]) -> list[Process]:

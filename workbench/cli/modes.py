@@ -59,6 +59,7 @@ WAYS = (
     Way("inductor", "reduce-overhead"),
     Way("inductor", "max-autotune"),
     Way("tcw"),
+    Way("tcw", "reduce-overhead"),
 )
 """In the order of the table; the first is recorded first and the others are compared with it."""
 

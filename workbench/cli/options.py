@@ -10,6 +10,7 @@ import click
 
 from compiler.control.decisions import ENGINES as DECIDING
 from compiler.control.decisions import OverrideError, engine_of, read_overrides
+from compiler.control.stages import STAGES
 from compiler.control.torch_settings import SettingError, read_setting
 from compiler.edits import KINDS, EditError, read_edit
 from compiler.trace.records import Settings, Stage
@@ -176,6 +177,14 @@ ascii_option = click.option(
     "ascii_only",
     is_flag=True,
     help="Draw with ASCII only, for fonts that lack our glyphs or draw them wide.",
+)
+
+until_option = click.option(
+    "--until",
+    type=click.Choice(STAGES),
+    default="run",
+    help=f"Stop after this stage: {', '.join(STAGES)}.",
+    metavar="STAGE",
 )
 
 questions_option = click.option(

@@ -11,6 +11,7 @@ called, then one call is timed in rounds that alternate with eager, and again wi
   tcw profile model.py --chrome call.json           for Perfetto or chrome://tracing
   tcw profile model.py --trace run.tcw              then: tcw open run.tcw
   tcw profile model.py -o run.html                  a page for the browser, to be mailed
+  tcw profile model.py --markdown                   for an issue or a chat
   tcw profile model.py --modes                      compares ways to run it: when each pays off
   tcw profile model.py --try                        tries what it suggests, keeps what helps
   tcw profile model.py --try --patch faster.patch   also writes its source edits as a patch
@@ -39,13 +40,14 @@ from workbench.cli.options import (
     FileCommand,
     cached_option,
     json_option,
+    markdown_option,
     model_options,
     quiet_option,
     settings_of,
     timeout_option,
     trace_option,
 )
-from workbench.cli.output import room, write_json
+from workbench.cli.output import room, write_json, write_markdown
 from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
@@ -108,9 +110,12 @@ SORTS = ("difference", "time", "line")
 @page_option
 @most_option
 @json_option
+@markdown_option
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
+    if ctx.params["as_markdown"] and ctx.params["as_json"]:
+        raise click.UsageError("--json and --markdown exclude each other", ctx)
     python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     given = ctx.params
@@ -164,6 +169,10 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         from viewers.json_report import report
 
         write_json(report(recording))
+    elif given["as_markdown"]:
+        from workbench.cli.export import markdown
+
+        write_markdown(markdown(recording))
     else:
         _show(recording, ctx, trace)
     outputs.recorded(trace, end)

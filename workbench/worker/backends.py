@@ -75,7 +75,7 @@ def compiled(
     if settings.until == "capture":
         options["backend"] = "eager"
     elif engine == "tcw":
-        options["backend"] = "tcw"
+        options |= {"backend": "tcw", "mode": settings.mode or None}
     elif settings.until == "autograd":
         options["backend"] = _front_half(settings)
     else:

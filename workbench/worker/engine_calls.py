@@ -9,6 +9,7 @@ from compiler.measure.calls.inputs import InputSet, described_arguments
 from compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
 from compiler.measure.precision.reference import Reference
 from compiler.measure.rounds.cpu import children_cpu_seconds
+from compiler.measure.rounds.instructions import counter
 from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
 from workbench.worker.backends import compiled, is_compiled, undo_compile
 from workbench.worker.blame import of_call
@@ -47,6 +48,7 @@ class EngineCalls:
         self.reference: Reference | None = None
         self.entries = CacheEntries()
         self.children = 0.0
+        self.instructions = counter()
         self.seconds: list[tuple[float, float]] = []
         """Wall and CPU seconds of the calls so far."""
 
@@ -118,6 +120,7 @@ class EngineCalls:
         self.entries.begin(recorder)
         # What the recording does inside on its own account is none of the call's time.
         cpu = time.process_time() - recorder.aside_cpu_seconds
+        aside, before = recorder.aside_seconds, self.instructions and self.instructions()
         start = time.perf_counter() - recorder.aside_seconds
         try:
             outputs = run()
@@ -127,6 +130,10 @@ class EngineCalls:
             seconds = time.perf_counter() - recorder.aside_seconds - start
             hits = self.entries.served(recorder)
             recorder.call, recorder.arguments = 0, {}
+        after = self.instructions and self.instructions()
+        counted = after - before if after is not None and before is not None else None
+        if not recorder.compiled_in_call or recorder.aside_seconds != aside:
+            counted = None
         cpu = time.process_time() - recorder.aside_cpu_seconds - cpu
         if recorder.compiled_in_call:
             cpu += self._children_since()
@@ -137,6 +144,7 @@ class EngineCalls:
                 seconds=seconds,
                 compiled=tuple(recorder.compiled_in_call),
                 hits=hits,
+                instructions=counted,
             )
         )
         if reference is not None:

@@ -21,11 +21,12 @@ def start_of(settings: Settings, started: float) -> Start:
         platform=platform.platform(),
         pid=os.getpid(),
         time=time.time() - (time.monotonic() - started),
-        rank=_rank(),
+        rank=_number("RANK"),
+        ranks=_number("WORLD_SIZE") or 0,
     )
 
 
-def _rank() -> int | None:
-    """`RANK`, as torchrun and other launchers set it."""
-    value = os.environ.get("RANK", "")
+def _number(name: str) -> int | None:
+    """A variable that torchrun and other launchers set."""
+    value = os.environ.get(name, "")
     return int(value) if value.isascii() and value.isdigit() and len(value) < 9 else None

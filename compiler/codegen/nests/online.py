@@ -1,7 +1,7 @@
 """Online softmax: the sum while the maximum is still being found, in one pass over a long row.
 
 `m = max x` and `s = sum exp(x - m)` become m and `s = exp_sum x` (Milakov and Gimelshein, 2018).
-Only the sum propagates NaN, so everything that needs the maximum must need the sum too.
+Where only the sum propagates NaN, everything that needs the maximum must need the sum too.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from compiler.loops.expressions import Expression, Local, Op
 from compiler.loops.nest import Let, Nest, Reduction, Write
 
 
-def with_online_sums(facts: Facts, though_kept: Callable[[Reduction], bool]) -> Nest:
+def with_online_sums(
+    facts: Facts, though_kept: Callable[[Reduction], bool], *, nan_in_both: bool = False
+) -> Nest:
     """The nest with such sums replaced.
 
     `though_kept(maximum)`: whether a sum is replaced although its exponentials are used again.
+    `nan_in_both`: the maximum that comes with the sum propagates NaN, too.
     """
     nest = facts.nest
     found: dict[str, Reduction] = {}
     gone: set[str] = set()
     for top in nest.statements:
         if isinstance(top, Reduction) and top.op == "max" and facts.is_main(top):
-            for total, exponential in _sums(facts, top, though_kept):
+            for total, exponential in _sums(facts, top, though_kept, nan_in_both):
                 found[total.name] = replace(total, op="exp_sum", expression=top.expression)
                 if facts.uses[total.expression] == 1:
                     gone.add(exponential)
@@ -38,32 +41,32 @@ def with_online_sums(facts: Facts, though_kept: Callable[[Reduction], bool]) -> 
 
 
 def _sums(
-    facts: Facts, top: Reduction, though_kept: Callable[[Reduction], bool]
+    facts: Facts, top: Reduction, though_kept: Callable[[Reduction], bool], nan_in_both: bool
 ) -> Iterator[tuple[Reduction, str]]:
-    """Sums of exp(x - max x), with the names of the exponentials."""
+    """Sums of exp(x - max x), with the names of the exponentials; "" for one without a name."""
     for total in facts.nest.statements:
         if (
             isinstance(total, Reduction)
             and total.op == "sum"
             and total.over == top.over
             and total.axes == top.axes
-            and isinstance(total.expression, Local)
             and compute_dtype(top.expression.dtype) == total.expression.dtype == "float32"
             and total.dtype == top.dtype == "float32"
         ):
-            exponential = total.expression.name
+            value = total.expression
+            exponential = value.name if isinstance(value, Local) else ""
             alone = facts.uses[total.expression] == 1
             if (
                 (alone or though_kept(top))
-                and _is_shifted(facts, exponential, top)
-                and _carried(facts, top, total)
+                and _is_shifted(facts, value, top)
+                and (nan_in_both or _carried(facts, top, total))
             ):
                 yield total, exponential
 
 
-def _is_shifted(facts: Facts, name: str, top: Reduction) -> bool:
+def _is_shifted(facts: Facts, value: Expression, top: Reduction) -> bool:
     """Whether a value is exp(x - max x)."""
-    shifted = _value(facts, Local(name, "float32"))
+    shifted = _value(facts, value)
     if not isinstance(shifted, Op) or shifted.name != "exp":
         return False
     difference = _value(facts, shifted.args[0])

@@ -14,6 +14,7 @@ from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
 from compiler.codegen.triton.indices import Dimension
+from compiler.codegen.triton.joint import Joint
 from compiler.codegen.triton.split import ARG, Part
 from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
@@ -22,6 +23,7 @@ from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local, Position, Read, ReadIndexed
 from compiler.loops.nest import (
     Let,
+    Nest,
     Reduction,
     ScanAlong,
     Statement,
@@ -37,7 +39,7 @@ RESERVED = (
     | frozenset(PAIRS)
     | frozenset(WHOLE)
     | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
-    | {"xmask", "rmask", "start", "chunk", "zero"}
+    | {"xmask", "rmask", "start", "chunk", "zero", "block"}
 )
 """What no variable of a kernel may be called."""
 FAR = (1 << 31) - 1
@@ -84,11 +86,11 @@ class Writer:
         """`dtypes`: of each buffer, pseudo-buffers of the workspace included."""
         nest = part.nest
         if tile.looped:
-            nest = with_online_sums(Facts(nest), lambda _: True)
+            nest = with_online_sums(Facts(nest), lambda _: True, nan_in_both=True)
         self.part, self.tile, self.nest, self.facts = part, tile, nest, Facts(nest)
         self.dtypes, self.comments, self.shared = dtypes, comments, shared
         self.names, self.root = Names(RESERVED), Scope()
-        partial = [p.buffer for p in part.partials.values()]
+        partial = [b for p in part.partials.values() for b in (p.buffer, p.counts) if b]
         self.buffers = list(dict.fromkeys((*nest.reads(), *nest.writes(), *partial)))
         self.symbols = symbols(nest)
         for symbol in self.symbols:
@@ -99,6 +101,8 @@ class Writer:
         self.flat = not tile.r_block
         self.far = self._is_far()
         self.values = Values(self)
+        self.counts: dict[str, str] = {}
+        """Sums of squared distances -> how many elements they are of."""
 
     def write(self) -> Kernel:
         form = self.part.form
@@ -139,10 +143,8 @@ class Writer:
         )
 
     def _title(self) -> str:
-        axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in self.nest.axes)
-        label = "".join(c if c.isprintable() else "?" for c in self.nest.label)
         words = {"partial": ", in parts", "riding": ", with sums over rows"}
-        return f"{label or 'nest'}: {axes}{words.get(self.part.form, '')}"
+        return f"{title_of(self.nest)}{words.get(self.part.form, '')}"
 
     def _with_comments(self) -> list[tuple[str, tuple[str, ...]]]:
         """The lines, each with the user's line if that differs from the one before."""
@@ -251,7 +253,7 @@ class Writer:
     def _tile(self, text: str) -> str:
         return f"tl.broadcast_to({text}, [{self.x.block}, {self.r.block}])"
 
-    def _full(self, statement: Reduction | ScanAlong, scope: Scope) -> str:
+    def full(self, statement: Reduction | ScanAlong, scope: Scope) -> str:
         """A statement's elements as a whole tile."""
         expression = statement.expression
         text = self.values.of(expression, scope)
@@ -260,7 +262,7 @@ class Writer:
         return text if (x or (self.x.block == 1 and r)) and r else self._tile(text)
 
     def _masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
-        text = self._full(statement, scope)
+        text = self.full(statement, scope)
         if not mask:
             return text
         dtype = compute_dtype(statement.expression.dtype)
@@ -411,6 +413,8 @@ class Writer:
             at = indices.offset(self.nest, partial.address, (self.x,))
             where = f"part * {indices.text(partial.width)} + {at} + tl.zeros([1, 1], tl.int32)"
             self.values.put(partial.buffer, where, text, self.x.mask, self.root)
+            if partial.counts:
+                self.values.put(partial.counts, where, self.counts[name], self.x.mask, self.root)
 
     def _pass(self, effects: Sequence[Statement], start: str, end: str) -> None:
         """One pass over a row. Accumulators are tiles, combined after the loop."""
@@ -422,7 +426,7 @@ class Writer:
             if isinstance(effect, ScanAlong):
                 dtype = compute_dtype(effect.expression.dtype)
                 carry = carries[effect.name] = self.names.new(f"{base_name(effect.name)}_carry")
-                self._fill(carry, f"[{self.x.block}, 1]", effect.op, dtype)
+                self.fill(carry, f"[{self.x.block}, 1]", effect.op, dtype)
         at = "start" if not backwards else f"({end} - 1) // {self.r.block} * {self.r.block} - start"
         self._range(self.r, at, loop, "[None, :]")
         exact = isinstance(self.r.size, int) and self.r.size % self.r.block == 0
@@ -432,15 +436,12 @@ class Writer:
             self._mask(self.r, whole=False)
         self.values.begin_pass()
         after: list[tuple[Reduction, str]] = []
-        online: dict[object, tuple[str, str]] = {}
-        for effect in effects:
-            if isinstance(effect, Reduction) and effect.op == "exp_sum":
-                online[effect.expression] = self._online(effect, loop)
+        joint = Joint(self, effects, loop)
         for effect in effects:
             if isinstance(effect, ScanAlong):
                 self._scan(effect, loop, carries[effect.name])
             elif isinstance(effect, Reduction):
-                if effect.expression in online and effect.op in ("exp_sum", "max"):
+                if joint.has(effect):
                     continue
                 after.append((effect, self._accumulate(effect, loop, shape)))
             else:
@@ -458,26 +459,22 @@ class Writer:
             else:
                 text = f"{self._combined(effect.op, name, dtype)}[:, None]"
             self.values.define(effect, text, self.root)
-        for effect in effects:
-            if isinstance(effect, Reduction) and effect.expression in online:
-                top, total = online[effect.expression]
-                if effect.op in ("max", "exp_sum"):
-                    self.values.define(effect, top if effect.op == "max" else total, self.root)
+        joint.finish(start, end)
 
     def _for(self, start: str, end: str, step: int) -> str:
         if self.tile.stages == 1:
             return f"for start in range({start}, {end}, {step}):"
         return f"for start in tl.range({start}, {end}, {step}, num_stages={self.tile.stages}):"
 
-    def _fill(self, name: str, shape: str, op: str, dtype: str) -> None:
+    def fill(self, name: str, shape: str, op: str, dtype: str) -> None:
         start = identity(op, dtype)
         self.root.add(f"{name} = tl.full({shape}, {start}, {TYPES[dtype]})")
 
     def _accumulate(self, effect: Reduction, loop: Scope, shape: str) -> str:
         dtype = compute_dtype(effect.expression.dtype)
         name = self.names.new(f"{base_name(effect.name)}_parts")
-        self._fill(name, shape, effect.op, dtype)
-        text = self._full(effect, loop)
+        self.fill(name, shape, effect.op, dtype)
+        text = self.full(effect, loop)
         if effect.op in ARG:
             position = "tl.int64" if self.far else "tl.int32"
             self.root.add(f"{name}_at = tl.full({shape}, {FAR}, {position})")
@@ -499,27 +496,6 @@ class Writer:
             self.values.needs.add(function)
             loop.add(f"{name} = {function}({name}, {text})", effect.origins)
         return name
-
-    def _online(self, effect: Reduction, loop: Scope) -> tuple[str, str]:
-        """The greatest element so far and the sum of exponentials relative to it, one per row."""
-        base = base_name(effect.name)
-        top, total = self.names.new(f"{base}_top"), self.names.new(f"{base}_sum")
-        self._fill(top, f"[{self.x.block}, 1]", "max", "float32")
-        self._fill(total, f"[{self.x.block}, 1]", "sum", "float32")
-        text = self._full(effect, loop)
-        value = self.names.new(f"{base}_value")
-        if self.r.mask:
-            text = f'tl.where({self.r.mask}, {text}, float("-inf"))'
-        loop.add(f"{value} = {text}", effect.origins)
-        above, least = self.names.new(f"{base}_above"), self.names.new(f"{base}_least")
-        loop.add(f"{above} = tl.maximum({top}, tl.max({value}, 1)[:, None])")
-        loop.add(f'{least} = tl.where({above} == float("-inf"), 0.0, {above})')
-        loop.add(
-            f"{total} = {total} * tl.exp({top} - {least}) + "
-            f"tl.sum(tl.exp({value} - {least}), 1)[:, None]"
-        )
-        loop.add(f"{top} = {above}")
-        return top, total
 
     # Rows with sums over them
 
@@ -559,7 +535,7 @@ class Writer:
     def _ride(self, rider: Reduction, loop: Scope) -> str:
         dtype = compute_dtype(rider.expression.dtype)
         name = self.names.new(f"{base_name(rider.name)}_sums")
-        self._fill(name, f"[{self.x.block}, {self.r.block}]", rider.op, dtype)
+        self.fill(name, f"[{self.x.block}, {self.r.block}]", rider.op, dtype)
         text = self._masked(rider, loop, self.x.mask)
         if rider.op == "sum" and dtype != "bool":
             loop.add(f"{name} += {text}", rider.origins)
@@ -568,6 +544,13 @@ class Writer:
             self.values.needs.add(function)
             loop.add(f"{name} = {function}({name}, {text})", rider.origins)
         return name
+
+
+def title_of(nest: Nest) -> str:
+    """What a nest computes over which axes, as the rest of a comment."""
+    axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in nest.axes)
+    label = "".join(c if c.isprintable() else "?" for c in nest.label)
+    return f"{label or 'nest'}: {axes}"
 
 
 def _one_line(text: str) -> str:

@@ -13,19 +13,23 @@ from compiler.codegen.triton.nests import Kernels
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, add, c_expression
 
+SIGNATURE = "void* const* pointers, const long* sizes, char* workspace, int* error"
+NOTHING = f"static void @({SIGNATURE}) {{}}\n"
+"""The function of a nest whose kernel another one launches with its own."""
+
 
 def host_body(
-    nest: Nest, made: Kernels, numbers: Sequence[int], names: Sequence[str]
+    nests: Sequence[Nest], made: Kernels, numbers: Sequence[int], names: Sequence[str]
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The function's text with `@` for its name, its buffers and its symbols.
+    """The text, with `@` for its name, of the function that launches the kernels of some nests; its
+    buffers and its symbols.
 
     `numbers`, `names`: of each kernel in the unit's table.
     """
     places = made.workspace.places
-    buffers = tuple(dict.fromkeys((*nest.reads(), *nest.writes())))
+    buffers = tuple(dict.fromkeys(b for nest in nests for b in (*nest.reads(), *nest.writes())))
     symbols = tuple(dict.fromkeys(s for kernel in made.kernels for s in kernel.sizes))
-    signature = "void* const* pointers, const long* sizes, char* workspace, int* error"
-    lines = [f"static void @({signature}) {{"]
+    lines = [f"static void @({SIGNATURE}) {{"]
     lines += [f"    const long {symbol} = sizes[{i}];" for i, symbol in enumerate(symbols)]
     for kernel, number, name in zip(made.kernels, numbers, names, strict=True):
         arguments = []

@@ -16,8 +16,16 @@ UNKNOWN = 1024
 """Assumed value of a symbol without a hint."""
 PERSISTENT = 1 << 14
 """Maximum length of a row that a program keeps in registers."""
+COLUMN = 64
+"""The same of one that lies across memory, of which a program takes many."""
 RIDING = 1 << 13
 """The same where sums over the rows ride along, which take registers too."""
+RIDING_STAGES = 3
+"""Steps whose loads are on their way at a time in such a program."""
+STEP = 1 << 11
+"""Minimum number of elements that a program takes in a step."""
+ON_THEIR_WAY = 96 << 10
+"""Bytes on their way to a processor from which on more of them do not help."""
 PART = 1 << 13
 """Minimum number of elements of a part of a row."""
 
@@ -33,11 +41,26 @@ class Limits:
     def processors(self) -> int:
         return self.architecture.processors
 
+    @property
+    def in_flight(self) -> int:
+        """Bytes on their way to a processor that keep the memory busy: its bandwidth, which is two
+        transfers a clock, times the latency of a loaded one, about 1.5 µs."""
+        machine = self.architecture
+        seconds = 1.5e-6
+        each = 2 * machine.memory_clock_khz * 1e3 * machine.memory_bus_bits / 8
+        return int(each * seconds / machine.processors)
+
     def number(self, size: Size) -> int:
         """A size as a number, by the hints. Weighs choices; correctness must not depend on it."""
         if isinstance(size, int):
             return size
         return evaluate(size, {name: self.hints.get(name, UNKNOWN) for name in symbols_of(size)})
+
+    def holds(self, length: Size, across: bool) -> bool:
+        """Whether a program holds rows of this length as a whole, so that it reads them once."""
+        if across and self.number(length) > COLUMN:
+            return False
+        return isinstance(length, int) and length <= PERSISTENT
 
     def parts_of_row(self, rows: int, length: int, across: bool) -> int:
         """How many programs share each row; 1 if there are enough rows for all processors.
@@ -52,8 +75,14 @@ class Limits:
         most = max(length // least, 1)
         return min(-(-wanted // programs), most, 1024)
 
-    def riding_programs(self, rows: int, length: int, riders: int) -> int:
-        """How many programs share the rows if each also sums over its rows; 0 if none can."""
+    def riding_programs(self, rows: int, length: int, riders: int, bytes_read: int) -> int:
+        """How many programs share the rows if each also sums over its rows; 0 if none can.
+
+        As few as have enough on its way, since each leaves a row of sums. `bytes_read`: per element
+        of a row.
+        """
         if length * riders > 2 * RIDING or length > RIDING:
             return 0
-        return max(min(4 * self.processors, -(-rows // 4)), 1)
+        step = RIDING_STAGES * max(length, STEP) * bytes_read
+        each = min(max(ON_THEIR_WAY // step, 1), 4)
+        return max(min(each * self.processors, -(-rows // 4)), 1)

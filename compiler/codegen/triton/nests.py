@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from compiler.codegen.choices import Chooser, of_nest
 from compiler.codegen.nests.rounding import without_round_trips
 from compiler.codegen.nests.workspace import Workspace
+from compiler.codegen.triton import questions
 from compiler.codegen.triton.kernel import Kernel, Writer
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.split import Split
-from compiler.codegen.triton.tiles import choose
+from compiler.codegen.triton.split import Part, Split
+from compiler.codegen.triton.tiles import Tile, candidates, choose
 from compiler.loops.nest import Nest
+from compiler.loops.sizes import product
+
+GAIN = 0.97
+"""Part of the default's time that another tile may take at most to be chosen."""
+
+WORTH_MEASURING = 1 << 19
+"""Elements of a kernel from which on its tile matters more than its launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +31,63 @@ class Kernels:
     workspace: Workspace
 
 
+Measure = Callable[[Sequence[Kernel], Workspace], list[float]]
+"""Microseconds that each of these kernels takes, which do the same; none if that is unknown."""
+
+
 def emit(
     nest: Nest,
     dtypes: Mapping[str, str],
     limits: Limits,
     comments: Mapping[str, str] | None = None,
     shared: Iterable[str] = (),
+    chooser: Chooser | None = None,
+    measure: Measure | None = None,
 ) -> Kernels:
     """The kernels of a nest, in order.
 
     `dtypes`: of each buffer. `comments`: origin -> the user's line. `shared`: buffers that may
-    occupy the same memory as another buffer of the nest, element for element. Raises `Unwritable`.
+    occupy the same memory as another buffer of the nest, element for element. `chooser` may
+    override a tile; with `measure`, the default is the fastest of a few. Raises `Unwritable`.
     """
     split = Split(without_round_trips(nest), limits, frozenset(shared))
     parts = split.parts()
     known = {**dtypes, **{name: dtype for name, (dtype, _) in split.workspace.places.items()}}
-    written = tuple(
-        Writer(part, choose(part, limits), known, comments or {}, frozenset(shared)).write()
-        for part in parts
-    )
-    return Kernels(written, split.workspace)
+
+    def written(part: Part, tile: Tile) -> Kernel:
+        return Writer(part, tile, known, comments or {}, frozenset(shared)).write()
+
+    asked = of_nest(chooser, nest)
+    found: list[Kernel] = []
+    for number, part in enumerate(parts):
+        tile = choose(part, limits)
+        if asked is not None or measure is not None:
+            others = candidates(part, tile)
+            took: dict[str, float] = {}
+            whole = limits.number(product(axis.size for axis in part.nest.axes))
+            if measure is not None and whole >= WORTH_MEASURING:
+                tiles = [tile, *others]
+                took = _measured(tiles, measure, [written(part, one) for one in tiles], split)
+                tile = _fastest(tiles, took)
+                others = [one for one in tiles if one != tile]
+            if asked is not None:
+                tile = questions.tile(asked, part, limits, tile, others, took, number)
+        found.append(written(part, tile))
+    return Kernels(tuple(found), split.workspace)
+
+
+def _measured(
+    tiles: Sequence[Tile], measure: Measure, kernels: Sequence[Kernel], split: Split
+) -> dict[str, float]:
+    took = measure(kernels, split.workspace)
+    return {tile.words: us for tile, us in zip(tiles, took, strict=False)}
+
+
+def _fastest(tiles: Sequence[Tile], took: Mapping[str, float]) -> Tile:
+    """The fastest tile; the default, which is the first, if none is clearly faster."""
+    default = tiles[0]
+    known = [tile for tile in tiles if tile.words in took]
+    if default not in known:
+        return default
+    best = min(known, key=lambda tile: took[tile.words])
+    return best if took[best.words] < GAIN * took[default.words] else default

@@ -17,11 +17,21 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.moments import partner, with_moments
 from compiler.codegen.nests.simplify import regroup, remade, simplify
 from compiler.codegen.nests.workspace import Workspace
 from compiler.codegen.triton.limits import Limits
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Address, Expression, Local, Read, convert, rewrite
+from compiler.loops.dtypes import BYTES, compute_dtype
+from compiler.loops.expressions import (
+    Address,
+    Const,
+    Expression,
+    Local,
+    Op,
+    Read,
+    convert,
+    rewrite,
+)
 from compiler.loops.nest import (
     Axis,
     Let,
@@ -31,6 +41,7 @@ from compiler.loops.nest import (
     Statement,
     Write,
     buffers_read,
+    expressions,
 )
 from compiler.loops.sizes import Size, multiply, product
 
@@ -50,6 +61,8 @@ class Partial:
     """Of an element of a program's array, along the axes of the kernel's nest."""
     width: Size
     """Elements of one array."""
+    counts: str = ""
+    """Of sums of squared distances: where each program leaves how many elements it saw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +95,10 @@ class Split:
     """The kernels of one nest and the workspace that connects them."""
 
     def __init__(self, nest: Nest, limits: Limits, shared: frozenset[str] = frozenset()) -> None:
-        self.nest = simplify(nest)
-        self.facts = Facts(self.nest)
         self.limits = limits
+        self.nest = simplify(nest)
+        self.nest, self.means = with_moments(Facts(self.nest), self._streams)
+        self.facts = Facts(self.nest)
         self.shared = shared
         self.workspace = Workspace(LINE)
         self._kernels: list[_Kernel] = []
@@ -95,17 +109,44 @@ class Split:
         self._stored: dict[str, tuple[str, tuple[Size, ...]]] = {}
         """Results in the workspace -> buffer and strides along the nest's axes."""
         self._partials: dict[str, Partial] = {}
+        self._lifted: dict[str, _Kernel] = {}
+        """Values of a row or column that its kernel computes for others: a reciprocal deviation."""
 
     def parts(self) -> list[Part]:
         """The kernels in order."""
-        for statement in self.nest.statements:
+        # a write joins rows wherever they stand: what it writes is read once, then
+        for statement in sorted(self._riders_last(), key=lambda s: isinstance(s, Write)):
             self._place(statement)
         self._after_reads()
+        self._lift()
         crossing = self._crossing()
         made = [self._part(kernel, crossing) for kernel in self._kernels]
         return [part for part in made if part.nest.statements]
 
     # Which kernel computes what
+
+    def _riders_last(self) -> list[Statement]:
+        """The statements in an order in which they can run, sums over rows behind the rows that
+        they can ride in."""
+        statements = list(self.nest.statements)
+        for rider in self.nest.statements:
+            if not isinstance(rider, Reduction):
+                continue
+            place = statements.index(rider)
+            fed = {rider.name}
+            for later in range(place + 1, len(statements)):
+                other = statements[later]
+                if fed & set(self.facts.locals_in(other)):
+                    break
+                if (
+                    isinstance(other, Reduction)
+                    and set(other.over) == set(rider.axes)
+                    and set(other.axes) == set(rider.over)
+                    and not self._across(frozenset(other.over), frozenset(other.axes))
+                ):
+                    statements.insert(later, statements.pop(place))
+                    break
+        return statements
 
     def _place(self, statement: Statement) -> None:
         behind = self._roots(statement)
@@ -161,6 +202,13 @@ class Split:
         across = self._across(row, kept)
         return self.limits.parts_of_row(rows, length, across)
 
+    def _streams(self, statement: Reduction) -> bool:
+        """Whether programs read the rows of a reduction step by step."""
+        row, kept = frozenset(statement.over), frozenset(statement.axes)
+        size = product(self.nest.axes[a].size for a in row)
+        whole = self.limits.holds(size, self._across(row, kept))
+        return self._programs(row, kept) > 1 or not whole
+
     def _across(self, row: frozenset[int], kept: frozenset[int]) -> bool:
         """Whether a row lies across memory: its elements are not neighbours, but those of
         neighbouring rows are."""
@@ -190,7 +238,9 @@ class Split:
             if not isinstance(length, int):  # a program has to hold the row, whatever its length
                 continue
             rows = self.limits.number(product(self.nest.axes[a].size for a in kernel.kept))
-            programs = self.limits.riding_programs(rows, length, len(kernel.riders) + 1)
+            programs = self.limits.riding_programs(
+                rows, length, len(kernel.riders) + 1, self._bytes_read(kernel)
+            )
             if not programs:
                 continue
             kernel.form, kernel.programs = "riding", programs
@@ -199,6 +249,17 @@ class Split:
             self._home[rider.name] = self._totals(kernel, axes)
             return True
         return False
+
+    def _bytes_read(self, kernel: _Kernel) -> int:
+        """Bytes that each element of the rows reads."""
+        found: dict[str, int] = {}
+        for statement in self.nest.statements:
+            for part in expressions(statement):
+                if isinstance(part, Read):
+                    axes = self.facts.moves(part.address)
+                    if axes & kernel.row and axes & kernel.kept:
+                        found[part.buffer] = BYTES[part.dtype]
+        return sum(found.values()) or 4
 
     def _kernel_for(self, write: Write, first: int) -> _Kernel:
         """The first kernel whose programs visit each position of a write exactly once."""
@@ -240,6 +301,35 @@ class Split:
                 found.update(buffers_read(statement))
         return found
 
+    def _lift(self) -> None:
+        """Values that depend on results of other kernels alone, and vary over fewer axes than what
+        reads them, are computed where these results are: once, and not for each element."""
+        for kernel in self._kernels:
+            pending: list[Statement] = list(self._effects(kernel))
+            seen: set[str] = set()
+            while pending:
+                statement = pending.pop()
+                for name in self.facts.locals_in(statement):
+                    value = self.facts.named[name]
+                    if not isinstance(value, Let) or name in seen or name in self._lifted:
+                        continue
+                    seen.add(name)
+                    home = self._may_move(value, kernel, self.facts.domain(statement))
+                    if home is None:
+                        pending.append(value)
+                    else:
+                        self._lifted[name] = home
+
+    def _may_move(self, value: Let, kernel: _Kernel, domain: frozenset[int]) -> _Kernel | None:
+        """The kernel that can compute a value for another one; None if there is none."""
+        homes = [self._home[name] for name in self._behind[value.name]]
+        axes = self.facts.axes(value.expression)
+        if not homes or not axes < domain or kernel in homes:
+            return None
+        last = max(homes, key=self._number)
+        plain = last.form in ("rows", "totals") and last.kept == axes
+        return last if plain and self._number(last) < self._number(kernel) else None
+
     # What each kernel computes
 
     def _effects(self, kernel: _Kernel) -> list[Statement]:
@@ -248,11 +338,14 @@ class Split:
     def _needed(self, kernel: _Kernel) -> list[Statement]:
         """The statements of a kernel in the nest's order, with the `Let`s that they read."""
         effects = self._effects(kernel)
+        effects += [self.facts.named[name] for name, home in self._lifted.items() if home is kernel]
         wanted = {id(statement) for statement in effects}
         pending = list(effects)
         while pending:
             for name in self.facts.locals_in(pending.pop()):
                 other = self.facts.named[name]
+                if self._lifted.get(name, kernel) is not kernel:
+                    continue
                 if isinstance(other, Let) and id(other) not in wanted:
                     wanted.add(id(other))
                     pending.append(other)
@@ -264,7 +357,7 @@ class Split:
         for number, kernel in enumerate(self._kernels):
             for statement in self._needed(kernel):
                 for name in self.facts.locals_in(statement):
-                    home = self._home.get(name)
+                    home = self._lifted.get(name) or self._home.get(name)
                     if home is not None and home is not kernel:
                         found.setdefault(name, set()).add(number)
         return found
@@ -287,9 +380,9 @@ class Split:
         for statement in self._needed(kernel):
             statements.append(self._with_reads(statement, kernel))
             if (
-                isinstance(statement, (Reduction, ScanAlong))
+                not isinstance(statement, Write)
                 and statement.name in crossing
-                and self._home[statement.name] is kernel
+                and (self._lifted.get(statement.name) or self._home.get(statement.name)) is kernel
             ):
                 statements.append(self._stored_in_workspace(statement))
         for statement in (*kernel.members, *kernel.riders):
@@ -299,7 +392,13 @@ class Split:
             dtype = compute_dtype(statement.expression.dtype)
             strides, width = self._strides(statement.axes)
             buffer = self.workspace.reserve(statement.name, dtype, multiply(width, kernel.programs))
-            partials[statement.name] = Partial(buffer, kernel.programs, Address(strides), width)
+            counts = ""
+            if statement.op == "deviations":
+                size = multiply(width, kernel.programs)
+                counts = self.workspace.reserve(f"{statement.name}_count", dtype, size)
+            partials[statement.name] = Partial(
+                buffer, kernel.programs, Address(strides), width, counts
+            )
         axes = sorted(kernel.row | kernel.kept)
         flags = tuple(Axis(a.size, i in kernel.row) for i, a in enumerate(self.nest.axes))
         whole = replace(self.nest, axes=flags, statements=tuple(statements))
@@ -328,19 +427,40 @@ class Split:
             dtype = compute_dtype(result.expression.dtype)
             strides = (partial.width, *(partial.address.strides[axis] for axis in axes))
             read: Expression = Read(partial.buffer, Address(strides), dtype)
+            if result.op == "deviations":
+                read = self._together(result, results, read, Address(strides))
+                result = replace(result, op="sum")
             left = tuple(range(1, 1 + len(axes)))
             statements.append(replace(result, expression=read, over=(0,), axes=left))
         later: list[Statement] = []
         for statement in (*results, *self._needed(kernel)):
             if isinstance(statement, (Let, Write)):
                 later.append(self._with_reads(statement, kernel))
-            elif statement.name in crossing:
+            if not isinstance(statement, Write) and statement.name in crossing:
+                if isinstance(statement, Let) and statement.name not in self._lifted:
+                    continue
                 later.append(self._stored_in_workspace(statement))
         statements += _behind_a_leading_axis(later, self.nest, axes)
         sizes = (Axis(count, True), *(Axis(self.nest.axes[axis].size) for axis in axes))
         return Part("rows", Nest(self.nest.name, sizes, tuple(statements), self.nest.label))
 
-    def _stored_in_workspace(self, statement: Reduction | ScanAlong) -> Write:
+    def _together(
+        self, result: Reduction, results: list[Reduction], squares: Expression, address: Address
+    ) -> Expression:
+        """What a part adds to the squared distances from the mean of all: its own, and its number
+        of elements times the squared distance of its own mean from that one."""
+        total = partner(result, results)
+        assert total is not None, f"{result.name} without its sum"
+        dtype = result.dtype
+        count = Read(self._partials[result.name].counts, address, dtype)
+        part = Read(self._partials[total.name].buffer, address, dtype)
+        own = Op("div", (part, count), dtype)
+        away = Op("sub", (own, self.means[result.name]), dtype)
+        more = Op("mul", (count, Op("mul", (away, away), dtype)), dtype)
+        some = Op("gt", (count, Const(0.0, dtype)), "bool")
+        return Op("where", (some, Op("add", (squares, more), dtype), Const(0.0, dtype)), dtype)
+
+    def _stored_in_workspace(self, statement: Let | Reduction | ScanAlong) -> Write:
         dtype = compute_dtype(statement.dtype)
         strides, size = self._strides(statement.axes)
         buffer = self.workspace.reserve(statement.name, dtype, size)
@@ -354,7 +474,7 @@ class Split:
         def leaf(part: Expression) -> Expression:
             if not isinstance(part, Local):
                 return part
-            home = self._home.get(part.name)
+            home = self._lifted.get(part.name) or self._home.get(part.name)
             if home is None or home is kernel:
                 return part
             buffer, strides = self._stored[part.name]

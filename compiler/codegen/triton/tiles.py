@@ -9,9 +9,9 @@ measured on an H200 (docs/performance.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compiler.codegen.triton.limits import PERSISTENT, Limits
+from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits
 from compiler.codegen.triton.split import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
@@ -23,6 +23,14 @@ VECTOR = 16
 """Bytes that one instruction of a thread moves."""
 PER_THREAD = 32
 """Elements of a row that a thread holds."""
+MOST_A_THREAD = 128
+"""More elements than that do not fit in registers, whatever is computed."""
+STEPS = 1 << 14
+"""Elements of a long row that a program takes at a time."""
+ONLINE = 1 << 13
+"""The same if each step waits for the greatest element of all."""
+MOMENTS = 1 << 13
+"""The same if each lane holds a mean and its squared distances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,18 @@ class Tile:
     """A row takes several steps of `r_block`."""
     stages: int = 1
     """Steps of the kernel's loop whose loads are on their way at a time."""
+
+    @property
+    def words(self) -> str:
+        """As the choice of a decision: `2x1024-4warps-3stages`."""
+        block = f"{self.x_block}x{self.r_block}" if self.r_block else str(self.x_block)
+        stages = f"-{self.stages}stages" if self.stages > 1 else ""
+        return f"{block}-{self.warps}warps{stages}"
+
+    @property
+    def a_thread(self) -> int:
+        """Elements of the tile that a thread holds, at least 1."""
+        return max(self.x_block * max(self.r_block, 1) // (WARP * self.warps), 1)
 
 
 def choose(part: Part, limits: Limits) -> Tile:
@@ -75,17 +95,25 @@ def _of_rows(
         return Tile(kept, row, x, max(2048 // x, 16), 4, looped=True)
     if part.form == "partial":
         return Tile(kept, row, 1, 4096, 8, looped=True)
-    if across and length > 64:
+    whole = limits.holds(size, across)
+    if across and not whole:
         few = power_of_two(max(rows // limits.processors, 1))
         x = min(max(few, 8), 32, power_of_two(max(rows, 1)))
         return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 4, looped=True)
-    if isinstance(size, int) and length <= PERSISTENT:
+    if whole:
         return _whole_rows(part, limits, kept, row, rows, narrow, across)
-    if narrow or not _online(nest):
-        block = min(4 * 4096, power_of_two(max(length, 128)))
-        return Tile(kept, row, 1, block, min(max(block // 1024, 1), 16), looped=True)
-    block = min(4096, power_of_two(max(length, 128)))
-    return Tile(kept, row, 1, block, min(max(block // 128, 1), 32), looped=True)
+    block = power_of_two(max(length, 128))
+    if any(isinstance(s, Reduction) and s.op == "deviations" for s in nest.statements):
+        block = min(MOMENTS, block)
+        return Tile(kept, row, 1, block, min(max(block // 512, 1), 16), looped=True)
+    if _online(nest):
+        block = min(ONLINE, block)
+        return Tile(kept, row, 1, block, min(max(block // 256, 1), 32), looped=True)
+    # two programs' rows for each processor have to stay in L2 until they are read again
+    both = 2 * limits.processors * length * _narrowest(nest)
+    most = 2 * STEPS if both > limits.architecture.l2_bytes // 2 and length > 2 * STEPS else STEPS
+    block = min(most, block)
+    return Tile(kept, row, 1, block, min(max(block // 1024, 1), 32), looped=True)
 
 
 def _whole_rows(
@@ -101,7 +129,7 @@ def _whole_rows(
     block = power_of_two(limits.number(_size(part.nest, row)))
     scans = any(isinstance(s, ScanAlong) for s in part.nest.statements)
     x = 2 if scans and rows > 1 else 1
-    while x * block < 2048 and rows // (2 * x) >= 4 * limits.processors:
+    while x * block < STEP and rows // (2 * x) >= 4 * limits.processors:
         x *= 2
     if across:
         x = max(x, min(32, power_of_two(rows)))
@@ -110,7 +138,35 @@ def _whole_rows(
         return Tile(kept, row, x, block, warps)
     if block > 1024:
         warps *= 2
-    return Tile(kept, row, x, block, max(warps, 2), stages=3)
+    return Tile(kept, row, x, block, max(warps, 2), stages=RIDING_STAGES)
+
+
+def candidates(part: Part, tile: Tile) -> list[Tile]:
+    """Other tiles that a kernel may have: half and twice of each number, alone and in pairs."""
+    found: dict[Tile, None] = {}
+    two = not tile.looped and part.form != "riding"
+    whole = bool(tile.r_block) and two and any(axis.reduced for axis in part.nest.axes)
+    for x in (0.5, 1, 2):
+        for r in (1,) if whole or part.form == "riding" or not tile.r_block else (0.5, 1, 2):
+            for warps in (0.5, 1, 2):
+                for stages in (1,) if two else dict.fromkeys((tile.stages, 1, 3)):
+                    other = replace(
+                        tile,
+                        x_block=int(tile.x_block * x),
+                        r_block=int(tile.r_block * r),
+                        warps=int(tile.warps * warps),
+                        stages=stages,
+                    )
+                    changes = (x != 1) + (r != 1) + (warps != 1) + (stages != tile.stages)
+                    if changes in (1, 2) and _is_possible(other, tile):
+                        found[other] = None
+    return list(found)
+
+
+def _is_possible(tile: Tile, default: Tile) -> bool:
+    if tile.x_block < 1 or (default.r_block and tile.r_block < 16):
+        return False
+    return 1 <= tile.warps <= 32 and tile.a_thread <= MOST_A_THREAD
 
 
 def _online(nest: Nest) -> bool:
@@ -120,6 +176,22 @@ def _online(nest: Nest) -> bool:
     return any(isinstance(s, Reduction) and s.op == "max" for s in nest.statements) and not any(
         isinstance(s, Write) and along & set(s.axes) for s in nest.statements
     )
+
+
+def bytes_a_step(part: Part, tile: Tile) -> int:
+    """Bytes of memory that a program reads in one step of its tile."""
+    nest, found = part.nest, 0
+    seen: set[Read] = set()
+    for statement in nest.statements:
+        for read in expressions(statement):
+            if not isinstance(read, Read) or read in seen:
+                continue
+            seen.add(read)
+            moves = {i for i, stride in enumerate(read.address.strides) if stride != 0}
+            size = BYTES[read.dtype]
+            size *= tile.x_block if moves & set(tile.x) else 1
+            found += size * (tile.r_block if tile.r_block and moves & set(tile.r) else 1)
+    return found
 
 
 def power_of_two(number: int) -> int:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.device import DeviceKernel, DeviceModule
 from compiler.codegen.function import Function
 from compiler.codegen.nests.names import Names
 from compiler.codegen.triton import functions
-from compiler.codegen.triton.kernel import RESERVED, Kernel
-from compiler.codegen.triton.launch import host_body
+from compiler.codegen.triton.kernel import RESERVED, Kernel, title_of
+from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import emit
+from compiler.codegen.triton.nests import Kernels, Measure, emit
+from compiler.codegen.triton.together import launches, together
 from compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
@@ -64,8 +68,11 @@ class _Module:
 
 
 def named(kernel: Kernel, name: str) -> str:
-    """The kernel's text with its name."""
-    return kernel.body.replace("def NAME(", f"def {name}(", 1)
+    """The kernel's text with its name, and with names after it for its pieces."""
+    return _NAME.sub(lambda found: f"{found[1]}{name}", kernel.body)
+
+
+_NAME = re.compile(r"^(def |        )NAME(?=\(|__\d+\()", re.MULTILINE)
 
 
 def unit(
@@ -73,47 +80,63 @@ def unit(
     program: Program,
     limits: Limits,
     comments: Mapping[str, str] | None = None,
+    ask: Ask | None = None,
+    measure: Measure | None = None,
 ) -> Unit:
     """The unit of a program with planned memory; without a plan, nothing shares memory.
 
-    Raises `Unwritable` if a nest holds an operation without Triton text.
+    `ask` decides each choice; without it all are the default. With `measure`, tiles are the fastest
+    of a few. Raises `Unwritable` if a nest holds an operation without Triton text.
     """
+    chooser = None if ask is None else Chooser(ask, program.graph.name)
     dtypes = buffer_dtypes(program)
     module = _Module()
+    nests = [step for step in program.steps if isinstance(step, Nest)]
+    made = {
+        nest.name: emit(
+            nest, dtypes, limits, comments, shared_buffers(nest, plan), chooser, measure
+        )
+        for nest in nests
+    }
     found: list[tuple[Nest, Function]] = []
-    for step in program.steps:
-        if not isinstance(step, Nest):
-            continue
-        made = emit(step, dtypes, limits, comments, shared_buffers(step, plan))
-        words = "".join(c if c.isalnum() and c.isascii() else "_" for c in step.label or step.name)
-        wanted = "_".join(part for part in words.lower().split("_") if part)[:48] or "nest"
-        wanted = f"nest_{wanted}" if wanted[0].isdigit() else wanted
-        numbers = [module.add(kernel, wanted) for kernel in made.kernels]
-        names = [module.kernels[number][0] for number in numbers]
-        body, buffers, symbols = host_body(step, made, numbers, names)
+    for group in launches(program, made, plan, limits):
+        last = group[-1]
+        kernels = made[last.name]
+        if len(group) > 1:
+            own = [made[nest.name].kernels[0] for nest in group]
+            title = "; ".join(dict.fromkeys(title_of(nest) for nest in group))
+            kernels = Kernels((together(own, title),), kernels.workspace)
+        numbers = [module.add(kernel, _wanted(group)) for kernel in kernels.kernels]
+        names = tuple(module.kernels[number][0] for number in numbers)
         shown, lines = "", []
-        for kernel, name in zip(made.kernels, names, strict=True):
+        for kernel, name in zip(kernels.kernels, names, strict=True):
             above = shown.count("\n")
             shown += named(kernel, name) + "\n"
             lines += [(above + line, origins) for line, origins in kernel.lines]
-        found.append(
-            (
-                step,
-                Function(
-                    body=body,
-                    pointers=buffers,
-                    sizes=symbols,
-                    workspace_bytes=made.workspace.bytes,
-                    lines=tuple(lines),
-                    nests=(step.name,),
-                    shown=shown,
-                    launches=tuple(names),
-                    key=body,
-                ),
-            )
+        body, buffers, symbols = host_body(group, kernels, numbers, names)
+        whole = Function(
+            body=body,
+            pointers=buffers,
+            sizes=symbols,
+            workspace_bytes=kernels.workspace.bytes,
+            lines=tuple(lines),
+            nests=tuple(nest.name for nest in group),
+            shown=shown,
+            launches=names,
+            key=body,
         )
+        silent = replace(whole, body=NOTHING, key=NOTHING, pointers=(), sizes=())
+        found += [(nest, whole if nest is last else silent) for nest in group]
     device = module.module()
     return assemble(found, lambda: _prelude(device), device)
+
+
+def _wanted(group: Sequence[Nest]) -> str:
+    """The name of the kernel of some nests."""
+    text = "_".join(dict.fromkeys(nest.label or nest.name for nest in group))
+    words = "".join(c if c.isalnum() and c.isascii() else "_" for c in text)
+    wanted = "_".join(part for part in words.lower().split("_") if part)[:48] or "nest"
+    return f"nest_{wanted}" if wanted[0].isdigit() else wanted
 
 
 def _prelude(device: DeviceModule) -> str:

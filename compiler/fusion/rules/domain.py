@@ -59,7 +59,7 @@ def _rows_join(
 ) -> tuple[Mask | None, tuple[Mask, ...]] | Refusal:
     """Make the smaller group's domain the rows of the larger group's."""
     for large, small in ((one, two), (two, one)):
-        small_enough = weights.number(large.size) <= SMALL
+        small_enough = weights.machine.columns or weights.number(large.size) <= SMALL
         mask = large.mask or _rows_of_edges(large, edges, small_enough, all_edges)
         if mask is None or kept_size(mask) != small.size or row_length(mask) == 1:
             continue

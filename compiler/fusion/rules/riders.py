@@ -6,14 +6,14 @@ from compiler.fusion.counts import elements
 from compiler.fusion.groups import Space
 from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length
 from compiler.fusion.rules import Refusal
-from compiler.fusion.weights import L1, Weights
+from compiler.fusion.weights import Weights
 from compiler.loops.graph import Compute, Reduce
 
 RIDE = ("sum", "prod", "max", "min", "any", "all")
 
 
 def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
-    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit in L1."""
+    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit near."""
     bytes_held = 0
     for node in members:
         if not isinstance(node, Reduce):
@@ -30,12 +30,13 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
         elif len(mask) != 1:
             return Refusal("rider", f"{node.name} reduces part of the row scalars")
         bytes_held += 4 * weights.number(kept_size(mask))
-    if bytes_held > L1:
+    near = weights.machine.near
+    if bytes_held > near:
         return Refusal(
             "working set",
-            f"accumulators take {bytes_held} bytes of {L1}",
+            f"accumulators take {bytes_held} bytes of {near}",
             legal=True,
-            numbers={"most_working_set": L1},
+            numbers={"most_working_set": near},
         )
     return None
 

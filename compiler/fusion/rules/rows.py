@@ -19,6 +19,8 @@ def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | N
         return None
     if not mask[0][1] and len(mask) == 2:
         return None
+    if reduces and weights.machine.columns:
+        return None
     if not reduces:
         return Refusal(
             "recomputed",

@@ -64,6 +64,8 @@ def reduce(op: str, rows: Value, dtype: str) -> Value:
         result = getattr(torch, op)(rows, dim=1, dtype=rows.dtype)
     elif op == "exp_sum":
         result = (rows - rows.amax(1, keepdim=True)).exp().sum(1)
+    elif op == "deviations":
+        result = (rows - rows.mean(1, keepdim=True)).square().sum(1)
     elif op in ("max", "min"):
         result = getattr(torch, f"a{op}")(rows, dim=1)
     elif op in ("any", "all"):

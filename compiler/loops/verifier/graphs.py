@@ -145,7 +145,7 @@ def check_reduction(op: str, dtype: str, where: str) -> None:
     """Check the result dtype of a reduction."""
     expected = {"argmax": "int64", "argmin": "int64", "any": "bool", "all": "bool"}.get(op, dtype)
     require(dtype == expected, where, f"{op} returns {expected}, not {dtype}")
-    if op == "exp_sum":
+    if op in ("exp_sum", "deviations"):
         require(dtype in ("float32", "float64"), where, f"{op} returns a wide float, not {dtype}")
 
 

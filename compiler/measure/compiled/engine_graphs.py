@@ -17,17 +17,21 @@ import torch
 from torch import fx
 
 from compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
+from compiler.control.hooks import Missing
 from compiler.engine.recording import watching
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadow, Shadows, copied
 from compiler.measure.probes.aten_probe import AtenGraph
+from compiler.measure.rounds.whole_runs import DeviceRun
 from compiler.runtime.build import BuildFailed
-from compiler.runtime.compiled import Compiled, run_wrapper
+from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
 from compiler.runtime.kernels import Unit, library
+from compiler.runtime.launcher import launcher
 from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
+from compiler.runtime.unavailable import Unavailable
 
 _HEAD = """
 typedef void MeasuredKernel(void* const*, const long*, char*, int*);
@@ -37,15 +41,15 @@ typedef void MeasuredCall(
 struct MeasuredAgain {
   MeasuredKernel* kernel; void* const* pointers; const long* sizes; char* workspace;
 };
-extern "C" {
-MeasuredCall* measured_call;
-int measured_again(const MeasuredAgain* calls, long count) {
-  alignas(8) int error[8] = {0};
+extern "C" { MeasuredCall* measured_call; }
+"""
+_TAIL = """
+extern "C" int measured_again(const MeasuredAgain* calls, long count) {{
+  alignas(8) int error[8] = {{0}};{stream}
   for (long i = 0; i < count; i++)
     calls[i].kernel(calls[i].pointers, calls[i].sizes, calls[i].workspace, error);
   return *error;
-}
-}
+}}
 """
 _Observe = ctypes.CFUNCTYPE(
     None,
@@ -100,14 +104,14 @@ class EngineGraph(Redirected):
         self.module = module
         """The lowered graph; its nodes are those of the `/lowered` graph's record."""
         self.arguments: list[Any] | None = None
-        super().__init__(self._first_call if keep_arguments else compiled.call)
+        super().__init__(self._first_call if keep_arguments else compiled.outermost)
         self._names = {site.function: None for site in compiled.artifact.sites}
 
     def _first_call(self, arguments: list[Any]) -> Any:
         """Stores the first arguments."""
         self.arguments = copied(arguments)
-        self.call = self.compiled.call
-        return self.compiled.call(arguments)
+        self.call = self.compiled.outermost
+        return self.call(arguments)
 
     @property
     def kernels(self) -> Collection[str]:
@@ -118,8 +122,15 @@ class EngineGraph(Redirected):
         place = artifact.kernels.get(kernel)
         if place is None:
             return ""
-        lines = artifact.unit.split("\n")[place.line - 1 : place.line - 1 + place.count]
-        return "\n".join(lines) + "\n"
+        if place.launches:
+            return "".join(f"{self._device_text(name)}\n" for name in place.launches)
+        return _part(artifact.unit, place.line, place.count)
+
+    def _device_text(self, name: str) -> str:
+        """The text of one of the GPU's kernels."""
+        artifact = self.compiled.artifact
+        found = next(kernel for kernel in artifact.device_kernels if kernel.name == name)
+        return _part(artifact.module, found.line, found.count)
 
     def run(self, arguments: list[Any]) -> Any:
         return self.compiled.call(arguments)
@@ -162,13 +173,19 @@ class EngineGraph(Redirected):
             self._call(handle, memory)(copied(self.arguments))
         if failed:
             raise failed[0]
-        return steps
+        return [DeviceRun(step) for step in steps] if self._on_gpu else steps
 
     def together(self, steps: Sequence[Step]) -> Step:
-        calls = [step for step in steps if isinstance(step, _Call)]
+        own = [step.run if isinstance(step, DeviceRun) else step for step in steps]
+        calls = [step for step in own if isinstance(step, _Call)]
         rows = (_Again * len(calls))(*(call.row for call in calls))
         again = calls[0].again
-        return partial(_discard, again, rows, len(calls), calls)
+        run = partial(_discard, again, rows, len(calls), calls)
+        return DeviceRun(run, len(calls)) if self._on_gpu else run
+
+    @property
+    def _on_gpu(self) -> bool:
+        return self.compiled.artifact.device >= 0
 
     def _call(self, handle: ctypes.CDLL, memory: list[Any]) -> Callable[[list[Any]], Any]:
         """The graph's callable, on the observable unit."""
@@ -191,15 +208,26 @@ class EngineGraph(Redirected):
         if isinstance(compiler, NoCompiler):
             raise NotAlone(compiler.reason)
         unit = Unit(
-            _HEAD + _observed(artifact.unit, artifact.sites),
+            _HEAD + _observed(artifact.unit, artifact.sites) + _tail(artifact.device),
             artifact.flags,
             unit_libraries(artifact.libraries),
         )
+        store = usable_store()[0]
         try:
-            made = library(unit, compiler, usable_store()[0])
-            return ctypes.CDLL(str(made.path))
-        except (BuildFailed, OSError) as error:
+            made = library(unit, compiler, store)
+            if artifact.device < 0:
+                return ctypes.CDLL(str(made.path))
+            calls = launcher(compiler, store)
+            if isinstance(calls, Missing):
+                raise NotAlone(str(calls))
+            return loaded_segments(artifact, made.path, calls, store, None)[1]
+        except (BuildFailed, OSError, Unavailable) as error:
             raise NotAlone(f"its unit could not be built for a measurement: {error}") from error
+
+
+def _part(text: str, line: int, count: int) -> str:
+    lines = text.split("\n")[line - 1 : line - 1 + count]
+    return "\n".join(lines) + "\n"
 
 
 _KERNEL = ctypes.CFUNCTYPE(
@@ -209,6 +237,12 @@ _KERNEL = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
     ctypes.POINTER(ctypes.c_int),
 )
+
+
+def _tail(device: int) -> str:
+    """What follows the unit's text: calls of its kernels, on the current stream of a GPU."""
+    stream = f"\n  stream = launcher->stream({device});" if device >= 0 else ""
+    return _TAIL.format(stream=stream)
 
 
 def _observed(unit: str, sites: Sequence[KernelSite]) -> str:

@@ -20,7 +20,9 @@ _NOTHING = StepBuffers((), ())
 class GraphMemory:
     """A graph's buffers, as its artifact describes them."""
 
-    def __init__(self, extra: msgspec.Raw, steps: int) -> None:
+    def __init__(self, extra: msgspec.Raw, steps: int, device: int = -1) -> None:
+        """`device`: index of the GPU that has the buffers; -1 for the CPU."""
+        self._device = torch.device("cuda", device) if device >= 0 else torch.device("cpu")
         found = _BUFFERS.decode(extra)
         self.forms = found.forms if found is not None else {}
         self.steps = found.steps if found is not None else ()
@@ -70,10 +72,10 @@ class GraphMemory:
             return None
         sizes, strides, _ = known
         if 0 in sizes or not address:
-            return torch.empty_strided(sizes, strides, dtype=dtype)
+            return torch.empty_strided(sizes, strides, dtype=dtype, device=self._device)
         last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-        memory = (ctypes.c_char * ((last + 1) * dtype.itemsize)).from_address(address)
-        return torch.frombuffer(memory, dtype=dtype).as_strided(sizes, strides)
+        whole = bytes_at(address, (last + 1) * dtype.itemsize, self._device)
+        return whole.view(dtype).as_strided(sizes, strides)
 
     def _known(self, form: Form) -> tuple[list[int], list[int], int] | None:
         """Sizes, strides and offset; None if one has an unknown symbol."""
@@ -90,6 +92,23 @@ class GraphMemory:
         if isinstance(number, int):
             return number
         return int(eval(number, {"__builtins__": {}, **FUNCTIONS}, self.numbers))
+
+
+def bytes_at(address: int, count: int, device: torch.device) -> torch.Tensor:
+    """A flat tensor of bytes on memory that something else keeps alive."""
+    if device.type == "cpu":
+        return torch.frombuffer((ctypes.c_char * count).from_address(address), dtype=torch.uint8)
+    return torch.as_tensor(_OnDevice(address, count), device=device)
+
+
+class _OnDevice:
+    """Memory of a GPU, as the CUDA array interface describes it
+    (numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html)."""
+
+    def __init__(self, address: int, count: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (count,), "typestr": "|u1", "data": (address, False), "version": 2,
+        }  # fmt: skip
 
 
 def _shown(

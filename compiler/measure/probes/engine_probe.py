@@ -23,22 +23,22 @@ from compiler.control.hooks import Missing
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock, Told
+from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import GraphMemory
 from compiler.measure.probes.engine_observer import EngineObserver
-from compiler.measure.probes.engine_unit import Readings, clocked
+from compiler.measure.probes.engine_unit import Observer, Readings, clocked
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
-from compiler.runtime.compiled import run_wrapper
+from compiler.runtime.compiled import loaded_segments, run_wrapper
 from compiler.runtime.kernels import Unit, library
 from compiler.runtime.launcher import launcher
-from compiler.runtime.load import functions, load_unit
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
+from compiler.runtime.unavailable import Unavailable
 
 
 class EngineProbe:
@@ -54,7 +54,7 @@ class EngineProbe:
         self._artifact = graph.compiled.artifact
         self._steps = _Steps(self._artifact)
         self.steps = tuple(self._steps.all)
-        self.memory = GraphMemory(self._artifact.extra, len(self.steps))
+        self.memory = GraphMemory(self._artifact.extra, len(self.steps), self._artifact.device)
         """Which buffers each step reads and writes, and which nodes they hold."""
         self._unit: _ClockedUnit | None = None
         self._timed: Callable[[list[Any]], Any] | None = None
@@ -66,6 +66,10 @@ class EngineProbe:
 
         If that is impossible, there are no readings of kernels, and `unmeasured` says why.
         """
+        if not isinstance(clock, HostClock):
+            with self._graph.replaced(self._clocked(clock, base)):
+                yield
+            return
         if self._timed is None:
             self._timed = self._with_clocks()
         timed, unit, stamps = self._timed, self._unit, self._stamps
@@ -95,6 +99,36 @@ class EngineProbe:
 
         with self._graph.replaced(run):
             yield
+
+    def _clocked(self, clock: Clock, base: int) -> Callable[[list[Any]], Any]:
+        """The graph's callable with a clock that takes no host times: a device clock, which reads
+        ranges. A kernel's range is opened and closed by the unit's observer."""
+        steps, names = self._steps, self._segments()
+        unit, callback = self._unit, _ranges(clock, base, self._steps.kernels)
+        if self._artifact.entry:
+            timed = names.get(self._artifact.entry, self._graph.compiled.call)
+        else:
+            calls = iter(steps.calls)
+
+            def around(statement: Statement) -> tuple[str, str]:
+                key = base + 1 + next(calls)
+                return f"_start({key})", f"_stop({key})"
+
+            text = self._with(around)
+            timed = self._wrapper(text, {**names, "_start": clock.start, "_stop": clock.stop})
+
+        def run(arguments: list[Any]) -> Any:
+            if unit is not None:
+                unit.readings.observe(callback)
+            clock.start(base)
+            try:
+                return timed(arguments)
+            finally:
+                clock.stop(base)
+                if unit is not None:
+                    unit.readings.observe(None)
+
+        return run
 
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:
@@ -165,6 +199,16 @@ class EngineProbe:
             except NotAlone as reason:
                 self.unmeasured = str(reason)
         return self._unit.functions if self._unit is not None else {}
+
+
+def _ranges(clock: Clock, base: int, kernels: Sequence[int]) -> Any:
+    """An observer of a unit that starts and stops a clock around each kernel call; `kernels`: the
+    step of each."""
+
+    def at(call: int, over: int, pointers: Any, numbers: Any) -> None:
+        (clock.stop if over else clock.start)(base + 1 + kernels[call])
+
+    return Observer(at)
 
 
 def engine_probe(graph: EngineGraph | AtenGraph) -> EngineProbe | AtenProbe:
@@ -258,7 +302,6 @@ def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., A
         if isinstance(calls, Missing):
             segments = python_functions(made.path, artifact.segments, graph.compiled.call)
             return segments, ctypes.CDLL(str(made.path))
-        unit = load_unit(made.path, calls)
-        return functions(unit, artifact.segments, graph.compiled.call), unit.handle
-    except (BuildFailed, OSError) as error:
+        return loaded_segments(artifact, made.path, calls, store, graph.compiled.call)
+    except (BuildFailed, OSError, Unavailable) as error:
         raise NotAlone(f"its unit could not be built with clocks: {error}") from error

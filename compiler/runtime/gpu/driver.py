@@ -74,7 +74,7 @@ class Module:
 
 
 @contextlib.contextmanager
-def _in_context(context: int) -> Iterator[None]:
+def in_context(context: int) -> Iterator[None]:
     """Inside, a context is current: torch gives a thread its own only when that thread first needs
     it, and autograd compiles a backward on a thread of its own."""
     before = ctypes.c_void_p()
@@ -110,7 +110,7 @@ def device_calls(device: int) -> tuple[int, ...]:
 
 def load_kernels(device: int, codes: Sequence[tuple[bytes, str, int, int]]) -> list[DeviceKernel]:
     """Kernels ready to launch, from their (machine code, name, threads, shared bytes)."""
-    with _in_context(device_calls(device)[-1]):
+    with in_context(device_calls(device)[-1]):
         return [
             DeviceKernel(Module(code).function(name, shared), threads, shared)
             for code, name, threads, shared in codes

@@ -11,6 +11,7 @@ import torch
 from compiler.control.hooks import Missing
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.gpu.binaries import NoTriton, binaries, code_of
+from compiler.runtime.gpu.copies import copy_all, room_like
 from compiler.runtime.gpu.driver import DeviceKernel, DriverError, device_calls, load_kernels
 from compiler.runtime.launcher import Launcher
 from compiler.runtime.load import LoadedUnit
@@ -81,7 +82,8 @@ def when_unaligned(
         copies: list[tuple[Any, Any]] = []
         for place, one in enumerate(arguments):
             if isinstance(one, torch.Tensor) and one.data_ptr() & ALIGNED:
-                arguments[place] = _copy(one)
+                arguments[place] = room_like(one)
+                copy_all([arguments[place]], [one])
                 copies.append((one, arguments[place]))
         if not copies:
             if otherwise is None:
@@ -90,18 +92,9 @@ def when_unaligned(
                 )
             return otherwise(*given)
         results = call(arguments) if boxed else call(*arguments)
-        for one, copy in copies:
-            one.copy_(copy)
+        copy_all([one for one, _ in copies], [copy for _, copy in copies])
         if boxed:
             given[0].clear()
         return results
 
     return run
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor with the same sizes and strides, in memory of its own."""
-    pairs = zip(tensor.shape, tensor.stride(), strict=True)
-    span = 1 + sum((size - 1) * stride for size, stride in pairs)
-    whole = torch.empty(max(span, 1), dtype=tensor.dtype, device=tensor.device)
-    return whole.as_strided(tensor.shape, tensor.stride()).copy_(tensor)

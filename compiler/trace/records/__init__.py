@@ -17,7 +17,10 @@ from compiler.trace.records.base import (
 from compiler.trace.records.capture import (
     Bytecode,
     Crossing,
+    DdpBucket,
+    DdpBuckets,
     DynamicSize,
+    EagerCollective,
     EagerFallback,
     FailedGuard,
     FrameEnd,
@@ -36,6 +39,7 @@ from compiler.trace.records.graph import Graph, Node
 from compiler.trace.records.inductor import (
     Buffer,
     CacheLookup,
+    Collective,
     Collectives,
     CudagraphSkip,
     FusionGroup,
@@ -131,6 +135,8 @@ AnyRecord = (
     | FrameStart
     | FrameEnd
     | FrameSkipped
+    | DdpBuckets
+    | EagerCollective
     | Graph
     | GraphBreak
     | Guards
@@ -194,12 +200,16 @@ __all__ = [
     "CallTimeline",
     "CallTimes",
     "Ceilings",
+    "Collective",
     "Collectives",
     "CompiledStep",
     "Crossing",
     "CudagraphSkip",
+    "DdpBucket",
+    "DdpBuckets",
     "Decided",
     "DynamicSize",
+    "EagerCollective",
     "EagerFallback",
     "EagerOperation",
     "End",

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from compiler.trace.records.base import (
     Advice,
+    Bytes,
     Count,
     Index,
     Line,
@@ -212,6 +213,64 @@ class EagerFallback(Record):
     location: Location | None = None
     call: Count = 0
     advice: tuple[Advice, ...] = ()
+
+
+class DdpBucket(Part):
+    """A part of a captured graph whose parameters DDP reduces together."""
+
+    number: Index
+    """From 1, in the order in which the backward has the gradients ready: the forward's last part
+    is bucket 1. Its graphs are `0/0/bucket1/forward`, …"""
+    bytes: Bytes
+    """Of its parameters."""
+    limit: Bytes
+    """The size from which on it was full."""
+    parameters: tuple[str, ...]
+    """Those that need gradients, last used first."""
+    nodes: Count
+    """Nodes of the captured graph."""
+    extended: Count = 0
+    """Nodes that were added when it was full, since no value left it before them."""
+    extended_bytes: Bytes = 0
+    """Of the parameters that came with them."""
+    first: Location | None = None
+    """The user's line of its first node that has one …"""
+    last: Location | None = None
+    """… and of its last."""
+
+
+class DdpBuckets(Record):
+    """How DDP's optimizer cut a captured graph (torch/_dynamo/backends/distributed.py): each bucket
+    is compiled by itself, so that its gradients can be reduced while the backward goes on."""
+
+    compile_id: str
+    buckets: tuple[DdpBucket, ...]
+    """In the order of their numbers. One: the graph was not cut."""
+    bucket_bytes: Bytes
+    """`bucket_cap_mb` of DistributedDataParallel, in bytes."""
+    first_bucket_bytes: Bytes
+    """The smaller limit of the first bucket, so that the first all-reduce starts early."""
+
+
+class EagerCollective(Record):
+    """The program starts a collective operation outside of a graph. Of those that are alike (the
+    same operation, sizes and line) the first 16 are recorded, then each 2^n-th."""
+
+    operation: str
+    """As `torch.distributed` names it: `all_reduce`, `reduce_scatter_tensor`."""
+    tensors: tuple[TensorMeta, ...] = ()
+    """What this rank gives; () for operations to which the ranks give different tensors."""
+    ranks: Count = 0
+    """Of its process group."""
+    group: str = ""
+    """torch's name of the group, which may be another one on each rank."""
+    number: Count = 0
+    """It is the n-th of this process since the recording started."""
+    count: Count = 0
+    """It is the n-th of those that are alike."""
+    location: Location | None = None
+    """The user's line; None for one that torch starts without any."""
+    call: Count = 0
 
 
 class StackValue(Part):

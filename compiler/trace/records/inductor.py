@@ -14,6 +14,7 @@ from compiler.trace.records.base import (
     Record,
     Seconds,
     Size,
+    TensorMeta,
     TextHash,
 )
 
@@ -223,13 +224,37 @@ class Wrapper(Record):
     predicted: bool = False
 
 
+class Collective(Part):
+    """One step of a schedule that starts a collective operation, or waits for one."""
+
+    tensors: tuple[TensorMeta, ...] = ()
+    """What it sends, or is waited for."""
+    arguments: tuple[str, ...] = ()
+    """The others, by name: `reduce_op='sum'`, `group_name='0'`."""
+    step: Index = 0
+    """Its place among the graph's steps, from 0."""
+    waits_for: Index | None = None
+    """Of a wait: the place in `operations` of what it waits for."""
+    meanwhile: Count = 0
+    """Of a wait: kernels and library calls that run between the start and the wait."""
+    meanwhile_bytes: Bytes = 0
+    """Bytes that those read and write, as far as known."""
+    origins: tuple[str, ...] = ()
+    """Nodes of the lowered graph."""
+    location: Location | None = None
+    """The user's line, if it is known."""
+
+
 class Collectives(Record):
     """The collective operations of one compile, in the order in which its code starts them."""
 
     compile_id: str
     operations: tuple[str, ...]
-    """`torch.ops._c10d_functional.all_reduce_.default`, as torch names them."""
+    """`torch.ops._c10d_functional.all_reduce_.default`, as torch names them; waits are among
+    them."""
     graph: str = ""
+    details: tuple[Collective, ...] = ()
+    """Of each of `operations`; () if only their names are known, as in a log."""
 
 
 class CacheLookup(Record):

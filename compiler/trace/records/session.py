@@ -101,6 +101,8 @@ class Start(Record):
     """Unix time, seconds."""
     rank: Index | None = None
     """`RANK` of the process, as launchers set it; None without."""
+    ranks: Count = 0
+    """`WORLD_SIZE`, likewise; 0 without."""
 
 
 class HookStatus(Part):
@@ -201,6 +203,9 @@ class CallEnd(Record):
     """Ids of the compiles in this call."""
     hits: tuple[str, ...] = ()
     """Ids of earlier compiles that this call reused."""
+    instructions: Count | None = None
+    """Instructions of a call that compiled, of this process and of those that it started; None
+    where the processor's counters are not to be had."""
 
 
 class Output(Record):

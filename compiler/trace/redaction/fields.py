@@ -72,6 +72,9 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "FrameStart": _fields("compile_id", function=N),
     "FrameEnd": _fields("compile_id", reason=W),
     "FrameSkipped": _fields("compile_id", function=N, reason=W),
+    "EagerCollective": _fields("operation", group=N),
+    "DdpBuckets": _fields("compile_id"),
+    "DdpBucket": _fields(parameters=N),
     "Graph": _fields("id compile_id parent", code=P),
     "Node": _fields(
         "op", name=W, target=T, args=V, inputs=W, module=N, origins=W, made_by=W
@@ -122,6 +125,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Wrapper": _fields("graph", text=P),
     "CudagraphSkip": _fields("compile_id", reason=W),
     "Collectives": _fields("compile_id graph", operations=T),
+    "Collective": _fields(arguments=V, origins=N),
     "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
     "Phase": _fields("compile_id", name=W),
     "Decided": _fields(

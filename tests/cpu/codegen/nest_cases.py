@@ -163,7 +163,7 @@ def mixed() -> dict[str, Case]:
             lambda x, i, y: x.index_put((i,), y, accumulate=True),
             (r(50, 30), i(50, 77), r(77, 30)),
         ),
-        "arange": (lambda x: x + torch.arange(37), (r(5, 37),)),
+        "arange": (lambda x: x + torch.arange(37, device=x.device), (r(5, 37),)),
         "one hot": (lambda x: F.one_hot(x, 7), (i(7, 21),)),
         "cross entropy": (F.cross_entropy, (r(512, 701), i(701, 512))),
         "pad": (lambda x: F.pad(x, (2, 3, 1, 1)), (r(5, 7),)),

@@ -24,6 +24,7 @@ from compiler.codegen.function import Function
 from compiler.codegen.unit import Unit, buffer_dtypes
 from compiler.engine.decompositions import decompositions
 from compiler.fusion.fuse import fuse
+from compiler.fusion.weights import CPU, Machine
 from compiler.loops.graph import Call
 from compiler.loops.interpreter.memory import State
 from compiler.loops.nest import Nest
@@ -166,7 +167,9 @@ def compile_programs(
 _traced: dict[Any, list[Program]] = {}
 
 
-def programs(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> list[Program]:
+def programs(
+    fn: Callable[..., Any], *args: Any, dynamic: bool = False, machine: Machine = CPU
+) -> list[Program]:
     """What the engine makes of a function: its forward graph (and its backward).
 
     A function without variables of its surroundings is traced once for tensors that look alike;
@@ -174,12 +177,12 @@ def programs(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> list[
     """
     code = getattr(fn, "__code__", None)
     if code is None or fn.__closure__:
-        return _programs(fn, args, dynamic)
+        return _programs(fn, args, dynamic, machine)
     memory = [arg.untyped_storage().data_ptr() for arg in args if isinstance(arg, torch.Tensor)]
     shared = tuple(memory.index(one) for one in memory)
-    alike = code, repr(fn.__defaults__), tuple(_look(arg) for arg in args), shared, dynamic
+    alike = code, repr(fn.__defaults__), tuple(_look(arg) for arg in args), shared, dynamic, machine
     if alike not in _traced:
-        _traced[alike] = _programs(fn, args, dynamic)
+        _traced[alike] = _programs(fn, args, dynamic, machine)
     return _traced[alike]
 
 
@@ -190,11 +193,13 @@ def _look(arg: Any) -> tuple[Any, ...]:
     return arg.dtype, tuple(arg.shape), arg.stride(), arg.storage_offset(), arg.requires_grad
 
 
-def _programs(fn: Callable[..., Any], args: Sequence[Any], dynamic: bool) -> list[Program]:
+def _programs(
+    fn: Callable[..., Any], args: Sequence[Any], dynamic: bool, machine: Machine
+) -> list[Program]:
     found: list[Program] = []
 
     def compiler(module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
-        program = fuse(lower(module, f"graph{len(found)}")).program
+        program = fuse(lower(module, f"graph{len(found)}"), machine=machine).program
         found.append(program)
         return module.forward  # type: ignore[no-any-return]
 

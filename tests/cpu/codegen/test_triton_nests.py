@@ -14,6 +14,7 @@ import torch.nn.functional as F
 
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit
+from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.runtime.gpu.binaries import binaries, code_of, compiled, load_module
 from compiler.runtime.store import Store
@@ -40,6 +41,7 @@ def interpreted(*names: str) -> list[str]:
         "float32",
         "dynamic",
         "two ways",
+        "moments",
         *(
             pytest.param(name, marks=pytest.mark.long)
             for name in ("mixed", "windows", "bfloat16", "float16", "float64", "int64", "uint8")
@@ -74,7 +76,7 @@ def built(cases: dict[str, Case], arch: str, store: Store) -> int:
     """Compile the kernels of these cases; returns how many there are."""
     count = 0
     for fn, inputs in cases.values():
-        for program in programs(fn, *inputs):
+        for program in programs(fn, *inputs, machine=GPU):
             made = unit(None, program, Limits(ARCHITECTURES[arch], program.graph.hints))
             assert made.device is not None
             found = binaries(made.device.text, made.device.kernels, arch, store)
@@ -116,7 +118,7 @@ def test_a_binary_is_made_once(store: Store) -> None:
 
 def test_an_index_is_checked_in_the_binary(store: Store) -> None:
     def ptx(fn, *inputs: torch.Tensor) -> str:
-        (program,) = programs(fn, *inputs)
+        (program,) = programs(fn, *inputs, machine=GPU)
         module = unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).device
         assert module is not None
         made = compiled(load_module(module.text), module.kernels[0], "sm_90", store)

@@ -11,6 +11,7 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
 from compiler.codegen.triton.unit import named, unit
 from compiler.codegen.unit import buffer_dtypes
+from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
@@ -19,7 +20,7 @@ F32 = torch.float32
 
 
 def kernels(fn, *inputs: torch.Tensor, comment: str = "y = f(x)", dynamic: bool = False):
-    (program,) = programs(fn, *inputs, dynamic=dynamic)
+    (program,) = programs(fn, *inputs, dynamic=dynamic, machine=GPU)
     nests = [step for step in program.steps if isinstance(step, Nest)]
     origins = {origin: f"model.py:12  {comment}" for nest in nests for origin in nest.origins()}
     limits = Limits(ARCHITECTURES["sm_90"], program.graph.hints)
@@ -79,7 +80,7 @@ def test_sizes_that_are_symbols(golden) -> None:
 
 
 def test_the_host_launches_them(golden) -> None:
-    (program,) = programs(lambda x: (x * 2).sum(0), torch.randn(8192, 256))
+    (program,) = programs(lambda x: (x * 2).sum(0), torch.randn(8192, 256), machine=GPU)
     made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
     golden("codegen/triton/launch.cpp", made.code)
 

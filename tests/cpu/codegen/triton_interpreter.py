@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from triton import language as tl
 from triton.runtime.interpreter import TensorHandle
 
@@ -27,6 +28,7 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
 from compiler.codegen.triton.unit import HEAD, named
 from compiler.codegen.unit import buffer_dtypes
+from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.graph import Call, Input
 from compiler.loops.interpreter.memory import State
@@ -120,7 +122,7 @@ def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list
 
 def wrong(fn: Callable[..., Any], inputs: tuple[Any, ...], *, dynamic: bool = False) -> str:
     """How a function's graphs differ from what the IR says; "" if they do not."""
-    for number, program in enumerate(programs(fn, *inputs, dynamic=dynamic)):
+    for number, program in enumerate(programs(fn, *inputs, dynamic=dynamic, machine=GPU)):
         arguments = list(_arguments(program, inputs if number == 0 else ()))
         copies = [_copy(a) if isinstance(a, torch.Tensor) else a for a in arguments]
         expected = run_program(program, arguments)
@@ -183,8 +185,38 @@ def two_ways() -> dict[str, Case]:
     }
 
 
+def moments() -> dict[str, Case]:
+    """Means and variances in one pass: rows, columns and all elements, far from zero too."""
+    wide, tall = torch.randn(3, 20000) + 100, torch.randn(4001, 37) * 3 - 5
+    return {
+        "rows": (lambda x: torch.var_mean(x, 1), (wide,)),
+        "normalised rows": (
+            lambda x: (x - x.mean(1, keepdim=True)) * x.var(1, keepdim=True).rsqrt(),
+            (wide,),
+        ),
+        "columns": (lambda x: torch.var_mean(x, 0, correction=0), (tall,)),
+        "normalised columns": (
+            lambda x: F.batch_norm(x, None, None, None, None, training=True).relu(),
+            (tall,),
+        ),
+        "all": (lambda x: torch.var_mean(x), (torch.randn(70001) + 2,)),
+        "nan": (
+            lambda x: torch.var_mean(x, 0),
+            (torch.where(torch.arange(37) == 3, float("nan"), tall),),
+        ),
+        "groups": (
+            lambda x: F.silu(F.group_norm(x, 2)),
+            (torch.randn(2, 6, 80, 81),),
+        ),
+        "loss": (
+            lambda x, i: F.cross_entropy(x, i),
+            (torch.randn(9, 33000).to(torch.bfloat16), torch.arange(9)),
+        ),
+    }
+
+
 def chosen(name: str) -> dict[str, Case]:
-    """Cases by the name of a dtype, or `mixed`, `windows`, `dynamic`."""
+    """Cases by the name of a dtype, or `mixed`, `windows`, `dynamic`, `two ways`, `moments`."""
     if name == "mixed":
         return nest_cases.mixed()
     if name == "windows":
@@ -193,6 +225,8 @@ def chosen(name: str) -> dict[str, Case]:
         return nest_cases.floats(torch.float32)
     if name == "two ways":
         return two_ways()
+    if name == "moments":
+        return moments()
     dtype = getattr(torch, name)
     make = nest_cases.floats if dtype.is_floating_point else nest_cases.integers
     return make(dtype)

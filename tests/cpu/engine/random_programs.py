@@ -120,7 +120,7 @@ def _apply(step: Step, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return z
     if not x.dim():
         return x + 1
-    index = torch.arange(x.shape[dim]).flip(0) % max(1, x.shape[dim] - 1)
+    index = torch.arange(x.shape[dim], device=x.device).flip(0) % max(1, x.shape[dim] - 1)
     return x.index_select(dim, index)
 
 

@@ -133,6 +133,21 @@ def test_a_budget_has_no_ignored_fact_and_no_time_unasked() -> None:
     ignored = {name: Tolerance(ignored=True) for name in ("max error", "compile CPU", "library")}
     assert [budgeted(one, ignored) for one in (error, time, call)] == [False, False, False]
     assert budgeted(time, {"compile CPU": Tolerance(relative=0.5)})
+    counted = Fact("", "compile instructions", 5_000_000_000, "instructions")
+    assert not budgeted(counted, {})
+    assert budgeted(counted, {"compile instructions": Tolerance(relative=0.05)})
+
+
+def test_instructions_within_their_tolerance_and_beyond() -> None:
+    key = ("", "compile instructions")
+    wanted = {"compile instructions": Tolerance(relative=0.05)}
+    more = Fact(*key, 5_400_000_000, "instructions")
+    assert only({key: 5_200_000_000}, more, tolerances=wanted) is None
+    found = only({key: 5_000_000_000}, more, tolerances=wanted)
+    assert found is not None
+    assert found.fails
+    assert found.words == "compile instructions 5.00 G → 5.40 G (5% allowed)"
+    assert only({}, more, tolerances=wanted) is None, "a budget of a machine without counters"
 
 
 @pytest.mark.parametrize(

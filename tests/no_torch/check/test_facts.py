@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import AnyRecord, Kernel, KernelBinary, Numerics
+from compiler.trace.records import AnyRecord, CallEnd, Kernel, KernelBinary, Numerics
 from tests.no_torch.traces import opening
 from viewers.recording import Recording
 from viewers.summary import summarise
@@ -24,6 +24,19 @@ def test_an_error_between_different_random_numbers_is_no_fact(
 ) -> None:
     numerics = Numerics(compared=1, max_abs=0.25, max_rel=1.0, within=within)
     assert found(numerics).get(("", "max error")) == value
+
+
+def test_instructions_are_a_fact_where_all_calls_that_compiled_have_them() -> None:
+    def counted(*counts: int | None) -> Value | None:
+        calls = [
+            CallEnd(call=at, seconds=1.0, compiled=("0/0",), instructions=count)
+            for at, count in enumerate(counts, 1)
+        ]
+        return found(*calls, CallEnd(call=9, seconds=1.0)).get(("", "compile instructions"))
+
+    assert counted(3_000_000, 4_000_000) == 7_000_000
+    assert counted(3_000_000, None) is None
+    assert counted() is None
 
 
 def test_predicted_code_is_counted_apart_and_is_what_has_to_be_fused() -> None:

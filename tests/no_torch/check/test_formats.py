@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import urllib.parse
 from xml.etree import ElementTree
@@ -129,6 +130,19 @@ def test_github_reads_file_line_and_message() -> None:
     assert first[0] == "error"
     assert first[1] == {"file": "block.py", "line": "25", "title": "tcw check: block"}
     assert unescaped(first[2]).startswith("a new graph break: GB0059 in forward: print(x | y)\n")
+
+
+def test_paths_are_those_of_the_repository() -> None:
+    """Also where the project is a folder in it."""
+    top = os.path.dirname(ROOT)
+    told = commands(github(every_outcome(), top, "project"))
+    files = {one[1]["file"] for one in told}
+    assert files >= {"project/block.py", "project/models/gpt.py", "project/models/broken.py"}
+    assert all(one.startswith("project/") for one in files)
+    log = sarif(every_outcome(), top, "0.1", "project")
+    uris = json.dumps(log)
+    assert '"uri": "project/block.py"' in uris
+    assert '"uri": "block.py"' not in uris
 
 
 def test_annotations_beyond_what_github_shows_are_counted() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import click
 import pytest
 
 from viewers.summary.budget import Tolerance
+from workbench.check import budget_file
 from workbench.check.imports import reached_files
+from workbench.check.runs import changed_since
 from workbench.check.targets import NoProject, find, read
 
 
@@ -144,3 +147,38 @@ def test_imports_are_followed_through_the_project(project: Path) -> None:
         "model.py", "lib/__init__.py", "lib/inner.py", "lib/deep.py", "lib/late.py",
     }  # fmt: skip
     assert {"broken.py", "lib/unused.py"} < names("other.py")
+
+
+def test_an_import_of_what_is_gone_is_followed(project: Path) -> None:
+    (project / "model.py").write_text("import helper\n")
+    gone = {project / "helper.py", project / "other.py"}
+    assert reached_files(project / "model.py", project, gone) & gone == {project / "helper.py"}
+
+
+def test_changed_since(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A helper that is edited, one that is deleted, and a fact that is accepted otherwise."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    names = ("edited", "gone", "accepted", "same")
+    for name in names:
+        (project / f"{name}_helper.py").write_text("")
+        (project / f"{name}.py").write_text(f"import {name}_helper\n")
+    targets = "".join(f'[targets.{name}]\nfile = "{name}.py"\n' for name in names)
+    read_project = read(written(project, targets))
+    budget = project / budget_file.NAME
+    accepted = "".join(f'[{name}]\ntorch = "2.13"\ngraphs = 1\n' for name in names)
+    budget.write_text(accepted)
+
+    def touched() -> list[str]:
+        now = budget_file.read(budget)
+        return [one.name for one in changed_since(read_project, "HEAD", budget, now)]
+
+    git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    assert touched() == []
+    (project / "edited_helper.py").write_text("x = 1")
+    (project / "gone_helper.py").unlink()
+    budget.write_text(accepted.replace("[accepted]\n", "[accepted]\nkernels = 3\n"))
+    assert touched() == ["edited", "gone", "accepted"]
+    written(project, targets + "[tolerance]\nkernels = 1\n")
+    assert touched() == list(names)

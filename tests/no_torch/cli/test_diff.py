@@ -111,6 +111,14 @@ def test_hostile_text_is_shown_and_steers_nothing(
         (["--base", "nowhere", "model.py"], "no git revision 'nowhere'"),
         (["--base=--output=x", "model.py"], "no git revision '--output=x'"),
         (["HEAD..nowhere", "new.py"], "new.py does not exist at HEAD"),
+        (["HEAD..nowhere", "model.py"], "no git revision 'nowhere'"),
+        (["HEAD..HEAD"], "of which file? tcw diff HEAD..HEAD FILE"),
+        (["--base", "HEAD", "HEAD..HEAD", "model.py"], "--base and HEAD..HEAD exclude each other"),
+        (["../missing.py", "model.py"], "../missing.py does not exist"),
+        (
+            ["--base", "HEAD", "model.py", "--measure", "--until", "capture"],
+            "--measure: model.py at HEAD is not called: --until capture stops before that",
+        ),
     ],
 )
 def test_what_is_refused(

@@ -14,9 +14,14 @@ from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.hostile import EVIL, hostile
+from tests.no_torch.profiles import block_profile
 from tests.no_torch.two_runs import vetoed_run
+from tests.no_torch.two_traces import after, before
+from tests.no_torch.viewers.test_processes import process
 from viewers.markdown import MARKER
 from viewers.markdown.diff import diff_markdown
+from viewers.markdown.processes import processes_markdown
+from viewers.markdown.profile import profile_markdown
 from viewers.markdown.report import report
 from viewers.markdown.text import (
     MOST_CHARACTERS,
@@ -61,6 +66,7 @@ def tags(page: str) -> set[str]:
 ALLOWED = {
     "h3", "p", "br", "ol", "ul", "li", "strong", "code", "pre", "details", "summary", "blockquote",
 }  # fmt: skip
+TABLE = {"table", "thead", "tbody", "tr", "th", "td"}
 
 
 def of(records: Sequence[AnyRecord]) -> Recording:
@@ -165,3 +171,38 @@ def test_a_table_keeps_the_rows_for_which_there_is_room() -> None:
     kept = rendered(text).count("<tr>") - 1
     assert kept > 50
     assert f"{500 - kept} rows" in text
+
+
+def test_golden_of_a_profile(golden: Golden) -> None:
+    golden("markdown/profile.txt", profile_markdown(of(block_profile())))
+
+
+def test_golden_of_processes(golden: Golden) -> None:
+    ranks = [process(before(), 0), process(before(), 1), process(after(), 2)]
+    text = processes_markdown(ranks)
+    assert text.index("rank 2: `block.py`") < text.index("<details>"), "findings of all first"
+    golden("markdown/processes.txt", text)
+
+
+def test_a_profile_and_processes_are_rendered_as_meant() -> None:
+    page = rendered(profile_markdown(of(block_profile())))
+    assert tags(page) <= ALLOWED
+    assert re.findall("<summary>(.*?)</summary>", page)[0] == "regions"
+    assert page.count("<li>") > 3
+    page = rendered(processes_markdown([process(before(), 0), process(after(), 1)]))
+    assert tags(page) <= ALLOWED | TABLE | {"h4"}
+    assert page.count("<tr>") == 3
+    assert "<summary>rank 1: kernels</summary>" in page
+
+
+@pytest.mark.parametrize("how", ["added", "replaced", "long"])
+def test_hostile_text_in_a_profile_and_in_processes(how: str) -> None:
+    profiled = profile_markdown(of(hostile(block_profile(), how)))  # type: ignore[arg-type]
+    evil = process(hostile(before(), how), 0)  # type: ignore[arg-type]
+    for text in (profiled, processes_markdown([evil, process(after(), 1)])):
+        assert len(text) <= GITHUB
+        page = rendered(text.partition("\n")[2])
+        assert tags(page) <= ALLOWED | TABLE | {"h4"}
+        assert page.count("<details>") == page.count("</details>")
+        for control in "\x1b\x07\x9b\u202e\u2066\x00":
+            assert control not in text

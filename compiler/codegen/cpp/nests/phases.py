@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from compiler.codegen.choices import Chooser, NestChooser
+from compiler.codegen.choices import Chooser, NestChooser, of_nest
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.invariants import with_invariants
@@ -85,7 +85,7 @@ class Phases:
         """Append the phases of a nest. `spread`: long reductions may be split into blocks."""
         nest = simplify(nest)
         facts = Facts(nest)
-        choose = questions.of_nest(self.chooser, nest)
+        choose = of_nest(self.chooser, nest)
         if spread and _spreads(facts, self.isa, choose):
             flat = tuple(Axis(axis.size) for axis in nest.axes)
             nest = simplify(replace(nest, axes=flat))

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from compiler.codegen.choices import Chooser, NestChooser
+from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.nests.facts import Facts
-from compiler.loops.expressions import Local
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write
+from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name
 from compiler.loops.sizes import Size
 
@@ -28,25 +27,6 @@ KEEP, AGAIN, RELOAD, BEFORE = "keep", "again", "reload", "before"
 ROWS, SPREAD = "rows", "blocks"
 RIDE, ALONE = "ride", "alone"
 PARALLEL, ONE = "parallel", "one"
-
-
-def of_nest(chooser: Chooser | None, nest: Nest) -> NestChooser | None:
-    """The chooser for a nest, named after a value that it stores, or else one that it computes."""
-    if chooser is None:
-        return None
-    stored: list[str] = []
-    made: list[str] = []
-    lets: list[str] = []
-    buffers: list[str] = []
-    for statement in nest.statements:
-        if isinstance(statement, Write):
-            value = statement.expression
-            own = isinstance(value, Local) and value.name == statement.buffer
-            (stored if own else buffers).append(statement.buffer.partition(".")[0])
-        else:
-            (lets if isinstance(statement, Let) else made).append(statement.name)
-    names = dict.fromkeys((*stored, *made, *lets, *buffers, nest.name))
-    return chooser.nest(list(names), nest.origins())
 
 
 def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[int, float]) -> int:
@@ -70,17 +50,39 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
     return next(axis for axis in axes if axis_name(axis) == answer)
 
 
-def vector(choose: NestChooser, isa: Isa, default: int, itemsizes: Sequence[int]) -> int:
-    """The number of elements per vector; 1 for scalar code."""
+def vector(
+    choose: NestChooser,
+    isa: Isa,
+    whole: int,
+    itemsizes: Sequence[int],
+    cost: float,
+    scalar: float | None,
+) -> int:
+    """The number of elements per vector; 1 for scalar code, the default if it costs less.
+
+    `whole` elements fill a vector. `cost` and `scalar`: instructions for 16 elements with vectors
+    and without; None if scalar code was not considered.
+    """
     widest = max((4, *itemsizes))
     widths = [width for width in WIDTHS if width * 4 <= isa.vector_bytes]
+    numbers: dict[str, float] = {"vector_bytes": isa.vector_bytes, "element_bytes": widest}
+    default, rule = whole, "whole vectors"
+    reason = f"elements of {widest} bytes, vectors of {isa.vector_bytes} bytes ({isa.name})"
+    if scalar is not None:
+        numbers |= {"vector_cost": round(cost, 1), "scalar_cost": round(scalar, 1)}
+        if scalar < cost:
+            default, rule = 1, "scattered"
+            reason = (
+                f"{scalar:.1f} instructions for 16 elements one by one, {cost:.1f} with vectors,"
+                " whose elements lie apart"
+            )
     answer = choose.choose(
         "vector",
         str(default),
         [str(width) for width in widths],
-        "whole vectors",
-        f"elements of {widest} bytes, vectors of {isa.vector_bytes} bytes ({isa.name})",
-        numbers={"vector_bytes": isa.vector_bytes, "element_bytes": widest},
+        rule,
+        reason,
+        numbers=numbers,
         forbidden={
             str(width): (
                 "registers",
@@ -88,7 +90,7 @@ def vector(choose: NestChooser, isa: Isa, default: int, itemsizes: Sequence[int]
                 f" a vector has {isa.vector_bytes}",
             )
             for width in widths
-            if width > default
+            if width > whole
         },
         means="elements that one instruction computes",
     )

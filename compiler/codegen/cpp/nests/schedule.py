@@ -25,8 +25,9 @@ from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Address, Read, ReadIndexed
+from compiler.loops.expressions import Address, Op, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
+from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, product
 
 GUESS = 256
@@ -35,6 +36,9 @@ CHUNK = 4096
 """Elements of the lane axis per unit of a pointwise nest."""
 COLUMNS = 64
 """Minimum number of columns per unit of a column reduction: four cache lines of each row."""
+SCATTERED = 256
+"""The same for rows that are added to others: a longer run of each row, whose place is unrelated
+to the last one's."""
 UNITS = 64
 """Number of units that keeps threads busy."""
 MOST_TILES = 2
@@ -165,20 +169,21 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             return Schedule(lane, lanes, outer, units, None, inner, tile, lanes, blocks=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
-        chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner])
+        columns = COLUMNS if facts.reduced else SCATTERED
+        chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], columns)
         if choose is not None:
             chunk = questions.block(choose, chunk, sizes[lane])
     return Schedule(lane, lanes, outer, _units(sizes, outer, choose), chunk, inner)
 
 
-def _chunk(size: Size, rows: Size, inner: list[Size]) -> Size | None:
-    """How much of a kept lane axis a unit takes; None for all of it."""
+def _chunk(size: Size, rows: Size, inner: list[Size], columns: int) -> Size | None:
+    """How much of a kept lane axis a unit takes; None for all of it. `columns`: the least of it."""
     width = CHUNK
     if inner:
         depth = 1
         for extent in inner:
             depth *= max(estimate(extent), 1)
-        width = COLUMNS
+        width = columns
         while width < 1024 and width * depth < 1 << 14:
             width *= 2
     if isinstance(size, int):
@@ -226,13 +231,56 @@ def _lane(
     if best is None:
         return None, 1
     lane, lanes = -best[1], best[2]
+    scalar = _scalar_cost(facts)
     if choose is not None:
         lane = questions.lane_axis(choose, facts, lane, costs)
         sizes = itemsizes(facts, lane)
-        lanes = questions.vector(choose, isa, isa.lanes(sizes), sizes)
-        if lanes == 1:
-            return None, 1
+        lanes = questions.vector(choose, isa, isa.lanes(sizes), sizes, costs[lane], scalar)
+    elif scalar is not None and scalar < costs[lane]:
+        lanes = 1
+    if lanes == 1:
+        return (lane if _runs_along(facts, lane, ordered) else None), 1
     return lane, lanes
+
+
+def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
+    """Whether more of what a nest touches is contiguous along the lanes than along an ordered axis:
+    scalar code then walks along the former in its innermost loop."""
+
+    def contiguous(axis: int) -> int:
+        found = 0
+        for statement in facts.nest.statements:
+            for part in expressions(statement):
+                if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
+                    found += part.address.strides[axis] == 1
+            if isinstance(statement, Write) and not statement.address.then:
+                found += statement.address.strides[axis] == 1
+        return found
+
+    return contiguous(lane) > max((contiguous(axis) for axis in ordered), default=0)
+
+
+def _scalar_cost(facts: Facts) -> float | None:
+    """Instructions per 16 elements of a nest that only scatters, in scalar code; None for others.
+
+    If everything it touches is strided on the lanes, vectors save nothing: each is taken apart, and
+    the axes whose writes collide walk far through memory, instead of along it. A core loads two
+    elements in the time in which it stores one.
+    """
+    total = 0.0
+    scatters = False
+    for statement in facts.nest.statements:
+        if not isinstance(statement, (Let, Write)):
+            return None
+        for part in expressions(statement):
+            if isinstance(part, (Read, ReadIndexed)):
+                total += 0.5
+            elif isinstance(part, Op):
+                total += OPERATORS[part.name].weight
+        if isinstance(statement, Write):
+            total += 1 if statement.mode == "set" else 1.5
+            scatters = scatters or bool(colliding(facts, statement))
+    return 16 * total if scatters else None
 
 
 def _candidates(facts: Facts, ordered: frozenset[int]) -> Iterator[int]:
@@ -279,7 +327,10 @@ def _cost(
                 total += 1 if part in turned else _loads(step, lanes)
         if isinstance(statement, Write) and lane in facts.domain(statement):
             unit = statement.address.strides[lane] == 1 and not statement.address.then
-            total += 1 if unit and not statement.terms else 1.5 * lanes
+            apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
+            total += 1.5 * lanes if apart else 1
+            if statement.mode == "add":
+                total += lanes if apart else 1
         elif isinstance(statement, ScanAlong):
             total += 12 if statement.axis == lane else 3
     total += facts.element_weight()

@@ -1,0 +1,131 @@
+"""Buckets of DistributedDataParallel: how its optimizer cuts a captured graph.
+
+torch/_dynamo/backends/distributed.py: `DDPOptimizer.compile_fn` walks the graph from its end, adds
+up the parameters that need gradients, and starts another bucket when one is full. Each bucket is
+compiled by itself (`SubmodCompiler.run_node`), its backward in the first backward.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import fx
+
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id, in_bucket
+from compiler.graphs.nodes import node_stack
+from compiler.trace.records import DdpBucket, DdpBuckets, Location
+from compiler.trace.source_names import readable
+
+_PART = re.compile(r"(?:compiled_)?submod_(\d{1,6})")
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._dynamo.backends import distributed
+
+    safely = Safely(recorder, HOOK.name)
+    compile_fn = distributed.DDPOptimizer.compile_fn
+    pretty_print = distributed.pretty_print_buckets
+    run_node = distributed.SubmodCompiler.run_node
+    running: list[tuple[Any, Any]] = []
+    """The optimizers at work, each with its graph."""
+    counts: list[int] = []
+
+    @functools.wraps(compile_fn)
+    def compiled(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+        running.append((self, gm))
+        counts.append(0)
+        try:
+            return compile_fn(self, gm, *args, **kwargs)
+        finally:
+            running.pop()
+            counts.pop()
+
+    @functools.wraps(pretty_print)
+    def printed(buckets: Any, *args: Any, **kwargs: Any) -> Any:
+        if running:
+            counts[-1] = len(buckets)
+            safely(lambda: recorder.emit(described(*running[-1], buckets)))
+        return pretty_print(buckets, *args, **kwargs)
+
+    @functools.wraps(run_node)
+    def ran(self: Any, n: Any) -> Any:
+        part = _PART.fullmatch(str(n.target)) if n.op == "call_module" else None
+        if part is None or not counts:
+            return run_node(self, n)
+        with in_bucket(max(counts[-1] - int(part[1]), 1)):
+            return run_node(self, n)
+
+    return undo_all(
+        [
+            patch(distributed.DDPOptimizer, "compile_fn", compiled),
+            patch(distributed, "pretty_print_buckets", printed),
+            patch(distributed.SubmodCompiler, "run_node", ran),
+        ]
+    )
+
+
+def described(optimizer: Any, graph: fx.GraphModule, buckets: Iterable[Any]) -> DdpBuckets:
+    """torch has the buckets in the order of the forward."""
+    names = _parameter_names(graph)
+    first, cap = int(optimizer.first_bucket_cap), int(optimizer.bucket_bytes_cap)
+    return DdpBuckets(
+        compile_id=current_compile_id(),
+        buckets=tuple(
+            _bucket(one, number, first if number == 1 else cap, names)
+            for number, one in enumerate(reversed(list(buckets)), 1)
+        ),
+        bucket_bytes=cap,
+        first_bucket_bytes=first,
+    )
+
+
+def _bucket(bucket: Any, number: int, limit: int, names: Mapping[str, str]) -> DdpBucket:
+    lines = [found for node in bucket.nodes if (found := _line(node))]  # from the last node on
+    extended = int(bucket.opcount_increased_to_capture_external_output)
+    return DdpBucket(
+        number=number,
+        bytes=int(bucket.size),
+        limit=limit,
+        parameters=tuple(names.get(str(one), str(one)) for one in bucket.params),
+        nodes=len(bucket.nodes),
+        extended=extended,
+        extended_bytes=bucket.size - bucket.paramsize_before_opcount_increase if extended else 0,
+        first=lines[-1] if lines else None,
+        last=lines[0] if lines else None,
+    )
+
+
+def _line(node: fx.Node) -> Location | None:
+    stack = node_stack(node)
+    return stack[-1] if stack else None
+
+
+def _parameter_names(graph: fx.GraphModule) -> dict[str, str]:
+    """`l_self_layer_weight` -> `self.layer.weight`, where Dynamo says what an input is."""
+    found = {}
+    for node in graph.graph.nodes:
+        source = getattr(node, "_dynamo_source", None)
+        if node.op == "placeholder" and source is not None:
+            name = source.name() if callable(source.name) else source.name
+            found[str(node.target)] = readable(str(name))
+    return found
+
+
+HOOK = Hook(
+    name="ddp buckets",
+    offers="how DDP's optimizer cut a graph into buckets, and why",
+    needs=(
+        "torch._dynamo.backends.distributed:DDPOptimizer.compile_fn(gm)",
+        "torch._dynamo.backends.distributed:pretty_print_buckets(buckets)",
+        "torch._dynamo.backends.distributed:SubmodCompiler.run_node(n)",
+    ),
+    install=install,
+    stage="capture",
+    test="capture/test_ddp.py",
+)

@@ -1,0 +1,79 @@
+"""The tile of each kernel as a decision, with the numbers of the model that chose it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.codegen.choices import NestChooser
+from compiler.codegen.triton.limits import Limits
+from compiler.codegen.triton.split import Part
+from compiler.codegen.triton.tiles import WARP, Tile, bytes_a_step
+from compiler.loops.sizes import product
+
+KIND = "tile"
+MEANS = "positions x elements of a row that a program holds at a time, by how many warps"
+
+
+def tile(
+    choose: NestChooser,
+    part: Part,
+    limits: Limits,
+    default: Tile,
+    others: Sequence[Tile],
+    microseconds: dict[str, float],
+    number: int,
+) -> Tile:
+    """The tile of a nest's kernel, of which it is the `number`th. `microseconds`: measured ones."""
+    tiles = {one.words: one for one in (default, *others)}
+    numbers = numbers_of(part, limits, default)
+    numbers |= {f"us_{words}": took for words, took in microseconds.items()}
+    flight, wanted = numbers["bytes_on_their_way"], numbers["most_bytes_on_their_way"]
+    reason = (
+        f"{default.a_thread} elements a thread, {numbers['programs']} programs, "
+        f"{flight} of {wanted} bytes on their way to a processor"
+    )
+    if microseconds:
+        best = microseconds[default.words]
+        reason = f"{best:g} µs, the fastest of {len(microseconds)} that were measured; {reason}"
+    answer = choose.choose(
+        KIND,
+        default.words,
+        list(tiles),
+        "measured" if microseconds else "bytes on their way",
+        reason,
+        numbers=numbers,
+        means=MEANS,
+        about="" if not number else f"{choose.names[0]}+{part.form}{number}",
+    )
+    return tiles[answer]
+
+
+def numbers_of(part: Part, limits: Limits, tile: Tile) -> dict[str, int | float]:
+    """What the model weighs."""
+    axes = part.nest.axes
+    positions = limits.number(product(axes[a].size for a in tile.x))
+    programs = -(-positions // tile.x_block)
+    if part.form == "partial":
+        programs *= part.programs
+    elif part.form == "riding":
+        programs = part.programs
+    elif tile.r_block and not any(axis.reduced for axis in axes):
+        programs *= -(-limits.number(product(axes[a].size for a in tile.r)) // tile.r_block)
+    machine = limits.architecture
+    threads = WARP * tile.warps
+    step = bytes_a_step(part, tile) * tile.stages
+    registers = min(max(2 * tile.a_thread + 24, 32), 255)
+    fits = min(
+        machine.threads_per_processor // threads,
+        machine.registers_per_processor // (registers * threads),
+    )
+    resident = max(min(fits, -(-programs // limits.processors)), 1)
+    return {
+        "programs": programs,
+        "threads": threads,
+        "elements_a_thread": tile.a_thread,
+        "registers_at_least": registers,
+        "programs_a_processor": resident,
+        "bytes_on_their_way": resident * step,
+        "most_bytes_on_their_way": limits.in_flight,
+    }

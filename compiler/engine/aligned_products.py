@@ -1,0 +1,174 @@
+"""The alignment pass: products on a GPU whose rows do not begin at multiples of 16 bytes.
+
+Tensor cores load 16 bytes at a time. For a 16-bit product with a row of another length (BERT's
+vocabulary of 30,522) cuBLAS takes kernels that need about three times as long. The product is
+computed with these sizes padded with zeros, and what was added to its result is left out by whoever
+reads it. That copies what is padded once. The idea is Inductor's (torch/_inductor/fx_passes/
+pad_mm.py), which measures each; here the copies are weighed against the arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
+
+aten = torch.ops.aten
+
+KIND = "library"
+PADDED = "padded"
+AS_IS = "as-captured"
+MEANS = "a library call either way, with rows of whole 16 bytes or without"
+
+ALIGNED = 8
+"""Elements of 16 bits in 16 bytes."""
+SMALLEST = 256
+"""Products with a shorter side are limited by memory or by their launch."""
+SLOWER = 3.0
+"""Time of an unaligned product relative to an aligned one: BERT's last layer on an H200."""
+FLOPS_PER_BYTE = 200
+"""What tensor cores compute while memory delivers a byte: H100, H200, A100 (within a third)."""
+
+_NARROW = (torch.float16, torch.bfloat16)
+
+
+def aligned_products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+    """Rewrite the graph in place and return the number of products that were padded."""
+    moved = 0
+    for node in list(module.graph.nodes):
+        factors = _factors(node)
+        if factors is None or not _wanted(node, factors, graph, gate):
+            continue
+        _rewrite(module, node, factors)
+        moved += 1
+    if moved:
+        module.recompile()
+    return moved
+
+
+def _factors(node: fx.Node) -> tuple[fx.Node, fx.Node] | None:
+    """The factors of a large 16-bit product on a GPU with an unaligned row."""
+    if node.target is aten.mm.default:
+        left, right = node.args
+    elif node.target is aten.addmm.default:
+        _, left, right = node.args
+    else:
+        return None
+    values = [one.meta.get("val") if isinstance(one, fx.Node) else None for one in (left, right)]
+    for value in values:
+        if not isinstance(value, torch.Tensor) or value.device.type != "cuda":
+            return None
+        if value.dtype not in _NARROW or not all(isinstance(size, int) for size in value.shape):
+            return None
+    one, other = values
+    (rows, inner), columns = one.shape, other.shape[1]
+    if min(rows, inner, columns) < SMALLEST:
+        return None
+    lengths = [_row(one), _row(other), columns]
+    return (left, right) if any(length % ALIGNED for length in lengths) else None
+
+
+def _row(value: torch.Tensor) -> int:
+    """The length of a row in memory, whichever way round the matrix lies."""
+    rows, columns = value.shape
+    return int(rows if value.stride(0) == 1 and value.stride(1) != 1 else columns)
+
+
+def _padding(factors: tuple[fx.Node, fx.Node]) -> tuple[int, int, int]:
+    """How many rows of the left, inner elements and columns of the right are added."""
+    left, right = (one.meta["val"] for one in factors)
+    (rows, inner), columns = left.shape, right.shape[1]
+    turned = left.stride(0) == 1 and left.stride(1) != 1
+    return -rows % ALIGNED if turned else 0, -inner % ALIGNED, -columns % ALIGNED
+
+
+def _copied(factors: tuple[fx.Node, fx.Node]) -> int:
+    """Bytes of the factors and of the result that are copied to be padded or cut."""
+    left, right = (one.meta["val"] for one in factors)
+    rows, inner, columns = _padding(factors)
+    result = left.shape[0] * right.shape[1] * left.itemsize
+    return int(
+        left.nbytes * bool(rows or inner)
+        + right.nbytes * bool(inner or columns)
+        + result * bool(rows or columns)
+    )
+
+
+def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: Gate | None) -> bool:
+    left, right = (one.meta["val"] for one in factors)
+    (rows, inner), columns = left.shape, right.shape[1]
+    flops = 2 * rows * inner * columns
+    copied = _copied(factors)
+    saved = (SLOWER - 1) * flops / FLOPS_PER_BYTE
+    pays = saved > 2 * copied  # each copied byte is read and written
+    default = PADDED if pays else AS_IS
+    if gate is None:
+        return pays
+    decision = Decision(
+        graph=graph,
+        kind=KIND,
+        names=(node.name,),
+        default=default,
+        choices=(PADDED, AS_IS),
+        rule="unaligned-rows" if pays else "copies-cost-more",
+        reason=(
+            f"{rows} x {inner} times {inner} x {columns}: rows of other than whole 16 bytes; "
+            f"padding copies {copied:,} bytes for {flops:,} operations"
+        ),
+        numbers={"flops": flops, "copied_bytes": copied},
+        detail=(lambda: Detail(origins=(node.name,), means=MEANS)) if gate.asks else None,
+    )
+    return gate.decide(decision) == PADDED
+
+
+def _rewrite(module: fx.GraphModule, node: fx.Node, factors: tuple[fx.Node, fx.Node]) -> None:
+    left, right = factors
+    rows, inner, columns = _padding(factors)
+    height, width = node.meta["val"].shape
+
+    def step(target: Any, *args: Any) -> fx.Node:
+        made = module.graph.call_function(target, args)
+        known = fx.node.map_aggregate(
+            args, lambda one: one.meta["val"] if isinstance(one, fx.Node) else one
+        )
+        made.meta = {**node.meta, "val": target(*known)}  # type: ignore[misc]
+        return made
+
+    def padded(one: fx.Node, down: int, right: int) -> fx.Node:
+        if not (down or right):
+            return one
+        value = one.meta["val"]
+        if value.stride(0) == 1 and value.stride(1) != 1:  # it stays the transpose of its memory
+            turned = step(aten.permute.default, one, [1, 0])
+            wide = step(aten.constant_pad_nd.default, turned, [0, down, 0, right])
+            return step(aten.permute.default, wide, [1, 0])
+        return step(aten.constant_pad_nd.default, one, [0, right, 0, down])
+
+    with module.graph.inserting_before(node):
+        product = step(aten.mm.default, padded(left, rows, inner), padded(right, inner, columns))
+        if rows:
+            product = step(aten.slice.Tensor, product, 0, 0, height)
+        if columns:
+            product = step(aten.slice.Tensor, product, 1, 0, width)
+        if node.target is aten.addmm.default:
+            product = _plus(step, node, product)
+    node.replace_all_uses_with(product)
+    product.meta = dict(node.meta)  # the strides that its readers were promised
+    module.graph.erase_node(node)
+
+
+def _plus(step: Any, node: fx.Node, product: fx.Node) -> fx.Node:
+    """beta * bias + alpha * product, in float32 as in cuBLAS's epilogue."""
+    dtype = node.meta["val"].dtype
+    wide = step(aten.to.dtype, product, torch.float32)
+    bias = step(aten.to.dtype, node.args[0], torch.float32)
+    alpha, beta = node.kwargs.get("alpha", 1), node.kwargs.get("beta", 1)
+    if alpha != 1:
+        wide = step(aten.mul.Tensor, wide, alpha)
+    if beta != 1:
+        bias = step(aten.mul.Tensor, bias, beta)
+    return step(aten.to.dtype, step(aten.add.Tensor, wide, bias), dtype)  # type: ignore[no-any-return]

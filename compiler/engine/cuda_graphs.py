@@ -1,0 +1,166 @@
+"""Which graphs are replayed as CUDA graphs: `mode="reduce-overhead"`, as with Inductor.
+
+A graph that cannot be captured is reported with the reason and the user's line, in the record and
+in the words that torch uses for Inductor's (`check_for_skip` and its helpers in
+torch/_inductor/cudagraph_utils.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.control.decisions import Gate
+from compiler.decision import Decision, Detail
+from compiler.engine.aten import calls_aten
+from compiler.engine.graph_facts import donated, static_inputs
+from compiler.engine.recording import current
+from compiler.graphs.current import current_compile_id
+from compiler.graphs.lines import parse_stack_trace
+from compiler.runtime.artifact import Artifact
+from compiler.runtime.compiled import Compiled
+from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs
+from compiler.trace.records import CudagraphSkip, Location
+from compiler.trace.records.graph import GraphKind
+
+KIND = "cuda-graph"
+REPLAY = "replay"
+LAUNCH = "launch"
+MEANS = "one launch for the whole graph, or one for each kernel and library call"
+
+_UNSAFE = (
+    torch.Tag.cudagraph_unsafe,
+    torch.Tag.data_dependent_output,
+    torch.Tag.dynamic_output_shape,
+)
+_RANDOM_STATE = ("run_and_save_rng_state", "run_with_rng_state")
+
+
+def replayed(
+    compiled: Compiled,
+    module: fx.GraphModule,
+    *,
+    kind: GraphKind,
+    graph: str,
+    gate: Gate | None = None,
+) -> Compiled:
+    """The graph with `replayed` set, or as it is if it is not replayed; a skip is recorded."""
+    found = obstacle(module)
+    if found is not None:
+        skipped(found[0], found[1])
+        return compiled
+    if not _wanted(compiled.artifact, module, graph, gate):
+        return compiled
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    places = {node.name: place for place, node in enumerate(inputs)}
+    written = {places[name] for name in (*_written(module), *donated(module, kind))}
+    about = About(
+        in_place=frozenset(static_inputs(kind)),
+        saved=frozenset(
+            place
+            for place, node in enumerate(inputs)
+            if kind == "backward" and "tangents" not in str(node.target)
+        ),
+        written=frozenset(written),
+        symbolic=any(_is_symbolic(node.meta.get("val")) for node in inputs),
+        device=compiled.artifact.device,
+    )
+    graphs = CudaGraphs(compiled.call, about, lambda reason: skipped(f"{reason} ({graph})"))
+
+    def call(arguments: list[Any]) -> Any:
+        return graphs(arguments)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return replace(compiled, replayed=call)
+
+
+def obstacle(module: fx.GraphModule) -> tuple[str, fx.Node | None] | None:
+    """(why a graph cannot be captured, the node at fault); None if nothing is known to prevent
+    it."""
+    for node in module.graph.nodes:
+        for value in _tensors(node.meta.get("val")):
+            if value.device.type != "cuda":
+                return f"{value.device.type} device ({node.name})", _user_of(node)
+    for node in module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        target = node.target
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            return f"incompatible ops ({target.name()})", node
+        if isinstance(target, torch._ops.OpOverload) and any(tag in target.tags for tag in _UNSAFE):
+            return f"incompatible ops ({target})", node
+    return None
+
+
+def skipped(reason: str, node: fx.Node | None = None) -> None:
+    """Record that a graph, or a call of it, is not replayed. At a run without a recording, only
+    the speed tells."""
+    recorder = current().recorder
+    if recorder is None:
+        return
+    stack = parse_stack_trace((node.meta.get("stack_trace") or "") if node is not None else "")
+    place: Location | None = stack[-1] if stack else None
+    recorder.emit(CudagraphSkip(reason=reason, compile_id=current_compile_id(), location=place))
+
+
+def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate | None) -> bool:
+    calls = [node.name for node in module.graph.nodes if calls_aten(node)]
+    launches = _launches(artifact)
+    default = REPLAY if launches > 1 else LAUNCH
+    if gate is None or not calls:
+        return default == REPLAY
+    decision = Decision(
+        graph=graph,
+        kind=KIND,
+        names=(calls[0],),
+        default=default,
+        choices=(REPLAY, LAUNCH),
+        rule="several-launches" if launches > 1 else "one-launch",
+        reason=f"a call launches {launches} kernels and library calls",
+        numbers={"launches": launches},
+        detail=(lambda: Detail(origins=tuple(calls), means=MEANS)) if gate.asks else None,
+    )
+    return gate.decide(decision) == REPLAY
+
+
+def _launches(artifact: Artifact) -> int:
+    """Launches and library calls of one call."""
+    kernels = sum(len(artifact.kernels[site.function].launches) for site in artifact.sites)
+    names = {binding.name for binding in artifact.bindings if binding.kind == "operation"}
+    lines = artifact.wrapper.split("\n")
+    return kernels + sum(1 for line in lines if any(f"{name}(" in line for name in names))
+
+
+def _written(module: fx.GraphModule) -> set[str]:
+    """Inputs that the graph writes: functionalisation leaves copies into them."""
+    found: set[str] = set()
+    for node in module.graph.nodes:
+        if not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        for argument, given in zip(node.target._schema.arguments, node.args, strict=False):
+            info = argument.alias_info
+            if info is not None and info.is_write and isinstance(given, fx.Node):
+                found.add(given.name)
+    inputs = {node.name for node in module.graph.nodes if node.op == "placeholder"}
+    return found & inputs
+
+
+def _user_of(node: fx.Node) -> fx.Node:
+    """Inputs have no line: that of the first operation that reads it is the user's."""
+    if node.op == "call_function":
+        return node
+    return next((user for user in node.users if user.meta.get("stack_trace")), node)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return [one for one in values if isinstance(one, torch.Tensor)]
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(not isinstance(size, int) for size in (*value.shape, *value.stride()))
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))

@@ -1,0 +1,72 @@
+"""Reductions whose result is only read in another dtype are stored in that dtype.
+
+A weight's gradient is summed in float32 and returned in bfloat16: without a conversion after it,
+nothing has to wait for the loop to end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.fusion.counts import elements
+from compiler.fusion.leaves import reads
+from compiler.fusion.through import in_memory, is_compute
+from compiler.loops.dtypes import REDUCED
+from compiler.loops.expressions import Load, Op
+from compiler.loops.graph import Graph, Map, Node, Reduce
+
+
+def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
+    """The graph's nodes, with such a reduction in place of it and of its conversion.
+
+    `held` records the nodes that compute part of another node.
+    """
+    readers: dict[str, int] = {}
+    for node in graph.nodes:
+        if is_compute(node):
+            for leaf in reads(node):
+                readers[leaf.value] = readers.get(leaf.value, 0) + 1
+    fixed = in_memory(graph)
+    sums = {
+        node.name: node
+        for node in graph.nodes
+        if isinstance(node, Reduce)
+        and node.dtype == "float32"
+        and node.op not in ("argmax", "argmin")
+        and readers.get(node.name) == 1
+        and node.name not in fixed
+    }
+    converted: dict[str, Map] = {}
+    for node in graph.nodes:
+        if isinstance(node, Map) and node.dtype in REDUCED:
+            source = _converted(node, sums, readers.get(node.name, 0))
+            if source:
+                converted[source] = node
+    gone = {node.name for node in converted.values()}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        wanted = converted.get(node.name) if isinstance(node, Reduce) else None
+        if isinstance(node, Reduce) and wanted is not None:
+            origins = tuple(dict.fromkeys((*node.origins, *wanted.origins)))
+            held.setdefault(wanted.name, []).extend((node.name, *held.get(node.name, ())))
+            nodes.append(replace(node, name=wanted.name, dtype=wanted.dtype, origins=origins))
+        elif node.name not in gone:
+            nodes.append(node)
+    return nodes
+
+
+def _converted(node: Map, sums: dict[str, Reduce], readers: int) -> str:
+    """The reduction of which a map is the conversion, element by element; "" if it is none.
+
+    Memory rounds. A map of this graph that reads a rounded value must see it rounded, too.
+    """
+    expression = node.expression
+    if isinstance(expression, Op) and expression.name == "rounded" and not readers:
+        (expression,) = expression.args
+    if not isinstance(expression, Op) or expression.name != "convert":
+        return ""
+    (argument,) = expression.args
+    if not isinstance(argument, Load) or argument.view or argument.value not in sums:
+        return ""
+    same = elements(sums[argument.value].kept) == elements(node.domain)
+    return argument.value if same else ""

@@ -1,0 +1,171 @@
+"""Collective operations in Inductor's code, in the order of its final schedule.
+
+`torch._inductor.debug.log_collective_schedule` receives the scheduled nodes of every graph that is
+compiled. What runs between the start of an operation and the wait for it overlaps with it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id
+from compiler.graphs.nodes import format_argument, node_stack
+from compiler.graphs.tensors import dtype_name
+from compiler.inductor.lowerings import lowering_of
+from compiler.inductor.names import expression_size
+from compiler.inductor.predicted import predicting
+from compiler.inductor.scheduler_nodes import computed_by
+from compiler.trace.records import Collective, Collectives, Location, TensorMeta
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor import debug
+    from torch._inductor.virtualized import V
+
+    safely = Safely(recorder, HOOK.name)
+    original = debug.log_collective_schedule
+
+    def write(nodes: Sequence[Any]) -> None:
+        if predicting.get() or not current_compile_id():
+            return
+        operations, details = described(nodes)
+        if operations:
+            recorder.emit(
+                Collectives(
+                    compile_id=current_compile_id(),
+                    graph=lowering_of(recorder, V.graph).base,
+                    operations=operations,
+                    details=details,
+                )
+            )
+
+    @functools.wraps(original)
+    def log(nodes: Any, *args: Any, **kwargs: Any) -> Any:
+        safely(write, nodes)
+        return original(nodes, *args, **kwargs)
+
+    return patch(debug, "log_collective_schedule", log)
+
+
+def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, ...]]:
+    """Of the scheduled nodes, those that torch's own schedule lists, with their details."""
+    from torch._inductor import ir
+
+    steps = [member for node in nodes for member in (node.get_nodes() if node else ())]
+    operations: list[str] = []
+    details: list[Collective] = []
+    started: dict[str, tuple[int, int]] = {}
+    """Buffer -> (place in `operations`, step) of what writes it, until it is waited for."""
+    for step, node in enumerate(steps):
+        kernel = getattr(node, "node", None)
+        if not isinstance(kernel, ir._CollectiveKernel):
+            continue
+        waits_for, meanwhile = None, steps[step:step]
+        if isinstance(kernel, ir._WaitKernel):
+            found = next((started.pop(one) for one in _touched(node) if one in started), None)
+            if found is not None:
+                waits_for, begun = found
+                meanwhile = [one for one in steps[begun + 1 : step] if _works(one, ir)]
+        else:
+            started |= dict.fromkeys(_touched(node), (len(operations), step))
+        operations.append(str(getattr(kernel, "python_kernel_name", None) or "unknown"))
+        origins = computed_by(node)
+        details.append(
+            Collective(
+                tensors=tuple(filter(None, map(_meta, _tensors(kernel)))),
+                arguments=_arguments(kernel),
+                step=step,
+                waits_for=waits_for,
+                meanwhile=len(meanwhile),
+                meanwhile_bytes=sum(_bytes(one) for one in meanwhile),
+                origins=tuple(one.name for one in origins),
+                location=_line(origins),
+            )
+        )
+    return tuple(operations), tuple(details)
+
+
+def _works(node: Any, ir: Any) -> bool:
+    """Whether a step is a kernel or a library call."""
+    kernel = getattr(node, "node", None)
+    return not isinstance(kernel, (ir._CollectiveKernel, ir.MultiOutput)) and (
+        type(node).__name__ != "NopKernelSchedulerNode"
+    )
+
+
+def _touched(node: Any) -> list[str]:
+    """The buffers that a step writes, and those that it reads or mutates."""
+    names = dict.fromkeys(node.get_buffer_names())
+    names |= dict.fromkeys(one.name for one in node.read_writes.writes)
+    names |= dict.fromkeys(one.name for one in node.read_writes.reads)
+    for buffer in node.get_outputs():
+        names |= dict.fromkeys(buffer.get_mutations())
+        names |= dict.fromkeys(buffer.get_aliases())
+    return list(names)
+
+
+def _tensors(kernel: Any) -> Iterable[Any]:
+    for one in kernel.inputs:
+        yield from one if isinstance(one, (list, tuple)) else (one,)
+
+
+def _meta(value: Any) -> TensorMeta | None:
+    try:
+        shape = tuple(expression_size(one) for one in value.get_size())
+        dtype = value.get_dtype()
+    except Exception:  # a value without a layout, such as a torchbind object
+        return None
+    known = all(isinstance(one, int) for one in shape)
+    total = dtype.itemsize
+    for one in shape if known else ():
+        total *= int(one)
+    return TensorMeta(
+        shape=shape,
+        dtype=dtype_name(dtype),
+        device=str(value.get_device()),
+        bytes=total if known and total < 2**63 else None,
+    )
+
+
+def _arguments(kernel: Any) -> tuple[str, ...]:
+    """The arguments that are no tensors, by the names of the operation's schema."""
+    schema = getattr(getattr(kernel, "op_overload", None), "_schema", None)
+    names = [
+        one.name
+        for one in (schema.arguments if schema is not None else ())
+        if "Tensor" not in str(one.type)
+    ]
+    values = [*kernel.constant_args, *kernel.kwargs.values()]
+    return tuple(
+        f"{name}={format_argument(value)[:200]}" for name, value in zip(names, values, strict=False)
+    )
+
+
+def _bytes(node: Any) -> int:
+    try:
+        return int(node.get_read_write_buffers_sizes())
+    except Exception:  # sizes that are not known
+        return 0
+
+
+def _line(origins: Iterable[Any]) -> Location | None:
+    return next((stack[-1] for one in origins if (stack := node_stack(one))), None)
+
+
+HOOK = Hook(
+    name="collectives",
+    offers="collective operations in the order of the code, and what overlaps with each",
+    needs=(
+        "torch._inductor.debug:log_collective_schedule(nodes)",
+        "torch._inductor.ir:_CollectiveKernel",
+        "torch._inductor.ir:_WaitKernel",
+    ),
+    install=install,
+    stage="codegen",
+    test="inductor/test_collectives.py",
+)

@@ -1,0 +1,182 @@
+"""How long kernels take on the GPU that they are compiled for: `mode="max-autotune"`.
+
+Buffers are zeroed memory of the sizes that the graph was compiled for, an index of zero is in range
+wherever there are elements. L2 is overwritten before each launch. The times are kept with the
+kernels' text, so that nothing is measured twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import msgspec
+import torch
+
+from compiler.codegen.device import DeviceKernel
+from compiler.codegen.nests.workspace import Workspace
+from compiler.codegen.triton import functions
+from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.unit import HEAD, named
+from compiler.loops.dtypes import BYTES
+from compiler.loops.graph import Input, Result
+from compiler.loops.program import Program
+from compiler.loops.sizes import Size, evaluate, product, symbol
+from compiler.runtime.gpu.binaries import NoTriton, binaries, code_of, triton_version
+from compiler.runtime.gpu.driver import DriverError, device_calls, driver, in_context, load_kernels
+from compiler.runtime.store import Store, digest
+
+FORMAT = 1
+ROUNDS = 5
+FLUSH = 1 << 28
+"""Bytes that are overwritten before each launch: more than any L2."""
+
+
+class Timing:
+    """Measures the kernels of one program."""
+
+    def __init__(self, program: Program, device: int, arch: str, store: Store) -> None:
+        self.program = program
+        self.device = device
+        self.arch = arch
+        self.store = store
+        self.values: Mapping[str, Any] = program.graph.values()
+
+    def __call__(self, kernels: Sequence[Kernel], workspace: Workspace) -> list[float]:
+        """Microseconds of each; none if one cannot be compiled or launched here."""
+        sizes = [self._bytes(name, workspace) for name in kernels[0].pointers]
+        identity = [FORMAT, [one.key for one in kernels], sizes, self.arch, triton_version()]
+        identity.append(torch.cuda.get_device_name(self.device))
+        key = digest(msgspec.json.encode(identity))
+        known = self.store.read_sealed("tiles", f"{key}.json")
+        if known is not None:
+            with contextlib.suppress(msgspec.MsgspecError):
+                return msgspec.json.decode(known, type=list[float])
+        try:
+            found = self.measured(kernels, sizes)
+        except (NoTriton, DriverError, OSError):
+            return []
+        self.store.write_sealed("tiles", f"{key}.json", msgspec.json.encode(found))
+        return found
+
+    def _number(self, size: Size) -> int:
+        return evaluate(size, self.program.graph.hints)
+
+    def _bytes(self, name: str, workspace: Workspace) -> int:
+        """Of a buffer; one in the workspace may extend to its end."""
+        place = workspace.places.get(name)
+        if place is not None:
+            return self._number(workspace.bytes) - self._number(place[1])
+        memory = self.program.memories.get(name)
+        if memory is not None:
+            return self._number(memory.size) * BYTES[memory.dtype]
+        value = self.values[name]
+        if isinstance(value, (Input, Result)):
+            pairs = zip(value.shape, value.strides, strict=True)
+            span = 1 + sum((self._number(n) - 1) * self._number(step) for n, step in pairs)
+            return span * BYTES[value.dtype]
+        return self._number(product(value.shape)) * BYTES[value.dtype]
+
+    def measured(self, kernels: Sequence[Kernel], sizes: Sequence[int]) -> list[float]:
+        """Microseconds of each, now. `sizes`: bytes of each buffer."""
+        loaded = load_kernels(self.device, self._codes(kernels))
+        with _memory([*sizes, FLUSH], self.device) as addresses:
+            *pointers, flush = addresses
+            with in_context(device_calls(self.device)[-1]), _events() as events:
+                each = zip(kernels, loaded, strict=True)
+                return [self._time(one, code, pointers, flush, events) for one, code in each]
+
+    def _codes(self, kernels: Sequence[Kernel]) -> list[tuple[bytes, str, int, int]]:
+        needs = sorted({name for kernel in kernels for name in kernel.needs})
+        text = HEAD + "".join(f"\n\n{functions.text(name)}" for name in needs)
+        described: list[DeviceKernel] = []
+        for number, kernel in enumerate(kernels):
+            name = f"candidate_{number}"
+            body = named(kernel, name)
+            text += "\n\n"
+            described.append(
+                DeviceKernel(
+                    name=name,
+                    types=(*kernel.types, *("i64",) * len(kernel.sizes)),
+                    warps=kernel.warps,
+                    line=text.count("\n") + 1,
+                    count=body.count("\n"),
+                    checks="tl.device_assert(" in body,
+                )
+            )
+            text += body
+        found = binaries(text, described, self.arch, self.store)
+        codes = []
+        for binary in found:
+            code = code_of(binary, self.store)
+            if code is None:
+                raise NoTriton(f"the machine code of {binary.name} is gone")
+            codes.append((code, binary.name, binary.threads, binary.shared))
+        return codes
+
+    def _time(
+        self, kernel: Kernel, code: Any, pointers: Sequence[int], flush: int, events: Any
+    ) -> float:
+        held: list[Any] = [ctypes.c_uint64(pointer) for pointer in pointers]
+        held += [ctypes.c_int64(self._number(symbol(name))) for name in kernel.sizes]
+        held += [ctypes.c_uint64(0), ctypes.c_uint64(0)]
+        table = (ctypes.c_void_p * len(held))(*(ctypes.addressof(one) for one in held))
+        size, block, factor = kernel.programs
+        programs = -(-self._number(size) // block) * factor
+        if kernel.across is not None:
+            programs *= -(-self._number(kernel.across[0]) // kernel.across[1])
+        start, end = events
+        times = []
+        for _ in range(ROUNDS + 1):
+            _zero(flush, FLUSH)
+            _call("cuEventRecord", start, None)
+            grid = (programs, 1, 1, code.threads, 1, 1, code.shared)
+            _call("cuLaunchKernel", ctypes.c_void_p(code.function), *grid, None, table, None)
+            _call("cuEventRecord", end, None)
+            _call("cuEventSynchronize", end)
+            took = ctypes.c_float()
+            _call("cuEventElapsedTime", ctypes.byref(took), start, end)
+            times.append(took.value * 1e3)
+        return round(median(times[1:]), 2)
+
+
+def _call(name: str, *arguments: Any) -> None:
+    code = getattr(driver(), name)(*arguments)
+    if code:
+        raise DriverError(f"{name}: {code}")
+
+
+def _zero(address: int, size: int) -> None:
+    _call("cuMemsetD8_v2", ctypes.c_uint64(address), 0, ctypes.c_size_t(size))
+
+
+@contextlib.contextmanager
+def _events() -> Iterator[list[ctypes.c_void_p]]:
+    made = [ctypes.c_void_p(), ctypes.c_void_p()]
+    for event in made:
+        _call("cuEventCreate", ctypes.byref(event), 0)
+    try:
+        yield made
+    finally:
+        for event in made:
+            driver().cuEventDestroy_v2(event)
+
+
+@contextlib.contextmanager
+def _memory(sizes: Sequence[int], device: int) -> Iterator[list[int]]:
+    """Zeroed blocks of torch's allocator. Raises `DriverError` if there is no room."""
+    found: list[int] = []
+    try:
+        for size in sizes:
+            found.append(torch.cuda.caching_allocator_alloc(max(size, 16), device))
+            with in_context(device_calls(device)[-1]):
+                _zero(found[-1], max(size, 16))
+        yield found
+    except torch.OutOfMemoryError as error:
+        raise DriverError(str(error)) from error
+    finally:
+        for address in found:
+            torch.cuda.caching_allocator_delete(address)

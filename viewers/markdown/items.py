@@ -1,0 +1,65 @@
+"""A finding or a cause as an item of a numbered list: cost, line, fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from compiler.trace.records import Advice
+from viewers.markdown.text import code, escaped, fenced
+from viewers.places import FileNames
+from viewers.summary import Place
+from viewers.text.code import window
+from viewers.words import plural
+
+WIDTH = 100
+"""Columns of a source line."""
+_CODE_ROWS = 20
+"""Rows of a fix."""
+
+
+class Item(Protocol):
+    """As `viewers.summary.Finding` and `viewers.summary.profile.Cause`."""
+
+    @property
+    def cost(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def place(self) -> Place | None: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def fixes(self) -> tuple[Advice, ...]: ...
+
+
+def item(number: int, one: Item, names: FileNames, more: Sequence[str] = ()) -> list[str]:
+    """One item of a numbered list, with the best fix. `more`: further Markdown at its end."""
+    start = f"{number}. "
+    notes = f"; {escaped(', '.join(one.notes))}" if one.notes else ""
+    body = [f"{item_title(one, names)}{notes}"]
+    if one.place is not None and one.place.text.strip():
+        shown, first, last = window(one.place, WIDTH)
+        carets = first is not None and last is not None and last > first
+        rows = [shown, " " * first + "^" * (last - first)] if carets else [shown]  # type: ignore[operator]
+        body += fenced(rows, "python")
+    for advice in one.fixes[:1]:
+        body += _fix(advice)
+    body += more
+    return [start + body[0], *(" " * len(start) + row if row else "" for row in body[1:]), ""]
+
+
+def item_title(one: Item, names: FileNames) -> str:
+    """Its cost, what it is, and where."""
+    where = f" at {code(names.place(one.place.file, one.place.line))}" if one.place else ""
+    return f"**{escaped(one.cost)}**: {escaped(one.title)}{where}"
+
+
+def _fix(advice: Advice) -> list[str]:
+    by = "Fix" if advice.by == "tcw" else "torch says"
+    rows = [row for row in advice.code.splitlines() if row.strip()]
+    if not rows:
+        return [f"{by}: {escaped(advice.text)}"]
+    more = [f"# … {plural(len(rows) - _CODE_ROWS, 'line')} more"]
+    shown = rows[:_CODE_ROWS] + (more if len(rows) > _CODE_ROWS else [])
+    return [f"{by}:", *fenced(shown, "python"), *([escaped(advice.text)] if advice.text else [])]

@@ -1,0 +1,50 @@
+"""`--markdown` of a folder of recordings, one a process: what each compiled, what the others did
+otherwise, and a report of those that compiled the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from viewers.markdown import RUN_MARKER
+from viewers.markdown.effects import effect_items
+from viewers.markdown.report import add_findings, add_sections, environment_items, heading
+from viewers.markdown.text import Comment, escaped
+from viewers.text.processes import (
+    EFFECTS,
+    REPORTS,
+    Process,
+    otherwise,
+    told,
+    who,
+)
+from viewers.words import listed
+
+
+def processes_markdown(processes: Sequence[Process]) -> str:
+    """At least one process, in the order in which they are to be listed."""
+    found = told(processes)
+    groups = found.groups
+    headings = [heading(members[0].recording) for members in groups]
+    marks = [mark for mark, _ in headings]
+    mark = next((one for one in ("❌", "⚠️") if one in marks), "✅")
+    comment = Comment(RUN_MARKER, f"{mark} tcw run: {escaped(found.headline)}")
+    head = ("process", "program", "compiled", "ended")
+    rows = [tuple(map(escaped, row)) for row in found.rows]
+    comment.table(head, rows, "processes")
+    for members in groups[1:REPORTS]:
+        effects, others = otherwise(groups[0][0], members[0])
+        items = effect_items(effects, EFFECTS) or [f"- {escaped(one)}" for one in others]
+        title = f"{who(members)} against {groups[0][0].name}"
+        comment.add([f"**{escaped(title)}**", "", *items, ""], title)
+    for members, (its_mark, words) in list(zip(groups, headings, strict=True))[:REPORTS]:
+        whose = f"{escaped(who(members))}: " if len(groups) > 1 else ""
+        comment.add([f"#### {its_mark} {whose}{words}", ""], who(members))
+        add_findings(comment, members[0].recording)
+    if len(groups) > REPORTS:
+        left = [one.file.name for members in groups[REPORTS:] for one in members]
+        comment.add([f"Not shown: {escaped(listed(left))}", ""], "what is not shown")
+    for members in groups[:REPORTS]:
+        whose = who(members) if len(groups) > 1 else ""
+        add_sections(comment, members[0].recording, whose=whose)
+    comment.fold("environment", environment_items(groups[0][0].recording))
+    return comment.text("`tcw explain FOLDER` shows it; `tcw open` shows each trace.")

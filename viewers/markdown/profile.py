@@ -1,0 +1,120 @@
+"""`tcw profile --markdown`: the verdict, the causes with their lines and fixes, then, folded, the
+regions and where the time of a call goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.trace.records import ModeRow, Settings
+from viewers.kit.figures import unit_of
+from viewers.markdown import PROFILE_MARKER
+from viewers.markdown.items import item, item_title
+from viewers.markdown.report import WIDTH, command, elsewhere, environment_items
+from viewers.markdown.text import Comment, code, escaped
+from viewers.places import FileNames
+from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.summary.profile import Cause, Profile, profiles_of
+from viewers.summary.profile.causes.cause import first_of_groups
+from viewers.summary.profile.doubts import doubts
+from viewers.text.explain import asked_for_and_missing, warning_lines
+from viewers.text.header import file_name, names_of, settings_words
+from viewers.text.lines import Line, to_text
+from viewers.text.profile import first_line
+from viewers.text.profile.accounts import accounts_lines
+from viewers.text.profile.machine import ceilings_lines, kernels_lines
+from viewers.text.profile.regions import regions_table
+from viewers.text.profile.results import (
+    memory_lines,
+    modes_lines,
+    precision_lines,
+    trials_lines,
+)
+from viewers.words import plural
+
+WHOLE = 8
+"""Causes shown with line and fix; the rest are listed."""
+_MARKS = {"failed": "❌", "lost": "❌", "won": "✅", "neutral": "·"}
+
+
+def profile_markdown(recording: Recording) -> str:
+    """Of a recording with a profiled call."""
+    found = profiles_of(recording)
+    first = found[0]
+    summary = summarise(first.index.recording)
+    names = names_of(summary)
+    several = len(found) > 1
+    mark = _MARKS[first.verdict.tone]
+    said = escaped("; ".join(_verdict(one, names, several) for one in found))
+    comment = Comment(PROFILE_MARKER, f"{mark} tcw profile: {code(file_name(summary))}: {said}")
+    for one in found:
+        comment.add([f"{escaped(_detail(one, several))}\\"], "the times")
+    comment.add([escaped(" · ".join(settings_words(summary))), ""], "the settings")
+    wrong = [*asked_for_and_missing(summary), *(d for one in found for d in doubts(one.index))]
+    for words in dict.fromkeys(wrong):
+        comment.add([f"> {escaped(words)}", ""], "what to doubt")
+    warned = [f"- {escaped(one.text)}" for one in warning_lines(summary)]
+    comment.add([*warned, ""] if warned else [], "warnings")
+    start = first.index.recording.start
+    for one in found:
+        _causes(comment, one, names, start.settings if start else None, several)
+    _text(comment, "modes", modes_lines(first.modes or tuple(recording.all(ModeRow)), WIDTH))
+    for one in found:
+        of = f", {one.engine}" if several else ""
+        for title, lines in _tables(one, names):
+            _text(comment, title + of, lines)
+    comment.fold("environment", environment_items(recording, "profile"))
+    return comment.text(elsewhere(recording))
+
+
+def _verdict(one: Profile, names: FileNames, several: bool) -> str:
+    return " ".join(first_line(one, names, one.engine if several else "").text.split())
+
+
+def _detail(one: Profile, several: bool) -> str:
+    head = one.head
+    call = f"call {head.call}, {head.what}, by the {head.clock}'s clock"
+    return " · ".join(filter(None, (one.engine if several else "", one.verdict.detail.text, call)))
+
+
+def _causes(
+    comment: Comment, one: Profile, names: FileNames, settings: Settings | None, several: bool
+) -> None:
+    if several and one.causes:
+        comment.add([f"**{escaped(one.engine)}**", ""], one.engine)
+    for number, cause in enumerate(one.causes[:WHOLE], 1):
+        tries = [] if settings is None else _tries(cause, settings, several)
+        comment.add(item(number, cause, names, tries), cause.title)
+    rest = one.causes[WHOLE:]
+    if rest:
+        items = [f"- {item_title(cause, names)}" for cause in rest]
+        comment.fold(plural(len(rest), "more cause"), items)
+    if not one.causes:
+        comment.add(["No region differs by more than its noise.", ""], "the causes")
+
+
+def _tries(cause: Cause, settings: Settings, several: bool) -> list[str]:
+    return [
+        f"Try: {code(command(settings, one.options, 'profile'))}"
+        for one in first_of_groups(cause.suggestions)
+        if one.options and not (several and "--engine" in one.options)
+    ]
+
+
+def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[Line]]]:
+    unit = unit_of(one.head)
+    return [
+        ("regions", regions_table(one, names, WIDTH, "difference", None, unit)),
+        ("account", accounts_lines(one, WIDTH, unit)),
+        ("kernels and calls", kernels_lines(one, names, WIDTH, None, unit)),
+        ("tried", trials_lines(one.trials, WIDTH)),
+        ("precision", precision_lines(one, WIDTH)),
+        ("memory", memory_lines(one.head)),
+        ("machine", ceilings_lines(one.ceilings)),
+    ]
+
+
+def _text(comment: Comment, title: str, lines: Sequence[Line]) -> None:
+    rows = to_text(lines, WIDTH).strip("\n").splitlines()
+    if rows:
+        comment.fold_text(title, rows)

@@ -1,0 +1,137 @@
+"""What a process compiles and sends, as a sequence that ranks are compared by.
+
+Compiles are in the order in which they began, and in each what torch does first stands first, so
+that the order does not depend on threads. Times, addresses, process groups and numbers of devices
+are left out: each rank has its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.trace.records import (
+    AnyRecord,
+    CacheLookup,
+    FrameStart,
+    Graph,
+    GraphBreak,
+    Guards,
+    Kernel,
+    Node,
+    Recompile,
+    TensorMeta,
+)
+from viewers.recording import Recording
+from viewers.summary.ranks.collectives import Started, started, without_group
+
+Kind = Literal[
+    "frame", "recompile", "break", "graph", "constant", "guard", "kernel", "collective", "cache"
+]
+_RANKED: tuple[Kind, ...] = (
+    "recompile", "frame", "break", "graph", "constant", "guard", "collective", "kernel", "cache",
+)  # fmt: skip
+"""The order within a compile."""
+
+_OWN = re.compile(
+    r"0x[0-9a-fA-F]{4,16}|\b\d{9,20}\b|(?:cuda|hip|xpu):\d+|\bindex=\d+|stream\d+|"
+    r"_DeviceGuard\(\d+\)|set_device\(\d+\)"
+)
+"""What differs between ranks that do the same."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One step."""
+
+    kind: Kind
+    key: Hashable
+    """Equal for ranks that do the same."""
+    compile_id: str
+    order: tuple[float, int, int]
+    record: AnyRecord | Started
+
+
+def common(text: str) -> str:
+    """A text without what each process has of its own."""
+    return _OWN.sub("#", text)
+
+
+def events_of(recording: Recording, world: int = 0) -> tuple[Event, ...]:
+    """All of them, in order. `world`: how many ranks there are; an operation outside of graphs that
+    only some of them take part in is left out."""
+    began: dict[str, int] = {}
+    for at, record in enumerate(recording.records):
+        if isinstance(record, FrameStart):
+            began.setdefault(record.compile_id, at)
+    found: list[Event] = []
+    guarded: set[str] = set()
+    start: float
+    for at, record in enumerate(recording.records):
+        for kind, key, compile_id in _told(record, recording, guarded):
+            start = began.get(compile_id, at)
+            found.append(Event(kind, key, compile_id, (start, _RANKED.index(kind), at), record))
+    for one in started(recording):
+        if one.where == "eager" and 0 < one.ranks < world:
+            continue
+        start = one.order if one.where == "eager" else began.get(one.compile_id, one.order)
+        order = (start, _RANKED.index("collective"), round(one.order * 1000))
+        found.append(Event("collective", (one.key, _at(one)), one.compile_id, order, one))
+    return tuple(sorted(found, key=lambda one: one.order))
+
+
+def _at(one: Started) -> Hashable:
+    """The line of an operation; a log has none."""
+    return (one.place.file, one.place.line) if one.place is not None else None
+
+
+def _told(
+    record: AnyRecord, recording: Recording, guarded: set[str]
+) -> Iterator[tuple[Kind, Hashable, str]]:
+    if isinstance(record, FrameStart):
+        if record.attempt == 0:
+            place = (record.location.file, record.location.line)
+            yield "frame", (record.function, place), record.compile_id
+    elif isinstance(record, Recompile):
+        first = record.failed[0] if record.failed else None
+        words = common(first.guard) if first is not None else common(record.reason)
+        seen = (first.expected, first.seen) if first is not None else ()
+        yield "recompile", (words, seen, record.call), record.compile_id
+    elif isinstance(record, GraphBreak):
+        place = (record.location.file, record.location.line)
+        yield "break", (record.gb or record.type, place), record.compile_id
+    elif isinstance(record, Graph):
+        if record.kind == "captured":
+            yield "graph", tuple(node_key(one) for one in record.nodes), record.compile_id
+            yield "constant", tuple(constants(one) for one in record.nodes), record.compile_id
+    elif isinstance(record, Guards):
+        if record.compile_id not in guarded:
+            guarded.add(record.compile_id)
+            yield "guard", frozenset(guard_keys(record)), record.compile_id
+    elif isinstance(record, Kernel):
+        if not record.predicted:
+            code = common(recording.text(record.text)) if record.text else record.name
+            compile_id = "/".join(record.graph.split("/")[:2])
+            yield "kernel", (record.graph, record.language, hash(code)), compile_id
+    elif isinstance(record, CacheLookup) and record.cache != "kernel build":
+        yield "cache", (record.cache, record.graph, record.verdict), record.compile_id
+
+
+def guard_keys(record: Guards) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for one in record.guards:
+        yield one.kind, one.name, tuple(common(text) for text in one.code)
+
+
+def node_key(node: Node) -> Hashable:
+    """What a node does, with the sizes of its result."""
+    return node.op, common(node.target), _value(node.value), tuple(map(_value, node.values))
+
+
+def constants(node: Node) -> str:
+    return common(without_group(node.args))
+
+
+def _value(value: TensorMeta | None) -> Hashable:
+    return None if value is None else (value.shape, value.dtype)

@@ -1,0 +1,79 @@
+"""How long each rank compiled, and when: who was waited for.
+
+Wall-clock times of different hosts are only as close as their clocks.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.trace.records import FrameStart
+from viewers.recording import Recording
+from viewers.summary.compile_seconds import compile_seconds
+from viewers.summary.ranks.divergence import Member
+
+STRAGGLER = 1.2
+"""Times the median from which on a rank is a straggler …"""
+STRAGGLER_SECONDS = 0.5
+"""… if it also took so much longer."""
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """One rank."""
+
+    rank: int
+    seconds: float
+    """Of its compiles, backwards included."""
+    straggler: bool
+
+
+@dataclass(frozen=True)
+class CompileTimes:
+    """One compile that all ranks made, in seconds."""
+
+    compile_id: str
+    function: str
+    seconds: tuple[float, ...]
+    """By rank, in the order of the members."""
+    slowest: int
+    """Its rank."""
+
+    @property
+    def spread(self) -> float:
+        """What the quickest had to wait for the slowest, if they met right after it."""
+        return max(self.seconds) - min(self.seconds)
+
+
+def rank_times(members: Sequence[Member]) -> tuple[RankTimes, ...]:
+    """Of every rank."""
+    totals = [sum(compile_seconds(one.recording).values()) for one in members]
+    usual = statistics.median(totals) if totals else 0.0
+    return tuple(
+        RankTimes(
+            one.rank,
+            total,
+            total > usual * STRAGGLER and total > usual + STRAGGLER_SECONDS,
+        )
+        for one, total in zip(members, totals, strict=True)
+    )
+
+
+def compile_times(members: Sequence[Member]) -> tuple[CompileTimes, ...]:
+    """The compiles that every rank made, those with the longest wait first."""
+    took = [compile_seconds(one.recording) for one in members]
+    shared = [name for name in (took[0] if took else ()) if all(name in one for one in took)]
+    found = []
+    for name in shared:
+        seconds = tuple(one[name] for one in took)
+        slowest = max(range(len(members)), key=lambda at: seconds[at])
+        function = _function(members[0].recording, name)
+        found.append(CompileTimes(name, function, seconds, members[slowest].rank))
+    return tuple(sorted(found, key=lambda one: -one.spread))
+
+
+def _function(recording: Recording, compile_id: str) -> str:
+    frames = (one.function for one in recording.all(FrameStart) if one.compile_id == compile_id)
+    return next(frames, "")
