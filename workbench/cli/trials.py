@@ -40,8 +40,7 @@ from viewers.summary.profile import profiles_of
 from viewers.summary.profile.tried import TOGETHER, best_of_groups
 from workbench.cli.edits import source_diff
 from workbench.cli.options import model_options
-
-OnRecord = Callable[[AnyRecord], None]
+from workbench.worker.trace_file import OnRecord
 
 PATIENCE = 900.0
 """Timeout of one compile or one comparison, seconds."""
