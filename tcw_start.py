@@ -22,6 +22,8 @@ from typing import Any
 
 VARIABLE = "TCW_RECORD"
 """The folder for the traces."""
+SAMPLE_VARIABLE = "TCW_SAMPLE"
+"""The most bytes of each trace, such as `100MB`."""
 PACKAGES_VARIABLE = "TCW_PACKAGES"
 """A folder with tcw's one dependency, msgspec, for a Python that has none."""
 HERE = os.path.dirname(os.path.abspath(__file__))

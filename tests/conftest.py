@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,14 @@ GOLDENS = Path(__file__).parent / "goldens"
 DIFF_LINES = 120
 
 Golden = Callable[..., None]
+
+# Both before anything imports torch. Inductor builds programs to see which vectors the compiler and
+# this processor know, for each of its cache folders: nine seconds of a processor, which torch's own
+# setting saves.
+os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
+# Every process of a test would compile all of our sources again, a second of a processor each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,8 +52,6 @@ def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CACHE_HOME", str(own / "user-cache"))
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(shared / "inductor-cache"))
         patch.setenv("TRITON_CACHE_DIR", str(shared / "triton-cache"))
-        # Inductor builds a program to see that the compiler knows this processor's vectors
-        patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
         yield
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from compiler.trace.losses import Losses
+from compiler.trace.records import LeftOut
 from viewers.recording import Recording
-from viewers.words import bytes_text, number, plural
+from viewers.words import bytes_text, number, plural, seconds_text
 
 
 def losses_sentences(recording: Recording) -> list[str]:
@@ -32,12 +33,33 @@ def losses_sentences(recording: Recording) -> list[str]:
         found.append(f"this trace has {there} of {_records(losses.written)}: {missing}")
     if losses.added:
         found.append(f"this trace has {_records(losses.added)} that its recording did not write")
+    if (bound := recording.last(LeftOut)) is not None:
+        found.append(_bounded(recording, bound))
     left_out, shown = len(recording.runs_left_out), len(recording.runs)
     if left_out:
         found.append(
             f"only the first {plural(shown, 'run')} of {number(shown + left_out)} are shown"
         )
     return found
+
+
+_LACKS = {
+    "all": "",
+    "outline": "without lowering, fusion, memory, code and times",
+    "headlines": "then only their breaks and recompiles",
+    "end": "then nothing but the end",
+}
+
+
+def _bounded(recording: Recording, bound: LeftOut) -> str:
+    """`to stay under 100 MB: from 3 min 2 s on compiles are recorded without …`."""
+    first = recording.all(LeftOut)[0]
+    levels = dict.fromkeys(_LACKS[one.level] for one in recording.all(LeftOut))
+    less = ", ".join(filter(None, levels)) or "without records that would not fit"
+    count = sum(bound.records.values())
+    counted = f" ({_records(count)} left out)" if count else ""
+    size = bytes_text(bound.size)
+    return f"to stay under {size}, compiles from {seconds_text(first.at)} on are {less}{counted}"
 
 
 def _lines(count: int, first: list[int]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tcw_start import PACKAGES_VARIABLE, VARIABLE
+from tcw_start import PACKAGES_VARIABLE, SAMPLE_VARIABLE, VARIABLE
 
 START_UP = Path(__file__).parent / "start_up"
 """Put on PYTHONPATH: its `sitecustomize` starts the recording."""
@@ -48,18 +48,26 @@ def command_of(program: Sequence[str]) -> list[str]:
     return [found, *program[1:]]
 
 
-def environment_of(folder: Path) -> dict[str, str]:
-    """The environment, with the variables that make Python processes record into `folder`."""
+def environment_of(folder: Path, size: int = 0) -> dict[str, str]:
+    """The environment, with the variables that make Python processes record into `folder`,
+    each trace of at most `size` bytes if that is given."""
     before = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(START_UP), *([before] if before else [])])
     packages = {}
     spec = importlib.util.find_spec("msgspec")
     if spec is not None and spec.origin:
         packages[PACKAGES_VARIABLE] = os.path.dirname(os.path.dirname(spec.origin))
-    return {**os.environ, **packages, "PYTHONPATH": path, VARIABLE: str(folder.absolute())}
+    sample = {SAMPLE_VARIABLE: str(size)} if size else {}
+    return {
+        **os.environ,
+        **packages,
+        **sample,
+        "PYTHONPATH": path,
+        VARIABLE: str(folder.absolute()),
+    }
 
 
-def run(program: Sequence[str], folder: Path) -> int:
+def run(program: Sequence[str], folder: Path, size: int = 0) -> int:
     """Run the program to its end; its exit code, 128 + N if signal N ended it.
 
     Raises `NotStarted`.
@@ -71,7 +79,7 @@ def run(program: Sequence[str], folder: Path) -> int:
             process = subprocess.Popen(
                 [program[0] if command[0] != sys.executable else command[0], *command[1:]],
                 executable=command[0],
-                env=environment_of(folder),
+                env=environment_of(folder, size),
                 close_fds=False,
                 preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
             )

@@ -59,8 +59,8 @@ class Recorder:
         if self.live is not None and not self.quiet:
             self.live(record)
 
-    def text(self, body: str) -> TextHash:
-        return self.writer.text(body)
+    def text(self, body: str, needed: bool = False) -> TextHash:
+        return self.writer.text(body, needed)
 
     def source(self, file: str) -> None:
         """Store a source file that a record points into, once; an unreadable file is skipped."""
@@ -68,14 +68,14 @@ class Recorder:
             return
         self._sources.add(file)
         if file in self.texts:
-            self.emit(Source(file=file, text=self.text(self.texts[file])))
+            self.emit(Source(file=file, text=self.text(self.texts[file], needed=True)))
             return
         try:
             with open(file, encoding="utf-8", errors="replace") as stream:
                 body = stream.read()
         except (OSError, ValueError):
             return
-        self.emit(Source(file=file, text=self.text(body)))
+        self.emit(Source(file=file, text=self.text(body, needed=True)))
 
     def warn_once(
         self, message: str, key: object = None, asked: bool = False, code: WarnedCode = ""

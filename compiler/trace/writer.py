@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from compiler.trace.bounded import Bound
 from compiler.trace.records import Record, Text, TextHash
 
 Sink = Callable[[bytes], None]
@@ -48,9 +49,12 @@ def file_sink(descriptor: int) -> Sink:
 class TraceWriter:
     """Stamps, encodes and writes records; stores each text once. Thread-safe."""
 
-    def __init__(self, *sinks: Sink, started: float | None = None) -> None:
+    def __init__(
+        self, *sinks: Sink, started: float | None = None, bound: Bound | None = None
+    ) -> None:
         self.started = time.monotonic() if started is None else started
         self.records = 0
+        self.bound = bound
         self._sinks = sinks
         self._encoder = msgspec.json.Encoder()
         self._texts: set[TextHash] = set()
@@ -60,8 +64,9 @@ class TraceWriter:
         """Seconds since the recording started."""
         return time.monotonic() - self.started
 
-    def emit(self, record: Record) -> None:
-        """Write one record. Sets `at` to now unless the caller has set it."""
+    def emit(self, record: Record, needed: bool = False) -> bool:
+        """Write one record; False if the trace's bound leaves it out. Sets `at` to now unless the
+        caller has set it. `needed`: see `text`."""
         if not record.at:
             msgspec.structs.force_setattr(record, "at", round(self.now(), 6))
         try:
@@ -70,25 +75,31 @@ class TraceWriter:
             plain = msgspec.to_builtins(record)
             line = self._encoder.encode(_without_surrogates(plain)) + b"\n"
         with self._lock:
+            if self.bound is not None:
+                if not self.bound.takes(record, len(line), needed):
+                    return False
+                if (less := self.bound.step()) is not None:
+                    self.emit(less)
             self.records += 1
             for sink in self._sinks:
                 sink(line)
+        return True
 
     def hold(self, seconds: float = 1.0) -> None:
         """Stop all other threads from writing: the process is about to end. Waits for a thread that
         is writing, so that its line is complete."""
         self._lock.acquire(timeout=seconds)
 
-    def text(self, body: str) -> TextHash:
-        """Store `body` unless already stored, and return its hash; "" for an empty text."""
+    def text(self, body: str, needed: bool = False) -> TextHash:
+        """Store `body` unless already stored, and return its hash; "" for an empty text. A trace
+        with a bound leaves texts out from some size on, those that are `needed` later."""
         if not body:
             return ""
         body = clean(body)
         key = text_hash(body)
         with self._lock:
-            if key not in self._texts:
+            if key not in self._texts and self.emit(Text(hash=key, body=body), needed):
                 self._texts.add(key)
-                self.emit(Text(hash=key, body=body))
         return key
 
 

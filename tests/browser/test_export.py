@@ -34,6 +34,12 @@ def program() -> str:
     return found
 
 
+@pytest.fixture(scope="module")
+def whole_page() -> str:
+    """All screens of the block, which take seconds to make."""
+    return exported(block_trace())[1]
+
+
 async def opened(page: Page, file: Path) -> None:
     await page.go(file.as_uri())
     for _ in range(200):
@@ -51,9 +57,11 @@ async def quiet(page: Page) -> None:
     assert await page.evaluate("window.pwned === undefined") is True
 
 
-async def test_a_click_and_a_key_light_the_counterparts(program: str, tmp_path: Path) -> None:
+async def test_a_click_and_a_key_light_the_counterparts(
+    program: str, tmp_path: Path, whole_page: str
+) -> None:
     file = tmp_path / "run.html"
-    file.write_text(exported(block_trace())[1])
+    file.write_text(whole_page)
     async with chromium(program, tmp_path / "profile") as page:
         await opened(page, file)
         await page.evaluate(TAB % "source")
@@ -117,9 +125,9 @@ async def test_what_goes_wrong_in_a_page_is_noticed(program: str, tmp_path: Path
         assert any("planted" in one for one in page.errors)
 
 
-async def test_the_graph_is_a_picture(program: str, tmp_path: Path) -> None:
+async def test_the_graph_is_a_picture(program: str, tmp_path: Path, whole_page: str) -> None:
     file = tmp_path / "run.html"
-    file.write_text(exported(block_trace())[1])
+    file.write_text(whole_page)
     blocks = "[...document.querySelectorAll('[data-pane=picture] .block')]"
     node = "document.querySelector('[data-pane=node]').textContent"
     way = "document.querySelector('[data-pane=picture] .way').getAttribute('d')"

@@ -32,7 +32,7 @@ STARTED_BY = LEAST + (
 )
 """Prints who started the recording's processes: a server, or this process."""
 INHERITED = """
-import ctypes, json, locale, os, random, sys, tempfile, threading
+import ctypes, importlib, json, locale, os, random, sys, tempfile, threading
 import __main__, numpy
 
 def links(folder):
@@ -69,6 +69,7 @@ print(json.dumps({
     "locale": locale.setlocale(locale.LC_ALL), "exe": os.readlink("/proc/self/exe"),
     "threads": [thread.name for thread in threading.enumerate()],
     "main thread": threading.current_thread() is threading.main_thread(),
+    "compiler": importlib.import_module("torch._inductor.config").cpp.cxx,
     "torch threads": sys.modules["torch"].get_num_threads(),
     "seeds": [sys.modules["torch"].initial_seed(), random.random(), numpy.random.random()],
 }))
@@ -108,6 +109,7 @@ def test_a_fork_is_what_a_new_process_would_be(
     printed(tmp_path, LEAST)  # the server is older than the rest of this test
     monkeypatch.setenv(MARK, "another")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("CXX", "another")
     monkeypatch.chdir(tmp_path)
     before = os.umask(0o027)
     found = []

@@ -30,6 +30,7 @@ READ_LATE = (
     *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR"),
     *("TCW_CACHE_DIR", "TCW_RECORDING", "TCW_TEST_MARK", "TCW_STRICT"),
     *("PYTEST_CURRENT_TEST", "NO_COLOR", "COLUMNS"),
+    "CXX",  # a worker with another one forgets what Inductor knows of the server's
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",  # a process that loads C++ of Inductor's sets it
 )
 """Environment variables that torch and ours read when they use them, and not when they are

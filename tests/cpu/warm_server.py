@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import functools
 import gc
 import importlib.util
 import json
@@ -29,6 +30,30 @@ ROOM = "TCW_TEST_ROOM"
 started with: a worker writes the variables that it has of its own over this one, so that those who
 look for the processes of a recording find it."""
 MOST_DESCRIPTORS = 32
+AT_THE_FIRST_COMPILE = (
+    "_dynamo.backends.inductor",
+    "_dynamo.repro.after_dynamo",
+    "_export.passes.collect_tracepoints_pass",
+    "_functorch._aot_autograd.subclass_codegen",
+    "_inductor.bounds",
+    "_inductor.choices",
+    "_inductor.codegen.cpp_wrapper_cpu_array_ref",
+    "_inductor.codegen.cpp_wrapper_gpu",
+    "_inductor.codegen.cuda_combined_scheduling",
+    "_inductor.codegen.halide",
+    "_inductor.codegen.memory_planning",
+    "_inductor.codegen.mps",
+    "_inductor.codegen.pallas",
+    "_inductor.codegen.wrapper_fxir",
+    "_inductor.fx_passes.freezing_patterns",
+    "_inductor.fx_passes.fuse_attention",
+    "_inductor.fx_passes.joint_graph",
+    "_inductor.fx_passes.mkldnn_fusion",
+    "_inductor.fx_passes.post_grad",
+    "_inductor.fx_passes.quantization",
+    "export._unlift",
+)
+"""Modules of torch that Inductor imports then."""
 
 DOOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "tcw.py")
 
@@ -49,8 +74,36 @@ def import_all() -> None:
     importlib.import_module("compiler.engine.backend")
     importlib.import_module("compiler.pipeline").statuses()  # what the hooks of all stages need
     sys.meta_path.remove(door.Ours)
+    prepare_inductor()
     gc.collect()
     gc.freeze()  # collections of a worker neither visit nor copy what it shares with this process
+
+
+def prepare_inductor() -> None:
+    """What Inductor does once in a process, at its first compile: two seconds of a processor.
+
+    It builds programs to see which vectors the compiler and this processor know, and hashes torch's
+    own source. The settings of both are among those that a worker has from this process. What
+    starts a thread is left to the workers.
+    """
+    finders = list(sys.meta_path)
+    for name in AT_THE_FIRST_COMPILE:
+        with contextlib.suppress(ImportError):  # another torch has others
+            importlib.import_module(f"torch.{name}")
+    importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
+    importlib.import_module("torch._inductor.codecache").torch_key()
+    sys.meta_path[:] = finders  # setuptools, which torch imports to build, adds some of its own
+
+
+def forget_the_compiler() -> None:
+    """What Inductor has read or found out of the C++ compiler, which is another one now."""
+    config = sys.modules["torch._inductor.config"]
+    config.cpp.cxx = (None, os.environ.get("CXX", "g++"))  # as torch/_inductor/config.py has it
+    for module in ("cpp_builder", "cpu_vec_isa"):
+        for found in vars(sys.modules[f"torch._inductor.{module}"]).values():
+            for one in (found, *(vars(found).values() if isinstance(found, type) else ())):
+                if isinstance(one, functools._lru_cache_wrapper):
+                    one.cache_clear()
 
 
 def check(connection: socket.socket) -> None:
@@ -147,6 +200,8 @@ def become(
     os.environ.clear()
     os.environ.update(environment)
     _show_environment(environment, initial, room)
+    if environment.get("CXX") != initial.get("CXX"):
+        forget_the_compiler()
     time.tzset()
     tempfile.tempdir = None
     os.chdir(request["folder"])

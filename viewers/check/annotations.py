@@ -56,7 +56,10 @@ def _of(result: TargetResult, root: str) -> Iterator[Annotation]:
             "new": f"nothing is accepted yet: {accepting(result)}",
             "interrupted": "the check was interrupted",
         }[result.outcome]
-        yield _annotation(result, "error", "target", result.file, 1, words, result.outcome)
+        file, line = result.file, 1
+        if result.failed_at is not None:
+            file, line = relative(result.failed_at.file, root), result.failed_at.line
+        yield _annotation(result, "error", "target", file, line, words, result.outcome)
     for change in result.changes:
         yield _change(result, change, root)
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from viewers.summary.budget import FactChange
 from viewers.summary.differences import Effect
+from viewers.summary.differences.alignment import MatchedLine
 
 Outcome = Literal["ok", "worse", "different", "better", "new", "failed", "interrupted"]
 """`new`: nothing was accepted for it yet. `failed`: it could not be recorded."""
@@ -38,6 +39,8 @@ class TargetResult:
     new: bool = False
     failure: str = ""
     """Why it could not be recorded."""
+    failed_at: MatchedLine | None = None
+    """The user's line where it failed."""
     interrupted: bool = False
     seconds: float = 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from viewers.check.result import OUTCOME_WORDS, Outcome, TargetResult, accepting, counts
@@ -62,7 +63,9 @@ def _target(result: TargetResult) -> list[Line]:
         words = f"accepted under torch {result.accepted_under}, this is {result.torch}"
         lines.append(line((f"  {words}", "dim"), hang=2))
     if result.failure:
-        lines.append(line(f"  {result.failure}", hang=4))
+        at = result.failed_at
+        place = f"{os.path.basename(at.file)}:{at.line}  " if at is not None else ""
+        lines.append(line("  ", (place, "accent"), result.failure, hang=4))
     if result.effects:
         lines.append(line(f"  {result.first_words}", hang=4))
     if result.cause:

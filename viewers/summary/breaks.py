@@ -62,6 +62,13 @@ class BreakSite:
     """Ours first, then torch's hints."""
     resumed: frozenset[str] = frozenset()
     """Frames (`1` of `1/0`) that resume after it and captured a graph."""
+    first: bool = False
+    """Whether no graph was captured before it: what follows then is no further graph."""
+
+    @property
+    def more_graphs(self) -> int:
+        """Graphs that one call has more than without it."""
+        return max(0, (self.extra_graphs or 0) - self.first)
 
     @property
     def count(self) -> int:
@@ -79,9 +86,27 @@ def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
     grouped: dict[tuple[str, int, str], list[GraphBreak]] = defaultdict(list)
     for record in recording.all(GraphBreak):
         grouped[record.location.file, record.location.line, record.gb or record.type].append(record)
-    resumed = _resumed_frames(recording)
+    captured = {one.compile_id for one in recording.all(Graph) if one.kind == "captured"}
+    resumed = _resumed(recording)
+    after: dict[int, set[str]] = defaultdict(set)
+    for one, record in resumed.items():
+        if one in captured:
+            after[id(record)].add(one.partition("/")[0])
+
+    def is_first(record: GraphBreak) -> bool:
+        one, seen = record.compile_id, set[str]()
+        while one not in captured and one in resumed and one not in seen:
+            seen.add(one)
+            one = resumed[one].compile_id
+        return one not in captured
+
     return tuple(
-        _site(recording, records, set().union(*(resumed[id(record)] for record in records)))
+        _site(
+            recording,
+            records,
+            set().union(*(after[id(record)] for record in records)),
+            all(map(is_first, records)),
+        )
         for records in grouped.values()
     )
 
@@ -117,7 +142,9 @@ def ordered_advice(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
     return tuple(sorted(advice, key=lambda one: one.by != "tcw"))
 
 
-def _site(recording: Recording, records: list[GraphBreak], frames: set[str]) -> BreakSite:
+def _site(
+    recording: Recording, records: list[GraphBreak], frames: set[str], is_first: bool
+) -> BreakSite:
     first = records[0]
     place = place_of(recording, first.location, first.source_line)
     assert place is not None
@@ -136,24 +163,24 @@ def _site(recording: Recording, records: list[GraphBreak], frames: set[str]) -> 
         host_waits=host_waits(first),
         advice=ordered_advice(first.advice),
         resumed=frozenset(frames),
+        first=is_first,
     )
 
 
-def _resumed_frames(recording: Recording) -> dict[int, set[str]]:
-    """`id` of a break -> frames that resumed after it and captured a graph.
+def _resumed(recording: Recording) -> dict[str, GraphBreak]:
+    """Compile of a resume function -> the break after which it resumes.
 
     A resume function continues on the line of the break, or on the line that called the function
     it was in. If a line breaks several times, it resumes after the last break before it.
     """
-    captured = {graph.compile_id for graph in recording.all(Graph) if graph.kind == "captured"}
     last: dict[tuple[str, int], GraphBreak] = {}
-    found: dict[int, set[str]] = defaultdict(set)
+    found: dict[str, GraphBreak] = {}
     for record in recording.records:
         if isinstance(record, GraphBreak):
             for place in (*record.stack, record.location):
                 last[place.file, place.line] = record
         elif isinstance(record, FrameStart) and record.resumes_at is not None:
             before = last.get((record.location.file, record.resumes_at))
-            if before is not None and record.compile_id in captured:
-                found[id(before)].add(record.compile_id.partition("/")[0])
+            if before is not None:
+                found[record.compile_id] = before
     return found

@@ -87,6 +87,14 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
     )
 
 
+NUMBERS = (
+    "graphs", "graph breaks", "recompiles", "guards", "scheduler nodes", "loop nests", "kernels",
+    "bytes moved", "saved for backward", "memory peak", "max error", "compile CPU",
+    "compile instructions", "predicted kernels", "predicted spills",
+)  # fmt: skip
+"""The names of all facts that are one number of a recording."""
+
+
 def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> tuple[Fact, ...]:
     """Every fact of one recording of one engine. `fused`: groups of operations that are to be in
     one kernel, such as `softmax + add`; each is a fact too."""

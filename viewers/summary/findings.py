@@ -270,15 +270,17 @@ def _break(
         cost = "eager"
     elif site.outcome == "error":
         cost = "stops"
-    elif not site.extra_graphs:
+    elif not site.more_graphs:
         cost = "cut"
     else:
-        cost = f"+{plural(site.extra_graphs, 'graph')}"
+        cost = f"+{plural(site.more_graphs, 'graph')}"
     notes = []
     if site.outcome == "skip-frame":
         notes.append("the whole function runs in Python")
     if _adds_nothing(site):
         notes.append("no graph follows it")
+    elif site.outcome == "break" and not site.more_graphs:
+        notes.append("no graph precedes it")
     crossing = crossing_text(site.crossings)
     if crossing:
         notes.append(crossing)

@@ -21,13 +21,14 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from compiler.output_file import OutputKind
 from compiler.plain_file import NotPlain, plain_file
 from viewers.summary.budget import GROUP_WORDS, Key
-from viewers.summary.facts import Fact, Value
+from viewers.summary.facts import NUMBERS, Fact, Value
 
 NAME = "tcw.budget.toml"
 BEGIN = "# What each target compiles to"
@@ -120,8 +121,16 @@ def _facts(file: Path, name: str, table: Mapping[str, Any]) -> dict[Key, Value]:
                 raise BadBudget(f"{file}: [{name}.{key}] is not one of {known}")
             found |= {(key, one): _value(file, name, one, two) for one, two in value.items()}
         else:
+            if key.replace("-", " ") not in NUMBERS:
+                raise BadBudget(f"{file}: {key} of {name} is no fact{_meant(key)}")
             found["", key.replace("-", " ")] = _value(file, name, key, value)
     return found
+
+
+def _meant(key: str) -> str:
+    """`: did you mean kernels?`; "" where nothing is close."""
+    close = get_close_matches(key.replace("-", " "), NUMBERS, n=1)
+    return f": did you mean {close[0].replace(' ', '-')}?" if close else ""
 
 
 def _value(file: Path, target: str, key: str, value: Any) -> Value:

@@ -15,6 +15,7 @@ from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.budget import compare
 from viewers.summary.differences import difference
+from viewers.summary.differences.alignment import matched_line
 from viewers.summary.facts import Fact, facts
 from workbench.check.budget_file import Accepted, BadBudget, parsed
 from workbench.check.record import Record, here
@@ -91,9 +92,18 @@ def _check(
     failed = any(one.group == "failure" for one in found)
     if (failed and accepted is None) or end.status not in ("ok", "failed", "exited"):
         why = recording.failure
-        words = f"{why.type}: {why.message}" if why else f"the recording {end.status}"
-        seconds = time.monotonic() - began
-        return Checked(_result(project, target, torch=torch, failure=words, seconds=seconds), found)
+        words = f"the recording {end.status}"
+        if why is not None:
+            words = f"{why.type}: {why.message}"
+        result = _result(
+            project,
+            target,
+            torch=torch,
+            failure=words,
+            failed_at=matched_line(why.location if why is not None else None),
+            seconds=time.monotonic() - began,
+        )
+        return Checked(result, found)
     if accepted is None:
         seconds = time.monotonic() - began
         return Checked(_result(project, target, torch=torch, new=True, seconds=seconds), found)

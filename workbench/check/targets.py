@@ -27,7 +27,8 @@ import click
 import msgspec
 
 from compiler.trace.records import Settings
-from viewers.summary.budget import BadTolerance, Tolerance, read_tolerance
+from viewers.summary.budget import GROUP_WORDS, BadTolerance, Tolerance, read_tolerance
+from viewers.summary.facts import NUMBERS
 from workbench.cli.config import ConfigRefused, converted, nearest, options_of, trusted_text
 from workbench.cli.options import settings_of
 
@@ -152,6 +153,11 @@ def _tolerances(file: Path, name: str, table: Any) -> dict[str, Tolerance]:
         raise click.UsageError(f"{file}: the tolerance of {name} must be a table")
     found = {}
     for key, value in table.items():
+        if _spaced(key) not in NUMBERS and key not in GROUP_WORDS:
+            known = [one.replace(" ", "-") for one in (*NUMBERS, *GROUP_WORDS)]
+            close = get_close_matches(key.replace(" ", "-"), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "docs/check.md lists the facts"
+            raise click.UsageError(f"{file}: the tolerance of {name}: no fact {key!r}; {hint}")
         try:
             found[_spaced(key)] = read_tolerance(value)
         except BadTolerance as error:

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import click
 
+from compiler.trace.bounded import size_of
 from workbench import program as programs
 from workbench.cli import codes
 from workbench.cli.output import say
@@ -35,7 +36,7 @@ NOT_STARTED = 127
     name="run",
     help=__doc__,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    options_metavar="[-o FOLDER] [-q]",
+    options_metavar="[-o FOLDER] [--sample SIZE] [-q]",
 )
 @click.option(
     "-o",
@@ -46,9 +47,18 @@ NOT_STARTED = 127
     help="Write the traces here: a new or empty folder. By default PROGRAM.tcw, or the first of "
     "PROGRAM-2.tcw, … that does not exist.",
 )
+@click.option(
+    "--sample",
+    "size",
+    metavar="SIZE",
+    callback=lambda _ctx, _option, value: _size(value),
+    help="Keep each trace under this size, such as 100MB: of a long run the first compiles are "
+    "recorded in full, later ones in outline, then only that they happened. The report says what "
+    "was left out.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Write the traces, and no report.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(folder: Path | None, quiet: bool, program: tuple[str, ...]) -> int:
+def command(folder: Path | None, size: int, quiet: bool, program: tuple[str, ...]) -> int:
     program = program[1:] if program[0] == "--" else program
     if not program or program == ("-m",):
         raise click.UsageError("name a program: tcw run train.py, tcw run -m package")
@@ -56,7 +66,7 @@ def command(folder: Path | None, quiet: bool, program: tuple[str, ...]) -> int:
         raise click.UsageError(f"no such option: {program[0]}. Options of PROGRAM come after it")
     folder = _made(folder or _free(_name(program)))
     try:
-        code = programs.run(program, folder)
+        code = programs.run(program, folder, size)
     except programs.NotStarted as error:
         _remove_if_empty(folder)
         say(str(error))
@@ -69,6 +79,14 @@ def command(folder: Path | None, quiet: bool, program: tuple[str, ...]) -> int:
     if not told:
         _remove_if_empty(folder)
     return code
+
+
+def _size(value: str | None) -> int:
+    """Bytes; 0 for none."""
+    try:
+        return size_of(value) if value is not None else 0
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def _told(folder: Path) -> bool:

@@ -20,8 +20,10 @@ from typing import Any
 from compiler import pipeline
 from compiler.capture.settings import record_changes
 from compiler.output_file import OutputRefused
+from compiler.trace.bounded import Bound, size_of
 from compiler.trace.records import End, Settings, Status
 from compiler.trace.writer import TraceWriter
+from tcw_start import SAMPLE_VARIABLE
 from workbench.worker.engine_calls import ended_by
 from workbench.worker.environment import environment
 from workbench.worker.failures import failure_of
@@ -53,6 +55,9 @@ def hooked(
 def finish(recorder: WorkerRecorder, status: Status, exit_code: int | None = None) -> None:
     """Write what is known at the end."""
     record_changes(recorder)
+    bound = recorder.writer.bound
+    if bound is not None and (left := bound.last()) is not None:
+        recorder.emit(left)
     seconds = recorder.writer.now()
     recorder.emit(End(status=status, seconds=seconds, calls=recorder.calls, exit_code=exit_code))
 
@@ -81,7 +86,7 @@ class _Process:
         self.stream = stream = _OwnDescriptor(target.descriptor)
         stack = ExitStack()
         try:
-            writer = TraceWriter(stream, started=target.started)
+            writer = TraceWriter(stream, started=target.started, bound=_bound())
             self.recorder = recorder = stack.enter_context(hooked(settings, writer, root))
         except BaseException:
             stack.close()
@@ -191,6 +196,14 @@ def main_file() -> tuple[str, str]:
     while os.path.isfile(os.path.join(folder, "__init__.py")):
         folder = os.path.dirname(folder)
     return file, folder
+
+
+def _bound() -> Bound | None:
+    """Of the trace's size, as the environment has it; None for an unbounded one. A size that is
+    none bounds nothing: `tcw run` has checked its own."""
+    with contextlib.suppress(ValueError):
+        return Bound(size_of(os.environ.get(SAMPLE_VARIABLE, "")))
+    return None
 
 
 def _arguments() -> tuple[str, ...]:

@@ -103,6 +103,7 @@ from compiler.trace.records.session import (
     Environment,
     Failure,
     HookStatus,
+    LeftOut,
     NotInLog,
     Output,
     OutputCapped,
@@ -121,6 +122,7 @@ AnyRecord = (
     | Environment
     | TorchSettings
     | NotInLog
+    | LeftOut
     | Source
     | Text
     | Progress
@@ -237,6 +239,7 @@ __all__ = [
     "KernelLine",
     "KernelNests",
     "KernelPrecision",
+    "LeftOut",
     "Location",
     "Lowered",
     "MemoryPlan",

@@ -146,6 +146,19 @@ class NotInLog(Record):
     kinds: tuple[FactKind, ...]
 
 
+class LeftOut(Record):
+    """The trace may not grow beyond a size (`tcw run --sample`): from here on less is written of
+    each compile. The last such record, before the end, has the final counts."""
+
+    level: Literal["all", "outline", "headlines", "end"]
+    """What is still written: `outline` is without lowering, fusion, memory, code and times,
+    `headlines` also without graphs, guards and kernels, `end` nothing but the end."""
+    size: Bytes
+    """The most bytes that the trace may have."""
+    records: dict[str, Count] = {}
+    """Kind of record -> how many were left out so far."""
+
+
 class TorchSettings(Record):
     """torch settings that the user's file changed while it was loaded."""
 

@@ -55,6 +55,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     ),
     "Environment": _fields("torch triton compiler cpu vector gpu"),
     "HookStatus": _fields("name offers reason tried_on"),
+    "LeftOut": _fields("records"),
     "TorchSettings": _fields(changed=V),
     "Source": _fields(file=F, text=Treatment.SOURCE),
     "Text": _fields(hash=Treatment.BODY, body=Treatment.BODY),

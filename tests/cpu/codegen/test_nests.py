@@ -85,15 +85,25 @@ def test_mixed() -> None:
     check(mixed())
 
 
-@pytest.mark.parametrize("dtype", _some(FLOATS, torch.float32, torch.bfloat16))
+@pytest.mark.parametrize("dtype", _some(FLOATS, torch.float32))
 def test_windows(dtype: torch.dtype) -> None:
     check(windows(dtype))
 
 
-@pytest.mark.parametrize("dtype", _some(FLOATS[:3], torch.float32))
+def test_windows_of_sixteen_bits() -> None:
+    """`test_windows` has each in bfloat16 (long)."""
+    check(_every(3, windows(torch.bfloat16)))
+
+
+@pytest.mark.parametrize("dtype", _some(FLOATS[:3]))
 @pytest.mark.parametrize("isa", each_isa(NARROW))
 def test_windows_in_other_instruction_sets(isa: Isa, dtype: torch.dtype) -> None:
     check(windows(dtype), isa)
+
+
+@pytest.mark.parametrize("isa", each_isa(NARROW))
+def test_some_windows_in_other_instruction_sets(isa: Isa) -> None:
+    check(_every(3, windows(torch.float32)), isa)
 
 
 def test_windows_of_dynamic_sizes() -> None:
@@ -105,13 +115,23 @@ def test_all_windows_of_dynamic_sizes() -> None:
     check(windows(torch.float32), dynamic=True)
 
 
+def all_forms() -> dict[str, Case]:
+    return {**floats(torch.float32), **{f"{n}'": c for n, c in mixed().items()}}
+
+
 def test_dynamic_sizes() -> None:
-    check({**floats(torch.float32), **{f"{n}'": c for n, c in mixed().items()}}, dynamic=True)
+    """`test_choices.py` has all of them in float64, with other choices."""
+    check(_every(3, all_forms()), dynamic=True)
+
+
+@pytest.mark.long
+def test_all_dynamic_sizes() -> None:
+    check(all_forms(), dynamic=True)
 
 
 @pytest.mark.parametrize("isa", each_isa(NARROW))
 def test_other_instruction_sets(isa: Isa) -> None:
-    check({**floats(torch.float32), **{f"{n}'": c for n, c in mixed().items()}}, isa)
+    check(all_forms(), isa)
 
 
 def test_other_sizes_than_compiled_for() -> None:

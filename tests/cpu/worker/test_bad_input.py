@@ -373,7 +373,6 @@ def test_an_exception_that_cannot_be_read(tmp_path: Path) -> None:
     assert found.line == 5
 
 
-@pytest.mark.cold_start
 def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="run", engine="inductor")
@@ -384,7 +383,6 @@ def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found.end.status == "failed"
 
 
-@pytest.mark.cold_start
 def test_no_compiler_is_needed_for_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     found = recorded(tmp_path, net("x = torch.sin(x) * 2"), until="codegen")

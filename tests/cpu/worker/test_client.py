@@ -19,8 +19,8 @@ from compiler.trace.records import AnyRecord, End, Failure, Output, Settings, St
 from tests.cpu.worker.recorded import MARK, left_behind, recorded
 from workbench.worker.client import record
 
-pytestmark = pytest.mark.cold_start
-"""What the front end does with a process."""
+cold = pytest.mark.cold_start
+"""What the front end does with a process that is its own child."""
 HANG = "import time\nprint('here')\ntime.sleep(1000)\n"
 
 
@@ -38,6 +38,7 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> str:
     return mark
 
 
+@cold
 def test_stopped_by_another_thread(hanging: Settings, mark: str, tmp_path: Path) -> None:
     stop = threading.Event()
 
@@ -67,6 +68,7 @@ def test_a_trace_that_cannot_be_written(hanging: Settings, tmp_path: Path) -> No
         record(hanging, trace=tmp_path / "no" / "run.tcw", on_record=lambda _: None)
 
 
+@cold
 def test_a_full_disk_ends_the_trace_and_not_the_recording(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text("def broken(:\n")
@@ -113,6 +115,7 @@ def test_control_c(hanging: Settings, mark: str, tmp_path: Path) -> None:
     assert read_trace(tmp_path / "run.tcw").records[-1].status == "interrupted"
 
 
+@cold
 def test_many_recordings_leave_no_descriptor_open(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
@@ -120,6 +123,7 @@ def test_many_recordings_leave_no_descriptor_open(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@cold
 def test_the_guardian_sleeps(tmp_path: Path) -> None:
     text = (
         "import os, time\ntime.sleep(0.3)\n"
@@ -130,6 +134,7 @@ def test_the_guardian_sleeps(tmp_path: Path) -> None:
     assert "State:\tS (sleeping)" in printed
 
 
+@cold
 def test_standard_input_is_empty(tmp_path: Path) -> None:
     found = recorded(tmp_path, "input()\n")
     assert found.failure.type == "EOFError"

@@ -11,7 +11,7 @@ from compiler.trace.records import End, Failure, Output, Settings, Warned
 from tests.cpu.worker.recorded import recorded
 from workbench.worker.isolation import PACKAGES
 
-pytestmark = pytest.mark.cold_start
+cold = pytest.mark.cold_start
 """What a process imports, and when, is the subject."""
 MODEL = """
 import sys
@@ -33,6 +33,7 @@ example_inputs = [(torch.ones(2, requires_grad=True),), (torch.ones(3, requires_
 """
 
 
+@cold
 def test_their_packages_load_and_nothing_of_ours_is_imported_late(tmp_path: Path) -> None:
     """Each package of theirs raises where something of ours would be imported from it."""
     for name in PACKAGES:
@@ -65,6 +66,7 @@ def test_arguments_path_and_name_are_those_of_a_program(tmp_path: Path) -> None:
     assert f"['{found.file}', '--width', '8'] {tmp_path} model\n" in printed
 
 
+@cold
 def test_nothing_is_written_beside_the_users_file(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("def model(x): return x\n")
     found = recorded(tmp_path, "from helper import model\nexample_inputs = (1,)\n")

@@ -49,7 +49,11 @@ def every_outcome() -> list[TargetResult]:
             seconds=30.0,
         ),
         TargetResult("new one", "models/new.py", "2.13", new=True),
-        TargetResult("broken", "models/broken.py", "", failure="ImportError: no module 'timm'"),
+        TargetResult(
+            "broken", "models/broken.py", "",
+            failure="ImportError: no module 'timm'",
+            failed_at=MatchedLine(f"{ROOT}/models/parts.py", 7),
+        ),
         TargetResult("late", "models/late.py", "", interrupted=True),
     ]  # fmt: skip
 
@@ -70,5 +74,5 @@ def hostile(text: str) -> list[TargetResult]:
             base=text,
             accepted_under=text,
         ),
-        TargetResult(text, text, text, failure=text),
+        TargetResult(text, text, text, failure=text, failed_at=MatchedLine(text, 4)),
     ]

@@ -86,6 +86,8 @@ def test_in_a_pyproject(project: Path) -> None:
         ('[targets.a]\nfile = "model.py"\nengine = 3\n', "engine"),
         ('[targets.a]\nfile = "model.py"\nfused = "x"\n', "must be a list"),
         ('[targets.a]\nfile = "model.py"\n[tolerance]\nkernels = "x"\n', "expected a number"),
+        ("[tolerance]\nkernles = 1\n", "no fact 'kernles'; did you mean 'kernels'?"),
+        ("[tolerance]\nxyz = 1\n", "no fact 'xyz'; docs/check.md lists the facts"),
         ("[target.a]\n", "'target' is none of targets, tolerance"),
         ("targets = 3\n", "targets must be a table"),
         ("[", "tcw.toml"),

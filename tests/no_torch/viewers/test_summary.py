@@ -291,10 +291,12 @@ def test_a_range_that_was_left() -> None:
 def test_two_breaks_of_one_line_share_no_graph() -> None:
     first = traces.graph_break(gb="GB0294")
     second = traces.graph_break(gb="GB0156", compile_id="1/0")
+    before = Graph(id="0/0", kind="captured", compile_id="0/0", nodes=(), ops=2)
     graph = Graph(id="2/0", kind="captured", compile_id="2/0", nodes=(), ops=2)
     records = [
         *traces.opening(),
         first,
+        before,
         resumed("1/0"),
         second,
         resumed("2/0"),
@@ -323,6 +325,16 @@ def test_a_number_made_from_the_batch_follows_from_it() -> None:
 def test_two_sizes_of_one_frame_are_two_causes() -> None:
     records = [*traces.opening(), size_change("0/1", "x", 4, 6), size_change("3/1", "y", 9, 8)]
     assert len(summary(records).recompiles) == 2
+
+
+def test_a_break_before_all_operations_adds_no_graph() -> None:
+    rest = Graph(id="1/0", kind="captured", compile_id="1/0", nodes=(), ops=2)
+    records = [*traces.opening(), traces.graph_break(), resumed("1/0"), rest, traces.end()]
+    (found,) = summary(records).findings
+    assert (found.cost, found.notes[0]) == ("cut", "no graph precedes it")
+    before = Graph(id="0/0", kind="captured", compile_id="0/0", nodes=(), ops=2)
+    (found,) = summary([*records[:-1], before, records[-1]]).findings
+    assert found.cost == "+1 graph"
 
 
 def test_a_break_whose_rest_compiles_to_nothing_adds_no_graph() -> None:

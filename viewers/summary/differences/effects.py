@@ -156,7 +156,7 @@ def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[E
     }
     for (line, type), site in new.items():
         if (line, type) not in old:
-            extra = f", {plural(site.extra_graphs, 'more graph')}" if site.extra_graphs else ""
+            extra = f", {plural(site.more_graphs, 'more graph')}" if site.more_graphs else ""
             yield Effect("break", "bad", f"a new graph break: {site.title}{extra}", line=line)
     for (line, type), site in old.items():
         if (line, type) not in new:

@@ -1,5 +1,5 @@
-"""`--show collectives`: what is sent between ranks: DDP's buckets, operations in graphs and what
-overlaps with them, operations outside of graphs."""
+"""`--show collectives`: what ranks send to each other: DDP's buckets, the operations in graphs and
+what overlaps with them, those outside of graphs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def section(view: View) -> list[Line]:
 def counted(found: Sequence[Started]) -> str:
     """`2 in graphs, 19 outside`; of DDP's there is one a bucket."""
     places = {"graph": "in graphs", "ddp": "by DDP", "eager": "outside"}
-    counts = {}
+    counts: dict[str, int] = {}
     for one in found:
         counts[one.where] = counts.get(one.where, 0) + (1 if one.where != "eager" else 0)
     likes: dict[object, int] = {}

@@ -33,7 +33,7 @@ def breaks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         extra = site.extra_graphs or 0
         if site.outcome == "break" and not extra:
             continue
-        yield _cause(index, rows, site, extra, max(1, len(graphs)))
+        yield _cause(index, rows, site, site.more_graphs, max(1, len(graphs)))
 
 
 def _in_call(record: GraphBreak, call: int) -> bool:
@@ -57,9 +57,9 @@ def _cause(
         notes.append(f"{names} cross: {size} in memory, to be read again{took}")
     if site.host_waits:
         notes.append("the host waits for the data")
-    if extra:
+    if site.more_graphs:
         share = f": {seconds_text(host)} of guards, wrapper and dispatch" if host else ""
-        notes.append(f"{plural(extra, 'more graph')} in each call{share}")
+        notes.append(f"{plural(site.more_graphs, 'more graph')} in each call{share}")
     split = [row for row in rows if _spans(row)]
     sides = _sides(index, site)
     what = f" between {sides[0]} and {sides[1]}" if sides else ""

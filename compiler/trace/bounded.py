@@ -1,0 +1,124 @@
+"""A trace that stays under a size: what is written of a recording that has no end.
+
+The first half of the size is for everything. From there on only the outline of each compile is
+written (its frame, breaks, captured graph, guards, recompiles, kernels without their code); in the
+last quarter only that it happened; and what is kept back at the end is for the end. Each step is
+said in the trace when it is taken, so that a killed process's trace says it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Literal
+
+from compiler.trace.records import (
+    CacheLookup,
+    Collectives,
+    CudagraphSkip,
+    DdpBuckets,
+    EagerCollective,
+    EagerFallback,
+    End,
+    Environment,
+    Failure,
+    FrameEnd,
+    FrameSkipped,
+    FrameStart,
+    Graph,
+    GraphBreak,
+    Guards,
+    Kernel,
+    LeftOut,
+    Recompile,
+    Record,
+    Source,
+    Start,
+    TorchSettings,
+    Warned,
+)
+
+LEAST = 1 << 20
+"""Bytes of the smallest bound: below, not even one compile fits."""
+_UNITS = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", re.I)
+
+Level = Literal["all", "outline", "headlines", "end"]
+LEVELS: tuple[Level, ...] = ("all", "outline", "headlines", "end")
+_FROM = {"all": 0.0, "outline": 0.5, "headlines": 0.75, "end": 0.98}
+"""The part of the size at which each begins."""
+
+_ALWAYS = (Start, Environment, Failure, LeftOut, End)
+_HEADLINES = (
+    *_ALWAYS,
+    *(FrameStart, FrameEnd, GraphBreak, Recompile, EagerFallback, TorchSettings, Warned),
+)
+_OUTLINE = (
+    *_HEADLINES,
+    *(FrameSkipped, Guards, CacheLookup, Kernel, Collectives, DdpBuckets, EagerCollective),
+    *(CudagraphSkip, Source),
+)
+_KEPT: dict[Level, tuple[type[Record], ...]] = {
+    "outline": _OUTLINE,
+    "headlines": _HEADLINES,
+    "end": _ALWAYS,
+}
+
+
+def size_of(text: str) -> int:
+    """Bytes of `100MB`, `1.5 GB`, `4000000`; units are 1024. Raises ValueError with the reason."""
+    found = _SIZE.fullmatch(text)
+    unit = found[2].lower() if found else ""
+    if found is None:
+        raise ValueError(f"{text!r} is no size: use 100MB or 2GB")
+    size = int(float(found[1]) * _UNITS[unit if unit in _UNITS else f"{unit}b"])
+    if size < LEAST:
+        raise ValueError(f"{text} is too small for a trace: use 1MB or more")
+    return min(size, 1 << 62)
+
+
+class Bound:
+    """What is still written of a recording whose trace may have `size` bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.written = 0
+        self.level: Level = "all"
+        self.left_out: Counter[str] = Counter()
+        """Kind of record -> how many were left out."""
+
+    def takes(self, record: Record, length: int, needed: bool = False) -> bool:
+        """Whether this record of `length` bytes is written; it is counted either way. `needed`: a
+        text of the outline. A record that would not fit is left out at any level."""
+        kept = _KEPT.get(self.level)
+        takes = kept is None or isinstance(record, kept) or _captured(record, self.level)
+        takes = takes or (needed and self.level == "outline")
+        room = self.size * (1.0 if isinstance(record, _ALWAYS) else _FROM["end"])
+        if not takes or self.written + length > room:
+            self.left_out[_tag(record)] += 1
+            return False
+        self.written += length
+        return True
+
+    def step(self) -> LeftOut | None:
+        """The record of the next level, if it has been reached."""
+        next_ = next((one for one in LEVELS[LEVELS.index(self.level) + 1 :]), None)
+        if next_ is None or self.written < self.size * _FROM[next_]:
+            return None
+        self.level = next_
+        return LeftOut(level=self.level, size=self.size, records=dict(self.left_out))
+
+    def last(self) -> LeftOut | None:
+        """What was left out in all; None for nothing."""
+        if not self.left_out:
+            return None
+        return LeftOut(level=self.level, size=self.size, records=dict(self.left_out))
+
+
+def _captured(record: Record, level: Level) -> bool:
+    return level == "outline" and isinstance(record, Graph) and record.kind == "captured"
+
+
+def _tag(record: Record) -> str:
+    tag = record.__struct_config__.tag
+    return str(tag)

@@ -1,0 +1,127 @@
+"""A trace under a size: what is left out, and that it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.trace.bounded import Bound, size_of
+from compiler.trace.records import (
+    End,
+    FrameEnd,
+    FrameStart,
+    LeftOut,
+    Location,
+    Lowered,
+    Recompile,
+    Settings,
+    Source,
+    Start,
+    Text,
+)
+from compiler.trace.writer import TraceWriter
+from viewers.losses import losses_sentences
+from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.text.explain import explain
+
+SIZE = 1 << 20
+
+
+def written(file: Path, compiles: int, end: bool = True) -> Recording:
+    """A recording of this many compiles, each with details of about 1 KB."""
+    place = Location(file="train.py", line=1)
+    with file.open("wb") as stream:
+        writer = TraceWriter(stream.write, bound=Bound(SIZE))
+        start = Start(
+            schema_version=1, tool_version="", settings=Settings(file="train.py"), python="",
+            platform="", pid=1, time=0.0,
+        )  # fmt: skip
+        writer.emit(start)
+        for number in range(compiles):
+            id = f"{number}/0"
+            writer.emit(
+                FrameStart(compile_id=id, attempt=0, function="step", location=place, call=1)
+            )
+            writer.text(f"code of {number}" * 20)
+            for node in range(10):
+                writer.emit(Lowered(graph=id, node=f"n{node}", target="aten.add", ir="Pointwise"))
+            writer.emit(Recompile(compile_id=id, call=1, failed=()))
+            writer.emit(FrameEnd(compile_id=id, status="compiled", seconds=0.1))
+        if end:
+            assert writer.bound is not None
+            if (left := writer.bound.last()) is not None:
+                writer.emit(left)
+            writer.emit(End(status="ok", seconds=1.0))
+    return Recording.open(file)
+
+
+def test_a_short_recording_has_everything(tmp_path: Path) -> None:
+    found = written(tmp_path / "a.tcw", 100)
+    assert len(found.all(Lowered)) == 1000
+    assert not found.all(LeftOut)
+
+
+@pytest.mark.parametrize("compiles", [1_000, 4_000, 8_000])
+def test_of_a_long_one_less_and_less(tmp_path: Path, compiles: int) -> None:
+    file = tmp_path / "a.tcw"
+    found = written(file, compiles)
+    assert file.stat().st_size <= SIZE
+    assert not found.losses
+    assert found.end is not None
+    assert found.end.status == "ok"
+    last = found.all(LeftOut)[-1]
+    counted = len(found.all(Lowered)) + last.records["lowered"]
+    assert counted == compiles * 10, "what is written and what is left out"
+    frames = len(found.all(FrameStart)) + last.records.get("frame-start", 0)
+    assert frames == compiles
+    assert summarise(found).end is not None
+    (words,) = losses_sentences(found)
+    assert words.startswith("to stay under 1.0 MB, compiles from ")
+    assert f"{sum(last.records.values()):,} records left out" in words
+    assert any(words[:40] in one.text for one in explain(found))
+
+
+def test_a_killed_one_says_it_too(tmp_path: Path) -> None:
+    found = written(tmp_path / "a.tcw", 5_000, end=False)
+    assert found.end is None
+    assert "without lowering" in losses_sentences(found)[0]
+
+
+def test_the_user_s_source_is_in_the_outline_and_code_is_not() -> None:
+    lines: list[bytes] = []
+    bound = Bound(SIZE)
+    writer = TraceWriter(lines.append, bound=bound)
+    bound.written = SIZE // 2
+    writer.emit(Source(file="a.py", text=writer.text("first", needed=True)))
+    assert bound.level == "outline"
+    size = len(lines)
+    key = writer.text("code of a kernel")
+    assert len(lines) == size
+    assert bound.left_out == {"text": 1}
+    writer.emit(Source(file="b.py", text=writer.text("code of a kernel", needed=True)))
+    assert key.encode() in lines[size], "left out, and needed later"
+    assert b"code of a kernel" in b"".join(lines[size:])
+
+
+def test_a_record_as_large_as_the_bound_is_left_out() -> None:
+    lines: list[bytes] = []
+    writer = TraceWriter(lines.append, bound=Bound(SIZE))
+    writer.emit(Text(hash="a", body="x" * 2 * SIZE))
+    assert lines == []
+    assert writer.emit(End(status="ok", seconds=0.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1MB", SIZE), ("1.5 gb", 3 << 29), ("2G", 2 << 30), ("4000000", 4_000_000)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert size_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "many", "-1MB", "1 byte", "100", "1KB", "1e9"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no size|too small"):
+        size_of(text)
