@@ -165,7 +165,7 @@ def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[E
             yield Effect("break", "bad", f"a new graph break: {site.title}{extra}", line=line)
     for (line, type), site in old.items():
         if (line, type) not in new:
-            yield Effect("break", "good", f"a graph break less: {site.title}", line=line)
+            yield Effect("break", "good", f"a graph break gone: {site.title}", line=line)
 
 
 def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
