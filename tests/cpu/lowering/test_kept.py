@@ -80,7 +80,7 @@ def test_what_aten_computes_faster_is_left_to_it_unless_overridden() -> None:
     def maxima(x: torch.Tensor) -> Any:
         return F.max_pool2d(x, 3, 2, 1, return_indices=True)
 
-    def choice(x: torch.Tensor, overrides: dict[str, str]) -> Answer:
+    def choice(x: torch.Tensor, overrides: dict[str, str]) -> Ruling:
         gate = Gate(overrides)
         torch._dynamo.reset()
         with torch.no_grad(), listening(None, gate):
