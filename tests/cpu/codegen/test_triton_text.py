@@ -207,3 +207,13 @@ def test_equal_nests_share_a_kernel() -> None:
     assert made.device is not None
     assert len(made.device.kernels) == 1
     assert made.code.count("launch(device_kernels[0]") == 1
+
+
+def test_a_sum_is_stored_in_the_dtype_in_which_it_is_read() -> None:
+    x = torch.randn(8192, 64, dtype=torch.bfloat16)
+    found = kernels(lambda x: x.float().sum(0).to(torch.bfloat16), x)
+    assert len(found) == 2
+    assert found[-1].types[-1] == "*bf16"
+    # both are wanted: the sum stays in float32
+    both = kernels(lambda x: (x.float().sum(0), x.float().sum(0).to(torch.bfloat16)), x)
+    assert {"*fp32", "*bf16"} <= {kind for kernel in both for kind in kernel.types}
