@@ -16,6 +16,8 @@ from compiler.decision import Decision
 from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.nest import Nest
+from compiler.memory.plan import Segment
+from compiler.memory.planner import plan
 from tests.cpu.codegen.nests import programs
 
 F32 = torch.float32
@@ -107,6 +109,22 @@ def test_dependent_kernels_do_not_share_a_launch() -> None:
         assert len(group) == 1 or not read & set(written)
 
 
+def test_only_kernels_of_one_segment_share_a_launch() -> None:
+    x, w = torch.randn(64, 64), torch.randn(64, 64)
+    (program,) = programs(
+        lambda x, w: (x.sin(), (x @ w).cos(), (x @ w @ w).exp().t() + 1, w * 2), x, w, machine=GPU
+    )
+    planned = plan(program)
+    limits = Limits(ARCHITECTURES["sm_90"], {})
+    nests = [step for step in program.steps if isinstance(step, Nest)]
+    made = {nest.name: emit(nest, buffer_dtypes(program), limits) for nest in nests}
+    runs = [step.run for step in planned.steps if isinstance(step.run, Segment)]
+    home = {nest.name: run.name for run in runs for nest in run.nests}
+    groups = launches(program, made, planned, limits)
+    assert sorted(nest.name for group in groups for nest in group) == sorted(home)
+    assert all(len({home[nest.name] for nest in group}) == 1 for group in groups)
+
+
 def test_tiles_are_decisions() -> None:
     (program,) = programs(lambda x: x.softmax(-1), torch.randn(4096, 1000), machine=GPU)
     limits = Limits(ARCHITECTURES["sm_90"], {})
@@ -189,3 +207,13 @@ def test_equal_nests_share_a_kernel() -> None:
     assert made.device is not None
     assert len(made.device.kernels) == 1
     assert made.code.count("launch(device_kernels[0]") == 1
+
+
+def test_a_sum_is_stored_in_the_dtype_in_which_it_is_read() -> None:
+    x = torch.randn(8192, 64, dtype=torch.bfloat16)
+    found = kernels(lambda x: x.float().sum(0).to(torch.bfloat16), x)
+    assert len(found) == 2
+    assert found[-1].types[-1] == "*bf16"
+    # both are wanted: the sum stays in float32
+    both = kernels(lambda x: (x.float().sum(0), x.float().sum(0).to(torch.bfloat16)), x)
+    assert {"*fp32", "*bf16"} <= {kind for kernel in both for kind in kernel.types}
