@@ -264,13 +264,16 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
     expected = seen = ""
     if size := _SIZE.search(condition):
         source, expected, seen = _local(size["name"]), size["expected"], size["seen"]
-        name, what = f"{size['name']}.{size['what']}({size['index']})", "TENSOR_MATCH"
+        name = f"{readable(size['name'])}.{size['what']}({size['index']})"
+        what = "TENSOR_MATCH"
     elif kind_of := _NO_TENSOR.search(condition):
-        source, name, what = _local(kind_of["name"]), kind_of["name"], "TENSOR_MATCH"
+        source, name = _local(kind_of["name"]), readable(kind_of["name"])
+        what = "TENSOR_MATCH"
         expected, seen = "a tensor", kind_of["seen"]
     elif other := _OTHER.search(condition):
         source = _local(other["name"])
-        name, what = f"{other['name']}.{other['what'].replace(' ', '_')}", "TENSOR_MATCH"
+        name = f"{readable(other['name'])}.{other['what'].replace(' ', '_')}"
+        what = "TENSOR_MATCH"
         expected, seen = (
             ATEN_DTYPES.get(other[side], other[side]) for side in ("expected", "seen")
         )
@@ -307,7 +310,10 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
 
 
 def _local(name: str) -> str:
-    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`."""
+    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`. Before 2.9
+    torch itself names the source."""
+    if SOURCE.match(name):
+        return name
     base = re.match(r"\w+", name)
     end = base.end() if base else 0
     if "(" in name:
