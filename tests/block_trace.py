@@ -56,6 +56,8 @@ from tests.block_capture import (
 from tests.block_inductor import Inductor
 
 DATA = Path(__file__).parent / "data"
+NOBODY = 4_194_305
+"""A process id above Linux's largest: no process or thread of this machine has it."""
 RESUMES = {"1/0": 24, "2/0": 26, "1/1": 24, "2/1": 26}
 LIKE = {"0/1": "0/0", "0/2": "0/0", "1/1": "1/0", "2/1": "2/0"}
 """Compiles whose lowering is taken from another's: the real run recorded those of call 1."""
@@ -118,7 +120,7 @@ def opening(out: Builder) -> None:
             settings=Settings(file=FILE, grad="train"),
             python="3.11.7",
             platform="Linux-6.1-x86_64",
-            pid=4242,
+            pid=NOBODY,
             time=1_790_000_000.0,
         )
     )

@@ -70,7 +70,7 @@ def count(view: View) -> int:
     return view.recording.decisions.times_asked
 
 
-def engine_of(id: str) -> str:
+def _owner(id: str) -> str:
     """Whose choice the default is."""
     name = id.partition("/")[0]
     return ENGINES.get(name, plain(name))
@@ -200,7 +200,7 @@ def _refused(view: View, asked: Decided, width: int) -> Row:
 def buttons(asked: Decided, width: int = NARROW) -> Line:
     """` a accept   v veto   f force `, each with what it does here; faint where it does nothing."""
     narrow = width < NARROW
-    owner = "" if narrow else f"{engine_of(asked.id)}'s choice: "
+    owner = "" if narrow else f"{_owner(asked.id)}'s choice: "
     spans: list[Span] = [(" a accept ", "turn")]
     spans.append(text(f"  {owner}{asked.default}{_gap(narrow)}", "dim"))
     if asked.kind == FUSE:

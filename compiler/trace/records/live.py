@@ -61,7 +61,7 @@ class Waiting(Record):
     attempt: Index = 0
     graph: str = ""
     decision: str = ""
-    """Id of the `Asked` that waits for a choice; "" if none does."""
+    """Id of the open `Decided` that waits for a choice; "" if none does."""
     breakpoint: Index = 0
     """Number of the breakpoint that stopped it; 0 for none."""
     lost: bool = False
