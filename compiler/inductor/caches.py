@@ -7,19 +7,18 @@ is the record of that, and the trace then has no graphs of that compile.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, lowering_graph_id
-from compiler.inductor.key_components import Key, missed, read_key
+from compiler.trace.key_components import Lookups, read_key, written
 from compiler.trace.records import CacheLookup
 
 LookupVerdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
-_REMEMBERED = 64
 
 
 class _Asked(threading.local):
@@ -49,7 +48,7 @@ class Caches:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.asked = _Asked()
-        self._known: dict[tuple[str, str], list[Key]] = {}
+        self._lookups = Lookups()
 
     def lookup(
         self, cache: str, verdict: LookupVerdict, info: Mapping[str, Any], graph: str = ""
@@ -57,16 +56,7 @@ class Caches:
         """`info`: torch's own description (`CacheInfo` in torch/_inductor/codecache.py)."""
         compile_id = current_compile_id()
         key = read_key(graph or compile_id, info.get("components") or ())
-        kind = graph.rpartition("/")[2]  # keys of forward graphs do not explain a backward's miss
-        known = self._known.setdefault((cache, kind), [])
-        words = ""
-        if verdict == "bypass":
-            words = str(info.get("cache_bypass_reason") or "torch gives no reason")
-        elif verdict == "miss":
-            words = self._missed(key, known, info)
-        if key.components:
-            known.append(key)
-            del known[:-_REMEMBERED]
+        words = self._lookups.add(cache, graph, verdict, key, info)
         self.recorder.emit(
             CacheLookup(
                 cache=cache,
@@ -76,16 +66,9 @@ class Caches:
                 key=str(info.get("key") or ""),
                 missed=words,
                 saved_seconds=_saved_seconds(info) if verdict == "hit" else None,
+                components=tuple(map(self.recorder.text, written(key))),
             )
         )
-
-    def _missed(self, key: Key, known: Sequence[Key], info: Mapping[str, Any]) -> str:
-        if info.get("cache_status_detailed") == "guard_miss":
-            condition = info.get("cache_status_guard_expr") or "its guards"
-            return f"an entry with this key, but not for these sizes: {condition}"
-        if info.get("cache_status_detailed") == "hit":
-            return "the entry is there, but the code that it points to is not"
-        return missed(key, known)
 
     def graph_asked(self, options: Mapping[str, Any]) -> None:
         """Inductor computes a graph's FX key, given the arguments of `compile_fx_inner`."""
@@ -137,6 +120,7 @@ def _saved_seconds(info: Mapping[str, Any]) -> float | None:
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.utils import CompileEventLogger
+    from torch._functorch._aot_autograd import autograd_cache
     from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
     from torch._inductor.codecache import FxGraphCache
     from torch._inductor.remote_cache import RemoteCache
@@ -193,6 +177,9 @@ def install(recorder: Recorder) -> Uninstall:
         safely(caches.remote_asked, type(self).__name__, str(key), found is not None)
         return found
 
+    def components(pickler: Any, details: Any, *_args: Any) -> Any:
+        return pickler.debug_lines(details)
+
     undo = [
         patch(FxGraphCache, "prepare_key", staticmethod(prepared)),
         patch(FxGraphCache, "load_with_key", staticmethod(loaded)),
@@ -201,10 +188,14 @@ def install(recorder: Recorder) -> Uninstall:
         patch(CompileEventLogger, "instant", staticmethod(said)),
         patch(RemoteCache, "get", remote),
     ]
-
+    if hasattr(autograd_cache, _COMPONENTS):
+        undo.append(patch(autograd_cache, _COMPONENTS, components))
     return undo_all(undo)
 
 
+_COMPONENTS = "_get_debug_lines_for_cache_key"
+"""Makes the components of AOTAutograd's key in torch 2.13 and newer, only where debug messages are
+on; before, they were always made."""
 _AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache"
 
 HOOK = Hook(

@@ -112,7 +112,7 @@ def _recorded(ctx: click.Context, path: Path) -> int:
 
 
 def _report(ctx: click.Context, recording: Recording, trace: Path | None) -> None:
-    """Write the report in the form that was asked for."""
+    """Write the report in the form that was requested."""
     if ctx.params["as_json"]:
         from viewers.json_report import report
 

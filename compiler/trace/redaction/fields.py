@@ -127,7 +127,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "CudagraphSkip": _fields("compile_id", reason=W),
     "Collectives": _fields("compile_id graph", operations=T),
     "Collective": _fields(arguments=V, origins=N),
-    "CacheLookup": _fields("cache compile_id graph", key=D, missed=V),
+    "CacheLookup": _fields("cache compile_id graph", key=D, missed=V, components=D),
     "Phase": _fields("compile_id", name=W),
     "Decided": _fields(
         "graph kind rule", id=W, default=W, choice=W, choices=W, reason=W, numbers=K, by=W,

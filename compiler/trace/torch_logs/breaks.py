@@ -7,6 +7,7 @@ The text has torch's message (`format_graph_break_message` in torch/_dynamo/exc.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from compiler.trace.records import FrameStart, GraphBreak, Location
@@ -20,6 +21,8 @@ _TORCHS = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 _IN_LOOP = "graph break in loop"
 _SKIPPED = "The graph break occurred in the following user code:\n"
 _RAISED = re.compile(r"^(?:[\w.]{1,200}\.)?(?:Unsupported|UserError): ?", re.MULTILINE)
+_FROM_USER = re.compile(r"^ *from user code:$", re.MULTILINE)
+"""Before the user's stack in an error that ended a compile."""
 _CODE = re.compile(r"/gb/gb(?P<code>\d{1,6})\.html")
 _ATTRIBUTION = "\n\nStack variable source attribution:\n"
 """What torch appends to the context of a message, for its log only."""
@@ -50,7 +53,7 @@ def graph_break(
     torchs = _TORCHS.search(text)
     before = text[: torchs.start()] if torchs else text
     reason = _reason(before, text, skipped)
-    stack = _stack(before, files, skipped, frame, callers)
+    stack = _stack(before if before.strip() else text, files, skipped, frame, callers)
     messages = [_message(part) for part in reason.split(JOINED)]
     # a break in a loop gives up the frame, which torch says in no other way
     skipped = skipped or any(one.type == _IN_LOOP for one in messages)
@@ -75,10 +78,48 @@ def graph_break(
     )
 
 
+def unexplained_break(
+    resumed: FrameStart, starts: Mapping[str, FrameStart], files: Files
+) -> Iterator[GraphBreak]:
+    """The break that the resume function `resumed` continues, in a log without reasons of breaks.
+    `starts`: the compiles so far."""
+    location = Location(
+        file=resumed.location.file, line=resumed.resumes_at or 0, function=resumed.function
+    )
+    own = (location.file, resumed.function)
+    before = [
+        name
+        for name, one in starts.items()
+        if (one.location.file, one.function) == own and name != resumed.compile_id
+    ]
+    if before and resumed.compile_id.endswith("/0"):
+        yield GraphBreak(
+            compile_id=before[-1],
+            attempt=0,
+            gb="",
+            type="graph break",
+            context="",
+            hints=(),
+            explanation=_UNEXPLAINED,
+            location=location,
+            stack=(location,),
+            source_line=files.code(location),
+            outcome="break",
+        )
+
+
+_UNEXPLAINED = (
+    "The reason is not in this log: torch before 2.6 writes none. That the graph ends here is "
+    "known from the function that Dynamo compiled for the code after this line."
+)
+
+
 def _reason(before: str, text: str, skipped: bool) -> str:
-    if skipped:
-        raised = list(_RAISED.finditer(text))
-        return text[raised[-1].end() :] if raised else ""
+    raised = list(_RAISED.finditer(text))
+    if skipped or (raised and not before.strip()):
+        reason = text[raised[-1].end() :] if raised else ""
+        user = _FROM_USER.search(reason)
+        return reason[: user.start()] if user else reason
     start, end = _REASON.search(before), _STACK.search(before)
     return before[start.end() if start else 0 : end.start() if end else len(before)].strip("\n")
 
@@ -119,7 +160,7 @@ def _stack(
     """The user's frames from the compiled one inwards; its callers are no part of the break."""
     if skipped:
         text = text[text.index(_SKIPPED) + len(_SKIPPED) :] if _SKIPPED in text else text
-    elif found := _STACK.search(text):
+    elif found := _STACK.search(text) or _FROM_USER.search(text):
         text = text[found.end() :]
     else:
         return ()

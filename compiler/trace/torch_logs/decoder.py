@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from compiler.trace.function_names import user_name
+from compiler.trace.key_components import Lookups, read_key, written
 from compiler.trace.losses import Losses
 from compiler.trace.records import (
     SCHEMA_VERSION,
@@ -36,7 +37,7 @@ from compiler.trace.records import (
 )
 from compiler.trace.records.graph import GraphKind
 from compiler.trace.torch_logs import frames, fx_text, output_code
-from compiler.trace.torch_logs.breaks import graph_break
+from compiler.trace.torch_logs.breaks import graph_break, unexplained_break
 from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
 from compiler.trace.torch_logs.files import rank_of
 from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
@@ -64,15 +65,17 @@ _CACHES = {
 }
 _LOOKUP = re.compile(
     r"^(?P<cache>aotautograd_cache|fx_graph_cache|fx_graph_bundled_cache)_"
-    r"(?P<verdict>hit|miss|bypass)$"
+    r"(?P<verdict>hit|miss|bypass|hash)$"
 )
 _PATIENCE = 500
 """Entries that are read before the first record is written, to learn what the log is of."""
+_MOST_COMPONENTS = 10_000
+_LONGEST_REASON = 2000
 MOST_LINES = 200_000
 """Lines of all sources together, with those that the log does not quote."""
 _DAY = 86400.0
 UNKNOWN_LINE = "…"
-"""What stands for a source line that the log does not quote."""
+"""Replaces a source line that the log does not quote."""
 
 
 def is_log(head: bytes) -> bool:
@@ -119,8 +122,11 @@ class LogDecoder:
         """Compile -> the graph that Inductor is lowering."""
         self._code: dict[str, tuple[str, str]] = {}
         """Compile -> generated code of which the kernels are not yet written, and its graph."""
+        self._reasons = False
+        """Whether the log has the reason of a break."""
         self._kernels = 0
         self._lookups = 0
+        self._cache_keys = Lookups()
         self._decode: dict[str, Callable[[Entry], None]] = {
             "str": lambda entry: self._files.intern(entry.data),
             "torch_version": self._version,
@@ -272,11 +278,19 @@ class LogDecoder:
             self._main = own[0].file
         self._frames.callers.setdefault(entry.compile_id, len(users(places[:-1])))
         location = places[-1] if places else Location(file="", line=0)
-        self._emit(
-            self._frames.start(entry.compile_id, entry.attempt, location, user_name(name), name)
+        record = self._frames.start(
+            entry.compile_id, entry.attempt, location, user_name(name), name
         )
+        if record.resumes_at is not None and not self._reasons:
+            self._emit_all(unexplained_break(record, self._frames.starts, self._files))
+        self._emit(record)
+
+    def _emit_all(self, records: Iterator[Record]) -> None:
+        for record in records:
+            self._emit(record)
 
     def _break(self, entry: Entry) -> None:
+        self._reasons = True
         frame = self._frames.starts.get(entry.compile_id)
         callers = self._frames.callers.get(entry.compile_id, 0)
         record = graph_break(
@@ -287,6 +301,8 @@ class LogDecoder:
 
     def _graph(self, entry: Entry) -> None:
         kind, compile_id = _GRAPHS[entry.kind], entry.compile_id
+        if kind == "forward" and f"{compile_id}/joint" not in self._used:
+            kind = "inference"  # so called before torch 2.9
         printed = fx_text.parse(entry.text)
         for (file, line), code in printed.lines.items():
             self._files.quote(file, line, code)
@@ -294,12 +310,10 @@ class LogDecoder:
         name = f"{compile_id}/{kind}"
         if kind == "captured":
             name = compile_id
-        elif kind == "joint":
+        elif kind in ("joint", "inference"):
             parent = compile_id
         elif kind in ("forward", "backward"):
             parent = f"{compile_id}/joint"
-        elif kind == "inference":
-            parent = compile_id
         else:
             parent = self._lowered_from(compile_id, printed)
             name = f"{parent}/lowered"
@@ -457,15 +471,27 @@ class LogDecoder:
         told = facts.get("time_saved_ns")
         saved = told / 1e9 if isinstance(told, (int, float)) and 0 <= told <= 1e18 else None
         verdict = match["verdict"]
-        why = facts.get("cache_bypass_reason") or facts.get("cache_status_detailed") or ""
+        if verdict == "hash":  # torch before 2.6 has one name for all, and the verdict inside
+            verdict = str(facts.get("cache_state"))
+        graph = self._lowered.get(entry.compile_id, "") if "fx" in match["cache"] else ""
+        made_of = facts.get("components")
+        lines = (
+            [one for one in made_of if isinstance(one, str)] if isinstance(made_of, list) else []
+        )
+        key = read_key(graph or entry.compile_id, lines[:_MOST_COMPONENTS])
+        cache = _CACHES[match["cache"]]
+        why = self._cache_keys.add(cache, graph, verdict, key, facts)
+        texts = tuple(self._text(text) for text in written(key))
         self._emit(
             CacheLookup(
-                cache=_CACHES[match["cache"]],
+                cache=cache,
                 verdict="hit" if verdict == "hit" else "miss" if verdict == "miss" else "bypass",
                 compile_id=entry.compile_id,
+                graph=graph,
                 key=str(facts.get("key") or "")[:200],
-                missed="" if verdict == "hit" else str(why)[:2000].replace("_", " "),
+                missed=why[:_LONGEST_REASON],
                 saved_seconds=saved,
+                components=tuple(filter(None, texts)),
             )
         )
 

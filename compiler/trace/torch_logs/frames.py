@@ -180,16 +180,19 @@ class Frames:
         limit = bool(_LIMITS.search(metrics.fail_reason))
         soft = metrics.fail_type.rpartition(".")[2] in _SOFT
         skipped = soft and (self._broke.get(compile_id) == "skip-frame" or limit)
-        if soft and not skipped and broken:
+        if soft and not skipped:
             found = graph_break(
-                broken,
+                broken or metrics.fail_reason,
                 files,
                 compile_id,
                 self._attempts.get(compile_id, 0),
                 start,
                 self.callers.get(compile_id, 0),
             )
-            yield msgspec.structs.replace(found, outcome="error")
+            at = found.location if found.stack else self._failed_at(metrics) or found.location
+            yield msgspec.structs.replace(
+                found, outcome="error", location=at, source_line=files.code(at)
+            )
         status = "compiled" if metrics.count("graph_op_count") else "empty"
         if metrics.fail_type:
             status = "skipped" if skipped else "failed"

@@ -19,7 +19,7 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.refs import digits
-from compiler.trace.source_names import SOURCE, guard_name, readable
+from compiler.trace.source_names import ATEN_DTYPES, SOURCE, guard_name, readable
 from compiler.trace.torch_logs.places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
@@ -56,21 +56,6 @@ _EQUAL = re.compile(r"^(?P<left>.+?) == (?P<right>.+)$", re.DOTALL)
 _ENTRY = re.compile(r"^(?P<entry>!?\d+(?:/\d+){1,2}): ")
 LONGEST = 20_000
 """Characters of a reason that are read."""
-_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
-"""ATen's names of dtypes."""
 
 
 def guards_of(
@@ -279,14 +264,19 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
     expected = seen = ""
     if size := _SIZE.search(condition):
         source, expected, seen = _local(size["name"]), size["expected"], size["seen"]
-        name, what = f"{size['name']}.{size['what']}({size['index']})", "TENSOR_MATCH"
+        name = f"{readable(size['name'])}.{size['what']}({size['index']})"
+        what = "TENSOR_MATCH"
     elif kind_of := _NO_TENSOR.search(condition):
-        source, name, what = _local(kind_of["name"]), kind_of["name"], "TENSOR_MATCH"
+        source, name = _local(kind_of["name"]), readable(kind_of["name"])
+        what = "TENSOR_MATCH"
         expected, seen = "a tensor", kind_of["seen"]
     elif other := _OTHER.search(condition):
         source = _local(other["name"])
-        name, what = f"{other['name']}.{other['what'].replace(' ', '_')}", "TENSOR_MATCH"
-        expected, seen = (_DTYPES.get(other[side], other[side]) for side in ("expected", "seen"))
+        name = f"{readable(other['name'])}.{other['what'].replace(' ', '_')}"
+        what = "TENSOR_MATCH"
+        expected, seen = (
+            ATEN_DTYPES.get(other[side], other[side]) for side in ("expected", "seen")
+        )
     else:
         known = SOURCE.search(condition)
         source = known.group() if known else ""
@@ -320,7 +310,10 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
 
 
 def _local(name: str) -> str:
-    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`."""
+    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`. Before 2.9
+    torch itself names the source."""
+    if SOURCE.match(name):
+        return name
     base = re.match(r"\w+", name)
     end = base.end() if base else 0
     if "(" in name:

@@ -10,7 +10,7 @@ from torch._dynamo.utils import counters
 from torch._inductor.remote_cache import RemoteCache
 
 from compiler.inductor import caches
-from compiler.inductor.key_components import changes, difference, missed, read_key
+from compiler.trace.key_components import changed, difference, missed, read_key, stored, written
 from compiler.trace.records import CacheLookup
 from tests.cpu.recorded import Recorded, record
 
@@ -81,7 +81,7 @@ def test_a_miss_says_what_changed(session):
     )  # fmt: skip
     assert second.graph == "0/1/forward"
     assert "0/0/forward" in second.missed
-    assert "shape=torch.Size([4, 8]) → shape=torch.Size([6, 8])" in second.missed
+    assert "input 0: shape [4, 8] → [6, 8]" in second.missed
     assert first.key != second.key
 
 
@@ -166,11 +166,23 @@ def test_it_is_put_back():
 def test_components():
     old = read_key("0/0/forward", ["[a1] gm: text", "[b1] n[0]: T(shape=[4], dtype=f32)", "junk"])
     new = read_key("0/1/forward", ["[a1] gm: text", "[b2] n[0]: T(shape=[6], dtype=f32)"])
-    assert changes(old, new) == ["n[0]: shape=[4] → shape=[6]"]
-    assert missed(new, [old]).endswith(
-        "against the key of 0/0/forward: n[0]: shape=[4] → shape=[6]"
-    )
+    assert changed(old, new) == ["n[0]"]
+    assert missed(new, [old]).endswith("against the key of 0/0/forward: n[0]: shape [4] → [6]")
     assert missed(new, []) == "no entry with this key"
     assert "equal key" in missed(new, [new])
     assert difference("x" * 999, "y" * 999) == "differs"
     assert difference("False", "True") == "False → True"
+
+
+def test_components_in_a_trace(session):
+    """Every lookup of torch's caches by key has its components, AOTAutograd's too."""
+    recorded, _ = session
+    for one in recorded.all(CacheLookup):
+        assert one.components, one
+        key = stored(one.graph, [recorded.text(part) for part in one.components])
+        assert key.components["gm"][0]
+        assert any(name.startswith("inductor_config[") for name in key.components)
+    hashes = {one.components for one in recorded.all(CacheLookup) if one.cache == "fx graph"}
+    assert len({parts[0] for parts in hashes}) == 1  # one text of the settings
+    key = read_key("", ["[h] a: one\\ntwo\\nthree \\\\", "[i] inductor_config[x]: 1"])
+    assert stored("", written(key)) == key

@@ -7,18 +7,19 @@ kernels compute and how, then memory, caches and the time to compile.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from compiler.trace.records import CacheLookup, CudagraphSkip, EagerFallback, Guards, Kernel
+from compiler.trace.records import CudagraphSkip, EagerFallback, Guards, Kernel
 from viewers.labels import kernel_label
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.budget import ERROR
 from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
+from viewers.summary.differences.caches import cache_changes
 from viewers.summary.differences.causes import Causes
+from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
 from viewers.words import bytes_change, error_text, listed, plural
@@ -90,21 +91,25 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
             one,
             count=count,
             place=alignment.words(one.line) if one.line else "",
-            cause=causes.of(*([one.line] if one.line else [])),
+            cause=one.cause or _cause(one, causes),
         )
         for one, count in _grouped(found)
     )
+
+
+def _cause(effect: Effect, causes: Causes) -> str:
+    """What caches serve needs no cause besides the run before."""
+    if effect.kind == "cache" and effect.tone == "good":
+        return ""
+    return causes.of(*([effect.line] if effect.line else []))
 
 
 def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
     """Effects that differ only in torch's numbers (`add_3`): the first of them, and how many."""
     groups: dict[object, list[Effect]] = {}
     for one in effects:
-        groups.setdefault((one.kind, one.line, _COUNTER.sub("", one.words)), []).append(one)
+        groups.setdefault((one.kind, one.line, unnumbered(one.words)), []).append(one)
     return ((group[0], len(group)) for group in groups.values())
-
-
-_COUNTER = re.compile(r"_\d+\b")
 
 
 _NOT_CAUSES = ("file", "timeout", "record", "defaults from")
@@ -160,7 +165,7 @@ def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[E
             yield Effect("break", "bad", f"a new graph break: {site.title}{extra}", line=line)
     for (line, type), site in old.items():
         if (line, type) not in new:
-            yield Effect("break", "good", f"a graph break less: {site.title}", line=line)
+            yield Effect("break", "good", f"a graph break gone: {site.title}", line=line)
 
 
 def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
@@ -242,11 +247,24 @@ def _fusions(difference: Difference) -> Iterator[Effect]:
             yield Effect("fusion", "good", f"fused now: {one.subject}")
 
 
+def _served(difference: Difference) -> set[str]:
+    """Graphs whose kernels cannot be compared: a cache served them on one side, so what they
+    compute is not recorded there."""
+    found: list[set[str]] = []
+    for side in (difference.base, difference.run):
+        kernels = side.kernels.values()
+        found.append({one.graph for one in kernels if not (one.nodes or one.origins)})
+    return found[0] ^ found[1]
+
+
 def _kernels(difference: Difference) -> Iterator[Effect]:
     def called(kernels: tuple[Kernel, ...]) -> str:
         return listed([kernel_label(kernel) for kernel in kernels], _NAMED)
 
+    served = _served(difference)
     for one in difference.changed_kernels:
+        if any(kernel.graph.partition("@")[0] in served for kernel in (*one.before, *one.after)):
+            continue
         if one.kind == "new":
             yield Effect("kernel", "bad", f"a new kernel: {called(one.after)}")
         elif one.kind == "gone":
@@ -292,10 +310,7 @@ def _cudagraphs(alignment: Alignment) -> Iterator[Effect]:
 
 
 def _caches(alignment: Alignment) -> Iterator[Effect]:
-    def keyed(recording: Recording) -> set[tuple[str, str]]:
-        return {
-            (one.cache, one.missed) for one in recording.all(CacheLookup) if one.verdict == "bypass"
-        }
-
-    for cache, reason in sorted(keyed(alignment.run) - keyed(alignment.base)):
-        yield Effect("cache", "bad", f"the {cache} cache is bypassed: {reason}")
+    """Each with its own cause: what of the key changed."""
+    for one in cache_changes(alignment):
+        tone: EffectTone = "good" if one.better else "bad"
+        yield Effect("cache", tone, one.words, one.line, cause=one.because)

@@ -1,0 +1,276 @@
+"""Cold and warm: how two runs were served by the compile caches, and what a miss missed.
+
+Lookups of one cache are paired by what their keys are made of (`compiler.trace.key_components`):
+the key of the base with the most components in common with one that was not found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from compiler.trace.key_components import (
+    GRAPH,
+    INPUT,
+    Key,
+    changed,
+    component_words,
+    leading,
+    nearest,
+    stored,
+)
+from compiler.trace.records import CacheLookup, End, FrameEnd, Graph, Node
+from viewers.recording import Recording
+from viewers.summary.differences.alignment import Alignment, MatchedLine
+from viewers.words import listed, plural, seconds_text
+
+_SHOWN = 3
+_ARGUMENT = re.compile(r"L_(.+)_")
+UNKNOWN = "torch does not say what this key is made of"
+GONE = (
+    "its key is that of the other run, but the entry is not there: another cache folder, or emptied"
+)
+
+
+@dataclass(frozen=True)
+class CacheChange:
+    """Lookups that fell otherwise in a run than in its base, or missed again, for one reason."""
+
+    better: bool
+    words: str
+    line: MatchedLine | None = None
+    """The user's line behind it."""
+    because: str = ""
+    """What of the key changed."""
+
+
+@dataclass(eq=False)
+class _Missed:
+    """What missed for one reason."""
+
+    caches: list[str] = field(default_factory=list)
+    compiles: list[str] = field(default_factory=list)
+
+
+def cache_changes(alignment: Alignment) -> tuple[CacheChange, ...]:
+    """Misses by reason, then bypasses that began or ended, then what is served now."""
+    base, run = alignment.base, alignment.run
+    found: list[CacheChange] = []
+    if _shares_caches(run):
+        found += _misses(alignment)
+    found += _bypasses(base, run)
+    if _shares_caches(run):
+        found += _served(base, run)
+    return tuple(found)
+
+
+def _shares_caches(recording: Recording) -> bool:
+    """Whether it used caches that other runs fill; else it compiled with its own empty ones."""
+    start = recording.start
+    return start is not None and (start.settings.cached or start.settings.program)
+
+
+def _follows(base: Recording, run: Recording) -> bool:
+    """Whether the run began when the base had ended."""
+    end = base.last(End)
+    if base.start is None or run.start is None or end is None:
+        return False
+    return bool(base.start.time) and run.start.time >= base.start.time + end.seconds
+
+
+def _kind(lookup: CacheLookup) -> tuple[str, str]:
+    """Keys of forward graphs do not explain a backward's miss."""
+    return lookup.cache, lookup.graph.rpartition("/")[2]
+
+
+def _misses(alignment: Alignment) -> Iterator[CacheChange]:
+    base, run = alignment.base, alignment.run
+    known: dict[tuple[str, str], list[CacheLookup]] = {}
+    for one in base.all(CacheLookup):
+        known.setdefault(_kind(one), []).append(one)
+    parts = _Components(base), _Components(run)
+    groups: dict[tuple[str, MatchedLine | None], _Missed] = {}
+    unexplained: list[CacheLookup] = []
+    of_compile: dict[str, tuple[str, MatchedLine | None]] = {}
+    for one in run.all(CacheLookup):
+        others = known.get(_kind(one), [])
+        why: tuple[str, MatchedLine | None] = (GONE, None)
+        if one.verdict != "miss" or not others:
+            continue
+        if any(one.key and one.key == other.key for other in others):
+            if not _follows(base, run) and not _was_served(one, others):
+                continue  # both began cold
+        elif one.compile_id in of_compile:
+            why = of_compile[one.compile_id]  # later keys are made of what the first was
+        elif not one.components:
+            unexplained.append(one)
+            continue
+        else:
+            why = _reason(alignment, one, others, parts)
+        of_compile.setdefault(one.compile_id, why)
+        _into(groups, why, one)
+    for one in unexplained:  # a miss of the same compile in another cache tells
+        _into(groups, of_compile.get(one.compile_id, (UNKNOWN, None)), one)
+    for (because, line), missed in groups.items():
+        yield CacheChange(False, _missed_words(missed, run), line, because)
+
+
+def _was_served(lookup: CacheLookup, others: Iterable[CacheLookup]) -> bool:
+    return any(one.key == lookup.key and one.verdict == "hit" for one in others)
+
+
+def _into(
+    groups: dict[tuple[str, MatchedLine | None], _Missed],
+    why: tuple[str, MatchedLine | None],
+    lookup: CacheLookup,
+) -> None:
+    missed = groups.setdefault(why, _Missed())
+    missed.caches.append(lookup.cache)
+    missed.compiles.append(lookup.compile_id)
+
+
+def _missed_words(missed: _Missed, run: Recording) -> str:
+    seconds = _seconds(run, missed.compiles)
+    took = f"; compiling took {seconds_text(seconds)}" if seconds else ""
+    compiles = listed([one for one in dict.fromkeys(missed.compiles) if one][:_SHOWN])
+    where = f" in {compiles}" if compiles else ""
+    return f"{_counted(missed.caches)} missed{where}{took}"
+
+
+def _counted(caches: Sequence[str]) -> str:
+    """`aot autograd, 2 × fx graph`."""
+    counts = {name: caches.count(name) for name in caches}
+    return ", ".join(f"{n} × {name}" if n > 1 else name for name, n in counts.items())
+
+
+def _seconds(recording: Recording, compiles: Iterable[str]) -> float:
+    """Of these compiles, from Dynamo's start to their end."""
+    wanted = set(compiles)
+    return sum(one.seconds for one in recording.all(FrameEnd) if one.compile_id in wanted)
+
+
+def _bypasses(base: Recording, run: Recording) -> Iterator[CacheChange]:
+    def bypassed(recording: Recording) -> set[tuple[str, str]]:
+        found = recording.all(CacheLookup)
+        return {(one.cache, one.missed) for one in found if one.verdict == "bypass"}
+
+    before, after = bypassed(base), bypassed(run)
+    for cache, reason in sorted(after - before):
+        yield CacheChange(False, f"the {cache} cache is bypassed: {reason}")
+    for cache, reason in sorted(before - after):
+        yield CacheChange(True, f"the {cache} cache is not bypassed any more: {reason}")
+
+
+def _served(base: Recording, run: Recording) -> Iterator[CacheChange]:
+    """What is served in the run, and was not in the base."""
+
+    def hits(recording: Recording) -> dict[str, list[CacheLookup]]:
+        found: dict[str, list[CacheLookup]] = {}
+        for one in recording.all(CacheLookup):
+            if one.verdict == "hit":
+                found.setdefault(one.cache, []).append(one)
+        return found
+
+    before, after = hits(base), hits(run)
+    more = {name: len(found) - len(before.get(name, [])) for name, found in after.items()}
+    gained = [
+        f"{number} × {name}" if number > 1 else name for name, number in more.items() if number > 0
+    ]
+    if gained:
+        longest = max(sum(one.saved_seconds or 0.0 for one in found) for found in after.values())
+        saved = f"; {seconds_text(longest)} of compiling saved" if longest else ""
+        yield CacheChange(True, f"served by caches: {', '.join(gained)}{saved}")
+
+
+class _Components:
+    """The keys of a recording, taken apart once."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._known: dict[tuple[str, ...], Key] = {}
+
+    def key(self, lookup: CacheLookup) -> Key:
+        found = self._known.get(lookup.components)
+        if found is None:
+            texts = [self._recording.text(one) for one in lookup.components]
+            found = self._known[lookup.components] = stored(
+                lookup.graph or lookup.compile_id, texts
+            )
+        return found
+
+
+def _reason(
+    alignment: Alignment,
+    lookup: CacheLookup,
+    others: Sequence[CacheLookup],
+    parts: tuple[_Components, _Components],
+) -> tuple[str, MatchedLine | None]:
+    """What of the key changed against the nearest of the base, and the user's line behind it."""
+    key = parts[1].key(lookup)
+    keys = [parts[0].key(one) for one in others if one.components]
+    other = nearest(key, keys)
+    if other is None or not key.components:
+        return UNKNOWN, None
+    names = leading(changed(other, key))
+    if not names:
+        return "no component of its key differs, as far as torch prints them", None
+    inputs = any(name.startswith(INPUT) for name in names)
+    line = None
+    words = []
+    for name in names:
+        if name == GRAPH:
+            told, line = _code(alignment, lookup, inputs)
+            words += [told] if told else []
+        else:
+            words.append(component_words(name, other, key, partial(_input, alignment.run, lookup)))
+    words = list(dict.fromkeys(words)) or ["the graph"]
+    more = f"; {plural(len(words) - _SHOWN, 'further component')}" if len(words) > _SHOWN else ""
+    return "; ".join(words[:_SHOWN]) + more, line
+
+
+def _input(run: Recording, lookup: CacheLookup, item: str) -> str:
+    """An input by the user's name, where the graph of the key has one."""
+    graph = run.graphs.get(lookup.graph) or run.graphs.get(lookup.compile_id)
+    inputs = [node for node in graph.nodes if node.op == "placeholder"] if graph else []
+    if item.isdecimal() and int(item) < len(inputs):
+        name = inputs[int(item)].target
+        argument = _ARGUMENT.fullmatch(name)  # Dynamo's name for a local
+        return f"input {argument[1] if argument else name}"
+    return f"input {item}"
+
+
+def _code(
+    alignment: Alignment, lookup: CacheLookup, other_inputs: bool
+) -> tuple[str, MatchedLine | None]:
+    """The first node of the graph that differs, and its line. No words if only sizes differ, which
+    the inputs tell."""
+    base, run = alignment.base, alignment.run
+    pairs = [
+        (base.graphs.get(name), run.graphs.get(name)) for name in (lookup.compile_id, lookup.graph)
+    ]
+    for before, after in pairs:
+        if before is None or after is None:
+            continue
+        node = _first_other(before, after)
+        if node is None:
+            continue
+        at = node.location
+        line = MatchedLine(at.file, at.line) if at else None
+        return f"the graph: {node.name} is {_call(node)}", line
+    return ("" if other_inputs else "the graph"), None
+
+
+def _first_other(before: Graph, after: Graph) -> Node | None:
+    """The first node of `after` that is no node of `before` at its place."""
+    for old, new in zip(before.nodes, after.nodes, strict=False):
+        if (old.op, old.target, old.args, old.inputs) != (new.op, new.target, new.args, new.inputs):
+            return new
+    count = len(before.nodes)
+    return after.nodes[count] if len(after.nodes) > count else None
+
+
+def _call(node: Node) -> str:
+    words = f"{node.target}({node.args})"
+    return words if len(words) <= 80 else words[:79] + "…"
