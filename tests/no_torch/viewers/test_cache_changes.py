@@ -115,6 +115,7 @@ def test_an_entry_that_is_gone() -> None:
     ((words, because),) = said(run(), run(at=2000.0))
     assert words == MISSED
     assert because.startswith("its key is that of the other run")
+    assert said(run(at=2000.0), run()) == []  # it ran first
     assert said(run(), run(at=1001.0)) == []  # both began cold, at the same time
 
 
