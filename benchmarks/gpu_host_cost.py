@@ -93,7 +93,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     import torch
 
-    from compiler.measure.rounds.rounds import Plan, in_rounds
+    from compiler.measure.rounds.rounds import RoundsPlan, in_rounds
 
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     print("| kernels | side | host µs | done µs |\n|---|---|---|---|")
@@ -112,7 +112,7 @@ def main() -> None:
         times: dict[str, list[tuple[float, float]]] = {side: [] for side in calls}
         make = partial(turn, calls, times, count)
         with torch.no_grad():
-            in_rounds([list(calls)], make, Plan(rounds=1_000_000, seconds=arguments.seconds))
+            in_rounds([list(calls)], make, RoundsPlan(rounds=1_000_000, seconds=arguments.seconds))
         for side, found in times.items():
             host, done = zip(*found, strict=True)
             print(f"| {count} | {side} | {cell(list(host))} | {cell(list(done))} |", flush=True)

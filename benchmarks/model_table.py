@@ -2,7 +2,7 @@
 
     python benchmarks/model_table.py                                        on a GPU machine
     python benchmarks/model_table.py --models bert,vit --tasks inference --json rows.jsonl
-    python benchmarks/model_table.py --sides default,tcw --seconds 500
+    python benchmarks/model_table.py --sides 'default,tcw,tcw reduce-overhead' --at-once 5
     python benchmarks/model_table.py --join rows.jsonl more.jsonl           the table of both runs
     python benchmarks/model_table.py --tiny --models bert                   small sizes, any machine
 
@@ -13,7 +13,8 @@ ratios, followed by its noise, max(3 MAD, 1%). Each side compiles into a separat
 compile seconds are those of its first calls beyond their run time, after something else was
 compiled (so the compiler is imported and its processes run). Memory is what torch's allocator
 reserves for one call beyond weights and inputs; with CUDA graphs that includes their pools.
-Training is forward, loss and backward.
+Training is forward, loss and backward. With `--at-once`, several rows compile at the same time, and
+each is timed when none compiles: their compile seconds are those of a busy machine.
 
 A side below 1.0x names its cause: the first finding of `tcw profile` on that row, recorded in
 another process, unless `--no-causes`. For `reduce-overhead` it concerns the kernels that its CUDA
@@ -24,6 +25,7 @@ Rows that do not fit into `--seconds` are reported and left out, and `--join` co
 from __future__ import annotations
 
 import argparse
+import fcntl
 import gc
 import json
 import os
@@ -34,6 +36,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -118,10 +122,28 @@ def compiled(model: Any, side: str) -> Any:
         return torch.compile(model, mode=None if side == "default" else side)
     from benchmarks.backend import backend
 
-    return torch.compile(model, backend=backend(side))
+    engine, _, mode = side.partition(" ")
+    return torch.compile(model, backend=backend(engine), mode=mode or None)
 
 
-def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> Row:
+class Turns:
+    """Rows compile together, and are timed one at a time while none compiles."""
+
+    def __init__(self, path: str) -> None:
+        self.file = open(path, "a") if path else None  # noqa: SIM115
+        self._lock(fcntl.LOCK_SH)
+
+    def alone(self) -> None:
+        """From here to the end of the process, no other row compiles or is timed."""
+        self._lock(fcntl.LOCK_UN)
+        self._lock(fcntl.LOCK_EX)
+
+    def _lock(self, kind: int) -> None:
+        if self.file is not None:
+            fcntl.flock(self.file, kind)
+
+
+def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool, turns: Turns) -> Row:
     """Measure one row in this process. A side that raises has its error instead."""
     sys.path[:0] = [str(ROOT), str(FILE.parent)]
     import torch
@@ -192,6 +214,7 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool) -> 
     if "eager" not in runs:
         return row
     graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    turns.alone()
     times: dict[str, list[float]] = {side: [] for side in runs}
     with no_collection():
         for number in range(rounds):
@@ -260,7 +283,7 @@ def profile_command(row: Row, side: str, tiny: bool) -> list[str]:
     )
     expression = f"{MODELS[row['model']][1].__name__}({choices})"
     options = ["--train" if row["task"] == "training" else "--no-grad"]
-    if side == "tcw":
+    if side.startswith("tcw"):
         options += ["--engine", "tcw"]
     elif side not in ("default", GRAPHS):  # a replay is one step: its kernels are default's
         options += ["--mode", side]
@@ -318,25 +341,33 @@ def lost(row: Row) -> list[str]:
 
 def make_rows(arguments: argparse.Namespace, wanted: list[tuple[str, str]]) -> Iterable[Row]:
     began = time.monotonic()
-    for name, task in wanted:
-        left = arguments.seconds - (time.monotonic() - began)
-        if left < 30:
-            yield {"model": name, "task": task, "failed": "left out: the time was up"}
-            continue
-        caches = tempfile.mkdtemp(prefix="model-table-")
-        options = ["--models", name, "--tasks", task, "--sides", arguments.sides]
-        options += ["--rounds", str(arguments.rounds), *(["--tiny"] if arguments.tiny else [])]
-        try:
-            row = {"model": name, "task": task} | in_own_process(
-                options, caches, min(left, arguments.row_seconds)
-            )
-        finally:
-            shutil.rmtree(caches, ignore_errors=True)
-        for side in lost(row) if not arguments.no_causes else ():
-            if arguments.seconds - (time.monotonic() - began) > 60:
-                same = row["sides"].get("default", {}).get("cause", "") if side == GRAPHS else ""
-                row["sides"][side]["cause"] = same or cause(row, side, arguments.tiny)
-        yield row
+    with tempfile.NamedTemporaryFile(prefix="model-table-") as lock:
+        one = partial(make_row, arguments, began, lock.name if arguments.at_once > 1 else "")
+        with ThreadPoolExecutor(arguments.at_once) as pool:
+            for row in as_completed([pool.submit(one, name, task) for name, task in wanted]):
+                yield row.result()
+
+
+def make_row(arguments: argparse.Namespace, began: float, lock: str, name: str, task: str) -> Row:
+    """One row, in a process of its own."""
+    left = arguments.seconds - (time.monotonic() - began)
+    if left < 30:
+        return {"model": name, "task": task, "failed": "left out: the time was up"}
+    caches = tempfile.mkdtemp(prefix="model-table-")
+    options = ["--models", name, "--tasks", task, "--sides", arguments.sides]
+    options += ["--rounds", str(arguments.rounds), *(["--tiny"] if arguments.tiny else [])]
+    options += ["--lock", lock]
+    try:
+        row = {"model": name, "task": task} | in_own_process(
+            options, caches, min(left, arguments.row_seconds)
+        )
+    finally:
+        shutil.rmtree(caches, ignore_errors=True)
+    for side in lost(row) if not arguments.no_causes else ():
+        if arguments.seconds - (time.monotonic() - began) > 60:
+            same = row["sides"].get("default", {}).get("cause", "") if side == GRAPHS else ""
+            row["sides"][side]["cause"] = same or cause(row, side, arguments.tiny)
+    return row
 
 
 def joined(files: list[Path]) -> list[Row]:
@@ -440,6 +471,8 @@ def main() -> None:
     parser.add_argument("--no-causes", action="store_true", help="no tcw profile of what lost")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append a line of JSON a row")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="rows that compile")
+    parser.add_argument("--lock", default="", help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.join:
@@ -450,7 +483,16 @@ def main() -> None:
     if arguments.child:
         sides = [side for side in arguments.sides.split(",") if side]
         print(
-            json.dumps(measure(chosen[0], tasks[0], sides, arguments.rounds, arguments.tiny)),
+            json.dumps(
+                measure(
+                    chosen[0],
+                    tasks[0],
+                    sides,
+                    arguments.rounds,
+                    arguments.tiny,
+                    Turns(arguments.lock),
+                )
+            ),
             flush=True,
         )
         return

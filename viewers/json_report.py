@@ -49,7 +49,7 @@ class BreakItem(Item):
     file: str
     line: int
     gb: str
-    """torch's code, `GB0170`; "" where this torch has none for the type."""
+    """torch's code, `GB0170`; "" if this torch has none for the type."""
     type: str
     reason: str
     """torch's words, their first line."""
@@ -139,7 +139,7 @@ class SpeedItem(Item):
     speedup: float
     """Median of eager/compiled, pair by pair."""
     noise: float
-    """Relative: a speed-up within 1 ± noise is none."""
+    """Relative: within 1 ± noise it is no speed-up."""
     compile_seconds: float = msgspec.field(name="compile_s")
 
 
@@ -191,7 +191,7 @@ class ErrorItem(Item):
     """Whether eager fails as well; null where that was not tried."""
     culprit: Literal["user", "torch", "tcw", "machine"]
     evidence: str = ""
-    """The line that shows the machine to be the cause; "" where it is not known."""
+    """The line that shows the machine to be the cause; "" if it is not known."""
 
 
 class Report(Item):

@@ -84,7 +84,7 @@ class Navigator:
         self.stops.append(Visited(self.arrangement, replace(self.view), focus))
 
     def back(self) -> Visited | None:
-        """Return to the last stop; None where there is none."""
+        """Return to the last stop; None if there is none."""
         if not self.stops:
             return None
         stop = self.stops.pop()
@@ -139,7 +139,7 @@ class Navigator:
         view.pair = ""
 
     def moved(self, row: Row) -> None:
-        """The cursor of a pane stands on `row`."""
+        """The cursor of a pane is on `row`."""
         view = self.view
         match row.at:
             case ToCompile(id) | ToStage(id, _) | ToFrame(id):
@@ -225,7 +225,7 @@ class Navigator:
         self.select(effects.ref_of(effect) if effect is not None else "")
 
     def finding(self, index: int) -> str:
-        """Look at a finding; answers the arrangement that explains it."""
+        """Look at a finding; returns the arrangement that explains it."""
         view = self.view
         findings = view.summary.findings
         if not findings:
@@ -412,7 +412,7 @@ class Navigator:
     def language(self, by: int, focus: str) -> bool:
         """`( )`: the next language of the kernel; with the graph in focus, the next graph.
 
-        False where the recording has no other.
+        False if the recording has no other.
         """
         view = self.view
         if focus == "graph":

@@ -14,7 +14,7 @@ from viewers.recording import Recording
 from viewers.timeline import Track
 
 Part = tuple[int, str]
-"""(run, engine) of a trace; 0 and "" where it has only one."""
+"""(run, engine) of a trace; 0 and "" if it has only one."""
 
 
 class Reader:
@@ -132,7 +132,7 @@ class Reader:
         return whole.runs.get(run, whole)
 
     def facts_of_run(self, run: int) -> Facts | None:
-        """The facts of a whole run; None where the trace has no such run."""
+        """The facts of a whole run; None if the trace has no such run."""
         part = self.recording.runs.get(run)
         if part is None:
             return None

@@ -62,7 +62,7 @@ _TOLD = frozenset((*_PLACED, Text, Source))
 
 
 _SHARED = (Note, Ceilings, End)
-"""What belongs to all parts wherever it stands; and so do texts and sources, which they look up
+"""What belongs to all parts, wherever it is; so do texts and sources, which they look up
 in the dictionaries of the whole."""
 MOST_SHARED = 2_000_000
 """How many records all runs together may hold of what belongs to all: a person makes some dozens of
@@ -98,7 +98,7 @@ class Recording:
         self.records: list[AnyRecord] = []
         self.losses = losses or Losses()
         self.file = file
-        """The trace that the records are in; None where they are not kept."""
+        """The trace that the records are in; None if they are not kept."""
         self._by_kind: dict[type[Record], list[Record]] = defaultdict(list)
         self._texts: dict[TextHash, str] = {}
         self._sources: dict[str, list[str]] = {}
@@ -115,7 +115,7 @@ class Recording:
         """Numbers of the runs that are no parts, because all together would hold too much."""
         self._of_one_run = of_one_run
         self._part: Recording | None = None
-        """The part that the records of now belong to."""
+        """The part that the current records belong to."""
         self._common: list[AnyRecord] = []
         """What a part begins with: all before the first part, then what is shared."""
         self.feed(records)
@@ -198,7 +198,7 @@ class Recording:
         return self._decisions
 
     def place(self, record: Record) -> int:
-        """Which record of the trace this is, from 1; 0 where it is none that a view stands on."""
+        """Which record of the trace this is, from 1; 0 if no view can stand on it."""
         return self._places.get(id(record), 0)
 
     def lacks(self, kind: FactKind) -> bool:
@@ -212,7 +212,7 @@ class Recording:
         return tuple(kind for record in self.all(NotInLog) for kind in record.kinds)
 
     def text(self, key: TextHash) -> str:
-        """The text with this hash; "" where the trace lost it."""
+        """The text with this hash; "" if the trace lost it."""
         return self._texts.get(key, "")
 
     @staticmethod
@@ -225,7 +225,7 @@ class Recording:
         return self._sources.get(file, [])
 
     def line(self, file: str, number: int) -> str:
-        """One source line, 1-based, without its end; "" where the trace does not carry it."""
+        """One source line, 1-based, without its end; "" if the trace does not carry it."""
         lines = self._sources.get(file, [])
         return lines[number - 1] if 0 < number <= len(lines) else ""
 

@@ -28,7 +28,7 @@ from viewers.summary.fused import fused
 
 
 class Recorded:
-    """What was compiled so far. Everything is computed when it is asked for."""
+    """What was compiled so far. Everything is computed when it is requested."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording

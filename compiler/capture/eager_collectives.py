@@ -147,8 +147,13 @@ def _described(value: torch.Tensor) -> TensorMeta | None:
 
 
 def _user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the program; deprecated functions of torch run in one of
+    typing_extensions."""
     for _ in range(_DEEPEST):
-        if frame is None or outside_torch(frame.f_code.co_filename):
+        if frame is None:
+            return None
+        file = frame.f_code.co_filename
+        if outside_torch(file) and not file.endswith("typing_extensions.py"):
             return frame
         frame = frame.f_back
     return None

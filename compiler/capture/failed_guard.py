@@ -11,22 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compiler.trace.records import Guard
-from compiler.trace.source_names import SOURCE, guard_name, readable
-
-_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
+from compiler.trace.source_names import ATEN_DTYPES, SOURCE, guard_name, readable
 
 
 @dataclass(frozen=True)
@@ -80,7 +65,7 @@ def _tensor(text: str, match: re.Match[str]) -> Failure:
         name = f"{name}.dim()"
     elif what == "dtype":
         name = f"{name}.dtype"
-        expected, seen = _DTYPES.get(expected, expected), _DTYPES.get(seen, seen)
+        expected, seen = ATEN_DTYPES.get(expected, expected), ATEN_DTYPES.get(seen, seen)
     elif what == "requires_grad":
         name = f"{name}.requires_grad"
         required = expected.rpartition("=")[2] not in ("0", "False")

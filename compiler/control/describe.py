@@ -64,7 +64,7 @@ def class_name(value: object) -> str:
 
 
 def class_module(value: object) -> str:
-    """Module of the value's class; "" where it has none."""
+    """Module of the value's class; "" if it has none."""
     found = type.__getattribute__(type(value), "__module__")
     return found if isinstance(found, str) else ""
 

@@ -58,18 +58,23 @@ def _factors(node: fx.Node) -> tuple[fx.Node, fx.Node] | None:
         _, left, right = node.args
     else:
         return None
-    values = [one.meta.get("val") if isinstance(one, fx.Node) else None for one in (left, right)]
-    for value in values:
-        if not isinstance(value, torch.Tensor) or value.device.type != "cuda":
-            return None
-        if value.dtype not in _NARROW or not all(isinstance(size, int) for size in value.shape):
-            return None
-    one, other = values
+    one, other = _value(left), _value(right)
+    if one is None or other is None:
+        return None
     (rows, inner), columns = one.shape, other.shape[1]
     if min(rows, inner, columns) < SMALLEST:
         return None
     lengths = [_row(one), _row(other), columns]
     return (left, right) if any(length % ALIGNED for length in lengths) else None
+
+
+def _value(node: Any) -> torch.Tensor | None:
+    """A node's result if it is a 16-bit matrix of known sizes on a GPU."""
+    value = node.meta.get("val") if isinstance(node, fx.Node) else None
+    if not isinstance(value, torch.Tensor) or value.device.type != "cuda":
+        return None
+    known = all(isinstance(size, int) for size in value.shape)
+    return value if known and value.dtype in _NARROW else None
 
 
 def _row(value: torch.Tensor) -> int:
@@ -107,7 +112,7 @@ def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: G
     pays = saved > 2 * copied  # each copied byte is read and written
     default = PADDED if pays else AS_IS
     if gate is None:
-        return pays
+        return bool(pays)
     decision = Decision(
         graph=graph,
         kind=KIND,
@@ -135,7 +140,7 @@ def _rewrite(module: fx.GraphModule, node: fx.Node, factors: tuple[fx.Node, fx.N
         known = fx.node.map_aggregate(
             args, lambda one: one.meta["val"] if isinstance(one, fx.Node) else one
         )
-        made.meta = {**node.meta, "val": target(*known)}  # type: ignore[misc]
+        made.meta = {**node.meta, "val": target(*known)}
         return made
 
     def padded(one: fx.Node, down: int, right: int) -> fx.Node:
@@ -171,4 +176,4 @@ def _plus(step: Any, node: fx.Node, product: fx.Node) -> fx.Node:
         wide = step(aten.mul.Tensor, wide, alpha)
     if beta != 1:
         bias = step(aten.mul.Tensor, bias, beta)
-    return step(aten.to.dtype, step(aten.add.Tensor, wide, bias), dtype)  # type: ignore[no-any-return]
+    return step(aten.to.dtype, step(aten.add.Tensor, wide, bias), dtype)

@@ -26,6 +26,9 @@ from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs
 from compiler.trace.records import CudagraphSkip, Location
 from compiler.trace.records.graph import GraphKind
 
+TRAINING = "only graphs of inference are replayed"
+"""A GPT-2 whose forward and backward were replayed had wrong losses on an H100."""
+
 KIND = "cuda-graph"
 REPLAY = "replay"
 LAUNCH = "launch"
@@ -52,7 +55,9 @@ def replayed(
     if found is not None:
         skipped(found[0], found[1])
         return compiled
-    if not _wanted(compiled.artifact, module, graph, gate):
+    if kind != "inference":
+        skipped(f"{TRAINING} ({graph})")
+    if not _wanted(compiled.artifact, module, kind, graph, gate):
         return compiled
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     places = {node.name: place for place, node in enumerate(inputs)}
@@ -106,10 +111,13 @@ def skipped(reason: str, node: fx.Node | None = None) -> None:
     recorder.emit(CudagraphSkip(reason=reason, compile_id=current_compile_id(), location=place))
 
 
-def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate | None) -> bool:
+def _wanted(
+    artifact: Artifact, module: fx.GraphModule, kind: GraphKind, graph: str, gate: Gate | None
+) -> bool:
     calls = [node.name for node in module.graph.nodes if calls_aten(node)]
     launches = _launches(artifact)
-    default = REPLAY if launches > 1 else LAUNCH
+    forbidden = {} if kind == "inference" else {REPLAY: ("training", TRAINING)}
+    default = REPLAY if launches > 1 and not forbidden else LAUNCH
     if gate is None or not calls:
         return default == REPLAY
     decision = Decision(
@@ -118,9 +126,10 @@ def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate |
         names=(calls[0],),
         default=default,
         choices=(REPLAY, LAUNCH),
-        rule="several-launches" if launches > 1 else "one-launch",
+        rule="training" if forbidden else "several-launches" if launches > 1 else "one-launch",
         reason=f"a call launches {launches} kernels and library calls",
         numbers={"launches": launches},
+        forbidden=forbidden,
         detail=(lambda: Detail(origins=tuple(calls), means=MEANS)) if gate.asks else None,
     )
     return gate.decide(decision) == REPLAY

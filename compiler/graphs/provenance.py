@@ -12,16 +12,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 from torch import fx
 
-from compiler.graphs.nodes import COMPUTING, node_stack, target_name
+from compiler.graphs.nodes import COMPUTING, Origins, node_stack, target_name
 from compiler.trace.records import Graph, Location, Node
-
-Origins = Callable[[fx.Node], tuple[str, ...]]
 
 
 @dataclass(frozen=True)

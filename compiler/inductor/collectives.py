@@ -74,7 +74,7 @@ def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, 
         else:
             started |= dict.fromkeys(_touched(node), (len(operations), step))
         operations.append(str(getattr(kernel, "python_kernel_name", None) or "unknown"))
-        origins = computed_by(node)
+        origins = _own(kernel) or computed_by(node)
         details.append(
             Collective(
                 tensors=tuple(filter(None, map(_meta, _tensors(kernel)))),
@@ -88,6 +88,19 @@ def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, 
             )
         )
     return tuple(operations), tuple(details)
+
+
+def _own(kernel: Any) -> list[Any]:
+    """The nodes of the operation itself. torch gives a kernel that is waited for the node of the
+    wait as its own, and the nodes of its inputs as origins."""
+    name = _name(getattr(kernel, "op_overload", None))
+    return [one for one in kernel.get_origins() if name and _name(one.target) == name]
+
+
+def _name(operation: Any) -> str:
+    """`_c10d_functional::all_reduce` of `all_reduce_` as well, which Inductor makes of it."""
+    schema = getattr(operation, "_schema", None)
+    return str(schema.name).rstrip("_") if schema is not None else ""
 
 
 def _works(node: Any, ir: Any) -> bool:

@@ -16,7 +16,13 @@ from compiler.loops.graph import Call, Result
 from compiler.loops.layouts import Layout, row_major
 from compiler.lowering.builder import Builder
 from compiler.lowering.reals import Item, Real
-from compiler.lowering.registry import Lowering, Unsupported, lowering_of
+from compiler.lowering.registry import (
+    Estimate,
+    Lowering,
+    Unsupported,
+    estimate_of,
+    lowering_of,
+)
 from compiler.lowering.tensors import Meta, Tensor
 
 WANTED = frozenset(
@@ -106,6 +112,7 @@ class Operation:
     name: str
     """For example `aten.mm.default`."""
     lowering: Lowering | None
+    estimate: Estimate | None
     wanted: bool
     effect: bool
     """The operation draws random numbers."""
@@ -160,6 +167,7 @@ def _inspect(target: Any) -> Operation:
     return Operation(
         f"{namespace}.{name}.{overload}",
         lowering_of(target),
+        estimate_of(target),
         name in WANTED,
         torch.Tag.nondeterministic_seeded in target.tags,
         tuple(writes),

@@ -36,14 +36,15 @@ from compiler.lowering.higher_order import (
     with_random_state,
 )
 from compiler.lowering.in_place import replaced_arguments
-from compiler.lowering.kept import Kept
+from compiler.lowering.kept import Kept, leaves
 from compiler.lowering.outputs import Outputs, operands
 from compiler.lowering.ownership import Ownership
 from compiler.lowering.reals import Item, Real, Reals
-from compiler.lowering.registry import Lowered, NoLowering, Unsupported
+from compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
 
+BY_OVERRIDE = "kept as an ATen call by an override"
 _MISSING = object()
 _HigherOrder = torch._ops.HigherOrderOperator
 _ITEM = torch.ops.aten._local_scalar_dense.default
@@ -316,9 +317,12 @@ class _Driver:
             if self.foreign:
                 plain = plain and self.foreign.isdisjoint(node.all_input_nodes)
             obstacle = "a dtype or device without loops"
-            kept = self.kept is not None and plain and self.kept.as_call(node, known, metas)
+            worth = self.worth(node, known) if plain else None
+            kept = plain and (
+                leaves(worth) if self.kept is None else self.kept.as_call(node, known, metas, worth)
+            )
             if kept:
-                reason = "kept as an ATen call by an override"
+                reason = f"ATen is faster: {worth.why}" if worth and leaves(worth) else BY_OVERRIDE
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
                 self.builder.in_place = self.replacing.get(node, "")
@@ -347,6 +351,12 @@ class _Driver:
         read = self.read_results(node, metas)
         answers = ([] if value is None else [value]) if single else value
         return self.called(node, known, args, kwargs, answers, read, single, reason)
+
+    def worth(self, node: fx.Node, known: Operation) -> Worth | None:
+        if known.estimate is None:
+            return None
+        args, kwargs = self.arguments(node)
+        return known.estimate(self.builder, *args, **kwargs)
 
     def called(
         self,

@@ -1,4 +1,5 @@
-"""Whether an operation with a lowering stays an ATen call because of an override."""
+"""Whether an operation with a lowering stays an ATen call: because that is estimated to be faster,
+or because of an override."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from compiler.decision import Decision, Detail
 from compiler.loops.dtypes import BYTES
 from compiler.loops.sizes import product
 from compiler.lowering.calls import Operation
+from compiler.lowering.registry import Worth
 from compiler.lowering.tensors import Meta
 
 KIND = "lowering"
@@ -32,18 +34,34 @@ class Kept:
         self._gate = gate
         self._graph = graph
 
-    def as_call(self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...]) -> bool:
+    def as_call(
+        self,
+        node: fx.Node,
+        known: Operation,
+        metas: tuple[Meta | None, ...],
+        worth: Worth | None,
+    ) -> bool:
         """Whether an operation with a lowering becomes a call."""
         illegal = _illegal(node.target, known)
+        numbers: dict[str, float] = {} if (made := _bytes(metas)) is None else {"write_bytes": made}
+        default, rule = LOOPS, "has a lowering"
+        reason = f"as loops, {known.name} can share a nest with its producers and readers"
+        if worth is not None:
+            numbers |= {"loops_ns": round(worth.loops, 2), "aten_ns": round(worth.aten, 2)}
+            faster = leaves(worth) and not illegal
+            default, rule = (ATEN, "ATen is faster") if faster else (LOOPS, "loops are faster")
+            reason = (
+                f"{worth.why}: {worth.loops:.2f} ns a result as loops, {worth.aten:.2f} in ATen"
+            )
         decision = Decision(
             self._graph,
             KIND,
             (node.name,),
-            LOOPS,
+            default,
             (LOOPS, ATEN),
-            "has a lowering",
-            f"as loops, {known.name} can share a nest with its producers and readers",
-            {} if (made := _bytes(metas)) is None else {"write_bytes": made},
+            rule,
+            reason,
+            numbers,
             {ATEN: illegal} if illegal else {},
             (lambda: Detail(origins=(node.name,), means=MEANS)) if self._gate.asks else None,
         )
@@ -66,6 +84,11 @@ class Kept:
         )
         if asked or decision.id in self._gate.overrides:
             self._gate.decide(decision)
+
+
+def leaves(worth: Worth | None) -> bool:
+    """Whether an operation is left to ATen if nobody decides otherwise."""
+    return worth is not None and worth.aten < worth.loops
 
 
 def _illegal(target: Any, known: Operation) -> tuple[str, str] | None:

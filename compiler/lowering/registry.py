@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from compiler.lowering.tensors import Tensor
 
@@ -13,6 +14,24 @@ Lowering = Callable[..., Lowered]
 
 LOWERINGS: dict[str, Lowering] = {}
 """`add.Tensor` -> its lowering. The family modules fill it when they are imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What an operation is estimated to cost either way, in nanoseconds for each result."""
+
+    loops: float
+    aten: float
+    why: str
+    """The properties of this case that the estimate follows from, in a sentence."""
+
+
+Estimate = Callable[..., Worth | None]
+
+_Kind = TypeVar("_Kind")
+
+ESTIMATES: dict[str, Estimate] = {}
+"""As `LOWERINGS`, for operations that ATen may compute faster than loops."""
 
 
 class NoLowering(Exception):
@@ -44,9 +63,29 @@ def lowers(*names: str) -> Callable[[Lowering], Lowering]:
     return register
 
 
+def estimates(*names: str) -> Callable[[Estimate], Estimate]:
+    """Register an estimate for operations, named as for `lowers` and called with the same
+    arguments. It returns None if nothing speaks for an ATen call."""
+
+    def register(estimate: Estimate) -> Estimate:
+        ESTIMATES.update(dict.fromkeys(names, estimate))
+        return estimate
+
+    return register
+
+
 def lowering_of(target: Any) -> Lowering | None:
     """The lowering of an OpOverload, looked up by overload, then by packet."""
+    return _found(LOWERINGS, target)
+
+
+def estimate_of(target: Any) -> Estimate | None:
+    """The estimate of an OpOverload, looked up by overload, then by packet."""
+    return _found(ESTIMATES, target)
+
+
+def _found(table: dict[str, _Kind], target: Any) -> _Kind | None:
     namespace, _, name = target._schema.name.partition("::")
     prefix = "" if namespace == "aten" else f"{namespace}."
     overload = target._schema.overload_name or "default"
-    return LOWERINGS.get(f"{prefix}{name}.{overload}") or LOWERINGS.get(f"{prefix}{name}")
+    return table.get(f"{prefix}{name}.{overload}") or table.get(f"{prefix}{name}")

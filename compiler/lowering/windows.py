@@ -95,6 +95,24 @@ class Windows:
             found.append(Element(read).to(self.compute))
         return found
 
+    def places(self, order: Sequence[int]) -> list[Element]:
+        """The flat index, in the last dimensions, of each element of a window: of the first one in
+        the tensor if it lies before it. Row by row, for a domain with its dimensions in `order`."""
+        found = []
+        for step in product(*(range(size) for size in self.kernel)):
+            total: Element | None = None
+            for d, dim in enumerate(self.dims):
+                at = position(self.shape, dim, order) * self.stride[d]
+                at = at + (step[d] * self.dilation[d] - self.padding[d])
+                if self.padding[d]:
+                    at = maximum(at, 0)
+                size = self.tensor.shape[dim]
+                extent = number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
+                total = at if total is None else total * extent + at
+            assert total is not None
+            found.append(total)
+        return found
+
     def counted(self, *, padded: bool) -> Element:
         """The number of elements of each window that lie in the tensor, or in its padding too."""
         total: Element | None = None

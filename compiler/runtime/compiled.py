@@ -43,7 +43,7 @@ class Compiled:
     without_launcher: str = ""
     """Why its segments are called through ctypes; "" if they are not."""
     replayed: Boxed | None = None
-    """`call` as CUDA graphs, if that was asked for."""
+    """`call` as CUDA graphs, if that was requested."""
 
     @property
     def outermost(self) -> Boxed:

@@ -33,6 +33,22 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"list\(dict\.keys\(([^()]+)\)\)"), r"list(\1.keys())"),
 )
 _IMPORT = re.compile(r"__import_(\w+)")
+ATEN_DTYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+"""ATen's name of a dtype -> torch's."""
+
 SOURCE = re.compile(
     r"[LG]\[(?:'[^']*'|\"[^\"]*\")\]"
     r"(?:\.[A-Za-z_]\w*(?:\(\))?|\[(?:-?\d+|'[^']*'|\"[^\"]*\")\])*"

@@ -35,7 +35,7 @@ class _Stream(io.RawIOBase):
         return len(data)
 
     def some(self, size: int) -> bytes:
-        """At most so many of the next bytes; b"" at the end."""
+        """At most this many of the next bytes; b"" at the end."""
         raise NotImplementedError
 
 

@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_what_was_there(
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from compiler.output_file import Kind, OutputRefused, check, TRACE
+from compiler.output_file import OutputRefused, check, TRACE
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)

@@ -1,4 +1,4 @@
-"""Layers of a directed acyclic graph, and the order of what stands in each.
+"""Layers of a directed acyclic graph, and the order within each.
 
 Nodes are numbers from 0, in topological order: every edge leads from a lower to a higher number.
 A source whose readers stand further down gets one *trunk*: a chain of dummies, one a layer, that

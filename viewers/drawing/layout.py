@@ -1,4 +1,4 @@
-"""A layered drawing in cells: where each block stands, and the lines between them.
+"""A layered drawing in cells: where each block is, and the lines between them.
 
 Vertical places of lines are counted in half cells (the upper edge of row y is 2y, its middle 2y+1),
 so that a line can begin or end inside a cell and what meets there becomes one junction.
@@ -163,7 +163,7 @@ class Layout:
         self._tiles = dict(tiles)
 
     def at(self, x: int, y: int) -> int:
-        """The block at a cell; -1 where there is none."""
+        """The block at a cell; -1 if there is none."""
         for line, number in self.tile(y // TILE_HEIGHT, x // TILE_WIDTH):
             if line is None:
                 box = self.boxes[number]

@@ -30,7 +30,7 @@ class Net:
 def lanes(nets: list[Net], port: Callable[[int, set[int]], int | None]) -> int:
     """Give every net its lane; returns how many there are.
 
-    `port(node, taken)` is another column for entering a block, None where it has none.
+    `port(node, taken)` is another column for entering a block, None if it has none.
     """
     feet = {net.top: index for index, net in enumerate(nets)}
     waits: list[set[int]] = [set() for _ in nets]

@@ -1,4 +1,4 @@
-"""A layout as an SVG that stands alone: no script, no font and nothing else is loaded."""
+"""A layout as a standalone SVG: no script, no font and nothing else is loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CELL_WIDTH, CELL_HEIGHT = 9, 18
 MARGIN = 18
 FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 NOTE = 400
-"""Characters of what a block tells when the pointer rests on it."""
+"""Characters of a block's tooltip."""
 
 
 def svg(drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]]) -> str:

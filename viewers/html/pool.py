@@ -38,7 +38,7 @@ class Numbered(Generic[T]):
         return self._numbers.setdefault(value, len(self._numbers))
 
     def known(self, value: T) -> int | None:
-        """Its number; None where it was never seen."""
+        """Its number; None if it was never seen."""
         return self._numbers.get(value)
 
     def values(self) -> Iterable[T]:

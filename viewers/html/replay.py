@@ -28,7 +28,7 @@ _SHOWN = STAGES | {"passes": "source", "lowering": "fusion"}
 
 @dataclass(frozen=True)
 class ReplayStop:
-    """A place in time, with the navigator that stands there."""
+    """A place in time, with the navigator at it."""
 
     label: str
     navigator: Navigator
@@ -43,11 +43,11 @@ class Puzzle:
     asked: Navigator
     told: Navigator
     bars: dict[str, Sequence[Row]]
-    """`ask`, `hint`; and what the reader is told by the answer: `fuse`, `apart`, `skip`."""
+    """`ask`, `hint`; and what the answer tells the reader: `fuse`, `apart`, `skip`."""
 
 
 def stops(reader: Reader) -> Iterator[ReplayStop]:
-    """What is yielded is to be drawn before the next one is asked for: a reader has one past."""
+    """What is yielded is to be drawn before the next one is requested: a reader has one past."""
     track = reader.view.track
     if track.waits:
         places = [(index + 1, "") for index in track.waits]
@@ -84,7 +84,7 @@ def _label(view: View, stage: str) -> str:
 
 
 def puzzles(reader: Reader, cells: int) -> Iterator[Puzzle]:
-    """Each is to be drawn before the next one is asked for. `cells`: width of the bar."""
+    """Each is to be drawn before the next one is requested. `cells`: width of the bar."""
     quiz, truths = Quiz(), Truths(reader.recording)
     while (question := quiz.next(truths)) is not None:
         truth = truths.truth(question.id)

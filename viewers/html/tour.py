@@ -37,7 +37,7 @@ ZOOMS = (0, 1)
 MOST_ROWS = 2000
 """Rows of a pane."""
 MOST_OPENED = 30
-"""Pictures with a module opened: each is laid out anew, and is a large panel."""
+"""Pictures with a module opened: each is laid out again, and is a large panel."""
 _DIGITS = 4
 """Of a screen's number."""
 
@@ -51,7 +51,7 @@ class Pictured(NamedTuple):
     shows: tuple[tuple[int, ...], ...]
     """The refs of each block, its own first."""
     nodes: tuple[int, ...]
-    """The panels that tell of each block; empty where there are none."""
+    """The panels that describe each block; empty if there are none."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Tour:
         return used > self._most_bytes or len(self.screens) >= self._most_screens
 
     def _visit(self, most: int | None = None) -> None:
-        """Visit what waits, at most so many."""
+        """Visit what waits, up to a limit."""
         visited = 0
         while self._waiting and (most is None or visited < most):
             if self._full:
@@ -338,7 +338,7 @@ class Tour:
         copy.language_chosen = navigator.language_chosen
         return copy
 
-    # What stands on a screen
+    # What is on a screen
 
     def _screen(self, navigator: Navigator, linked: bool = True) -> Screen:
         view = navigator.view
@@ -471,7 +471,7 @@ class Tour:
         return Pictured(drawn(picture), diagram.scale, shows, nodes)
 
     def _node(self, navigator: Navigator, row: Row) -> int:
-        """The panel that tells of a block."""
+        """The panel that describes a block."""
         led = self._copy(navigator)
         led.moved(row)
         shares = sum(column.share for column in ARRANGEMENTS["graph"].columns)

@@ -17,7 +17,7 @@ def cells_of(value: float, most: float, room: int) -> int:
 
 @dataclass(frozen=True)
 class Bars:
-    """Cells on each side of the axis, and what one cell stands for."""
+    """Cells on each side of the axis, and what one cell represents."""
 
     left: int
     right: int

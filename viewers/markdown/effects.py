@@ -11,7 +11,7 @@ from viewers.words import plural
 
 
 def effect_items(effects: Sequence[Effect], most: int, told: str = "") -> list[str]:
-    """`told`: a cause that stands above already."""
+    """`told`: a cause that was given above."""
     items = []
     for one in effects[:most]:
         place = f"{code(one.place)} " if one.place else ""

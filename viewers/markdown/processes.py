@@ -9,15 +9,21 @@ from viewers.markdown import RUN_MARKER
 from viewers.markdown.effects import effect_items
 from viewers.markdown.report import add_findings, add_sections, environment_items, heading
 from viewers.markdown.text import Comment, escaped
+from viewers.text.header import names_of
 from viewers.text.processes import (
     EFFECTS,
     REPORTS,
     Process,
     otherwise,
+    ranks_of,
     told,
     who,
 )
+from viewers.text.ranks import ranks_lines
 from viewers.words import listed
+
+WIDTH = 300
+"""Cells of a line of the text's that becomes an item: it is not cut."""
 
 
 def processes_markdown(processes: Sequence[Process]) -> str:
@@ -31,6 +37,11 @@ def processes_markdown(processes: Sequence[Process]) -> str:
     head = ("process", "program", "compiled", "ended")
     rows = [tuple(map(escaped, row)) for row in found.rows]
     comment.table(head, rows, "processes")
+    ranks = ranks_of(processes)
+    lines = ranks_lines(ranks, names_of(found.first), WIDTH) if len(ranks) > 1 else []
+    items = [f"- {escaped(one.text.strip())}" for one in lines if one.text.strip()]
+    if items:
+        comment.add(["**ranks**", "", *items, ""], "ranks")
     for members in groups[1:REPORTS]:
         effects, others = otherwise(groups[0][0], members[0])
         items = effect_items(effects, EFFECTS) or [f"- {escaped(one)}" for one in others]

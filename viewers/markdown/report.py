@@ -45,7 +45,7 @@ _FOLDED = (
 
 
 class _Parts(NamedTuple):
-    """A recording, and what is told of it: of both engines, or of the one it has."""
+    """A recording and its report: of both engines, or of the one it has."""
 
     recording: Recording
     comparison: Comparison | None
@@ -96,7 +96,7 @@ def heading(recording: Recording) -> tuple[str, str]:
 
 
 def add_findings(comment: Comment, recording: Recording) -> None:
-    """What stands below the heading at once: counts, findings, compile time."""
+    """What is visible below the heading: counts, findings, compile time."""
     parts = _parts(recording)
     recording, comparison, recordings, summaries = parts
     first = summaries[0]

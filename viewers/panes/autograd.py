@@ -20,7 +20,7 @@ CHOICES = {SAVE: "saved", RECOMPUTE: "recomputed"}
 
 
 def split_of(view: View) -> Partition | None:
-    """How the joint graph of this compile was cut; None where it has no backward."""
+    """How the joint graph of this compile was cut; None if it has no backward."""
     found = reversed(view.recording.all(Partition))
     return next((split for split in found if split.compile_id == view.compile_id), None)
 

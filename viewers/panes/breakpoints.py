@@ -85,7 +85,7 @@ def _row(view: View, one: Breakpoint) -> Row:
 
 
 def of_row(view: View, row: Row, number: int) -> Breakpoint | None:
-    """A breakpoint on the thing that a row shows; None where it shows none."""
+    """A breakpoint on the thing that a row shows; None if it shows none."""
     if isinstance(row.at, ToStage):
         stage = row.at.name
         known = {"kernels": "codegen", "guards": "capture"}
@@ -120,7 +120,7 @@ def same(one: Breakpoint, other: Breakpoint) -> bool:
 
 
 def bytes_of(said: str) -> float | None:
-    """`1.5 MB` -> 1572864; None where it is no size."""
+    """`1.5 MB` -> 1572864; None if it is no size."""
     match = _SIZE.fullmatch(said)
     if match is None:
         return None

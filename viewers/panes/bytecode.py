@@ -1,4 +1,4 @@
-"""The bytecode that Dynamo walks: where it stands, in which line, and what it inlines."""
+"""The bytecode that Dynamo walks: its current instruction, the line, and what it inlines."""
 
 from __future__ import annotations
 

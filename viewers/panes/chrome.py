@@ -1,4 +1,4 @@
-"""What stands around the panes: header and selection bar."""
+"""What surrounds the panes: header and selection bar."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def header(
 
 
 def standing_at(view: View) -> str:
-    """`step 157`, `decision 4`: what the compile stands still at; "" where it does not."""
+    """`step 157`, `decision 4`: where the compile is stopped; "" if it runs."""
     waiting = view.waiting
     if waiting is None or waiting.kind == "end":
         return ""

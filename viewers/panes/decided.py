@@ -63,7 +63,7 @@ def _open(asked: Decided, column: int, width: int) -> Row:
 
 
 def _column(shown: Sequence[Decided], width: int) -> int:
-    """Cells of the names; more than 36 only where the rule still stands beside them."""
+    """Cells of the names; more than 36 only if the rule still fits beside them."""
     least = max(10, min(36, width - 26))
     longest = max((cell_len(plain(names(one.id))) for one in shown[:400]), default=0)
     rules = max((cell_len(rule_words(one.rule)) for one in shown[:400] if one.rule), default=0)

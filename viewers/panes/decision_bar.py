@@ -239,7 +239,7 @@ def _button(words: str, able: bool, does: str, why: str, narrow: bool = False) -
 
 
 def choice_of(decision: Decided | Decision, key: str) -> str:
-    """What `v` or `f` chooses; "" where there are several others to choose from."""
+    """What `v` or `f` chooses; "" if there are several others to choose from."""
     if decision.kind == FUSE:
         return APART if key == "v" else FUSE
     others = [choice for choice in decision.choices if choice != decision.default]

@@ -51,7 +51,7 @@ def looked_at(view: View) -> Effect | None:
 
 
 def ref_of(effect: Effect) -> str:
-    """The line of an effect, in the run; "" where the run has no such line."""
+    """The line of an effect, in the run; "" if the run has no such line."""
     line = effect.line
     return refs.source(line.file, line.line) if line is not None and not line.gone else ""
 
@@ -61,7 +61,7 @@ def _name(view: View, file: object) -> str:
 
 
 def _effect(index: int, effect: Effect, width: int, cause: str) -> list[Row]:
-    """`cause`: "" where the effect above has the same."""
+    """`cause`: "" if the effect above has the same."""
     glyph: Span = (f" {TONE_GLYPHS[effect.tone]} ", TONES[effect.tone])
     lead = _LEADS.get(effect.kind)
     words = plain(effect_words(effect))

@@ -85,7 +85,7 @@ def pairs_of(view: View) -> list[PairResult]:
 
 
 def _passes(view: View, pair: PairResult) -> bool:
-    """Whether a pair has to do with the nodes for which the reader looks."""
+    """Whether a pair concerns the nodes that the reader filters by."""
     words = view.pair_filter.casefold()
     if not words:
         return True

@@ -40,7 +40,7 @@ def last_line(kernel: Kernel) -> int:
 
 
 def purpose(facts: Facts, graph: Graph, names: Iterable[str]) -> str:
-    """The captured operations that nodes of a graph come from; "" where the trace does not say."""
+    """The captured operations that nodes of a graph come from; "" if the trace does not say."""
     nodes = facts.nodes(graph.id)
     wanted = dict.fromkeys(name for name in names if name in nodes and not is_view(nodes[name]))
     while graph.kind != "captured":

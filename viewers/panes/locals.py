@@ -13,7 +13,7 @@ from viewers.summary.steps import StepState
 
 
 def rows_of(view: View, state: StepState, width: int) -> list[Row]:
-    """A row a name; what the instruction before stored stands out."""
+    """One row per name; what the previous instruction stored is highlighted."""
     known = state.locals
     if not known:
         return empty(width, f"{state.frame.function} has no local variable yet")

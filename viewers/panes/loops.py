@@ -40,7 +40,7 @@ class LoopNest:
 
 @lru_cache(maxsize=2048)
 def read_loops(printed: str) -> LoopNest | None:
-    """The loop nest that `printed` describes; None where it reads otherwise (masked subblocks)."""
+    """The loop nest that `printed` describes; None if it reads otherwise (masked subblocks)."""
     ranges: list[tuple[str, str]] = []
     lines: list[str] = []
     for line in printed.rstrip("\n").split("\n"):

@@ -21,7 +21,7 @@ LEAST = 12
 
 
 def thing_of(row: Row) -> str:
-    """What a note on a row would be on; "" where the row is nothing of the trace."""
+    """What a note on a row would be on; "" if the row is nothing of the trace."""
     if row.decision:
         return on_decision(row.decision)
     return row.ref or row.selects

@@ -35,7 +35,7 @@ def title(view: View) -> str:
 
 
 def column(view: View, file: str) -> dict[int, Span] | None:
-    """Line -> its time as `View.times` wants it; None where nothing was profiled.
+    """Line -> its time as `View.times` wants it; None if nothing was profiled.
 
     `≤` marks what is a part of a longer time that several lines share: how it divides among them
     was not measured.
@@ -77,7 +77,7 @@ def _side(profile: Profile, cost: Cost, eager: bool) -> Span | None:
 
 
 def _differences(profile: Profile, file: str) -> dict[int, Span]:
-    """A region's difference stands at its first line in the file."""
+    """A region's difference is shown at its first line in the file."""
     sums: dict[int, list[float]] = {}
     for row in profile.rows:
         lines = [one.line for one in row.locations if one.file == file]

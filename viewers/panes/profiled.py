@@ -85,7 +85,7 @@ class Table:
         return found
 
     def fix_of(self, row: RegionRow) -> str:
-        """What can be pasted to mend a region; "" where nothing is known."""
+        """What can be pasted to mend a region; "" if nothing is known."""
         things = (*(region.id for region in row.regions), *row.refs)
         return next((self._fixes[thing] for thing in things if thing in self._fixes), "")
 
@@ -104,7 +104,7 @@ def about(cause: Cause) -> tuple[str, ...]:
 
 
 def table_of(view: View) -> Table | None:
-    """What the view looks at of the profile; None where nothing was profiled."""
+    """The part of the profile that the view shows; None if nothing was profiled."""
     facts, profile = view.facts, view.facts.profile
     if profile is None:
         return None
@@ -129,7 +129,7 @@ def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -
     known = [row for row in every if not phase or row.phase == phase]
     wanted = words.casefold().split()
     rows = [row for row in known if all(word in _said(facts, profile, row) for word in wanted)]
-    # an optimizer's step that was measured apart is none of the whole call
+    # an optimizer's step that was measured apart is not part of the whole call
     called = rows if phase else [row for row in rows if row not in profile.step_rows]
     whole = waterfall_of(_head_of(profile, phase), called, sort)
     phases = [one for one in PHASES if any(row.phase == one for row in rows)]
@@ -195,7 +195,7 @@ def chosen(view: View) -> RegionRow | None:
 
 
 def of_selection(view: View) -> str:
-    """Key of the region that the selection is part of; "" where it is part of none."""
+    """Key of the region that the selection is part of; "" if it is part of none."""
     table = table_of(view)
     if table is None or not view.ref:
         return ""

@@ -23,10 +23,10 @@ class Row:
     ref: Ref = ""
     """What this row shows: it lights up with its counterparts."""
     key: str = ""
-    """Names the row for the reader's cursor, and is never taken apart; "" where it cannot be
+    """Names the row for the reader's cursor, and is never taken apart; "" if it cannot be
     selected."""
     at: Target | None = None
-    """What the row stands for, where that is more than a ref; it names the row."""
+    """What the row represents, if that is more than a ref; it names the row."""
     opens: Target | None = None
     """Where `⏎` leads; None for its ref."""
     selects: Ref = ""
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def decision_shown(self) -> str:
-        """Id of the decision that the row shows; "" where it shows none."""
+        """Id of the decision that the row shows; "" if it shows none."""
         if self.decision:
             return self.decision
         match self.at:
@@ -108,7 +108,7 @@ class Content:
     start: str = ""
     """Key of the row on which the cursor starts; "" for the first that can be selected."""
     tracks: bool = False
-    """The cursor stands on `start` while the reader is in another pane."""
+    """The cursor is on `start` while the reader is in another pane."""
     head: int = 0
     """So many rows at its beginning stay in sight when the others scroll."""
     still: bool = False
@@ -127,7 +127,7 @@ class Content:
 
 
 def without_ids(content: Content) -> Content:
-    """For an audience: what a pane is about stands at the right, in place of names and counts."""
+    """For an audience: a pane's subject is at the right, in place of names and counts."""
     right: Line = ((content.subject, "dim"),) if content.subject else content.right
     return replace(content, subject="", right=right)
 

@@ -1,4 +1,4 @@
-"""Which arrangement belongs to a place where the compile stands still."""
+"""Which arrangement belongs to a place where the compile is stopped."""
 
 from __future__ import annotations
 

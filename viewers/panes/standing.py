@@ -1,4 +1,4 @@
-"""Where in the trace the reader stands: the record behind what is selected."""
+"""Where in the trace the reader is: the record behind what is selected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STAGES: dict[type[Record], str] = {
 
 
 def record_of(view: View, arrangement: str) -> Record | None:
-    """The record that the present arrangement shows, by its selection; None where there is none."""
+    """The record that the present arrangement shows, by its selection; None if there is none."""
     found = _shown(view, arrangement)
     if found is not None:
         return found

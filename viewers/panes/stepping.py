@@ -1,4 +1,4 @@
-"""Where Dynamo stands in a recording, for the panes that show a step."""
+"""Where Dynamo is in a recording, for the panes that show a step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def book(view: View) -> StepBook:
 
 def state_of(view: View) -> StepState | None:
     """Dynamo's state where the reader stands: at `View.step`, else at the last step of the compile
-    that is looked at. None where no step was recorded."""
+    that is looked at. None if no step was recorded."""
     steps = view.recording.all(Step)
     step = view.step
     if step is None:

@@ -1,4 +1,4 @@
-"""What a row of a pane stands for, and where opening it leads.
+"""What a row of a pane represents, and where opening it leads.
 
 A target is data: `viewers/navigator.py` follows those that change what is shown, the screen
 those that ask for something to be done.
@@ -13,7 +13,7 @@ from compiler.trace.refs import Ref
 
 
 class _Target:
-    """Its text names the row on which it stands: one name a target."""
+    """Its text is the name of its row: one name per target."""
 
     __slots__: tuple[str, ...] = ()
     word: ClassVar[str]

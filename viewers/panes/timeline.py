@@ -51,7 +51,7 @@ def place(view: View, arrangement: str) -> int:
 
 
 def at(view: View, width: int, x: int, arrangement: str = "") -> int:
-    """How many records lead up to cell `x` of the timeline; 0 where it has none."""
+    """How many records lead up to cell `x` of the timeline; 0 if it has none."""
     edge = 1
     for segment, size in zip(*_segments(view, width, arrangement), strict=True):
         if x < edge + size + 1:
@@ -82,7 +82,7 @@ def _segments(view: View, width: int, arrangement: str) -> tuple[list[Segment], 
 
 
 def _cell(segment: Segment, size: int, index: int) -> int:
-    """Where in the cells of its segment a record stands: the last one in the last cell."""
+    """The cell of a record in its segment: the last record is in the last cell."""
     span = segment.last - segment.first
     return (index - segment.first) * (size - 1) // span if span else 0
 

@@ -55,7 +55,7 @@ VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
 
 
 class Facts:
-    """A recording with what is worked out from it once; made anew when the trace has grown."""
+    """A recording with what is worked out from it once; rebuilt when the trace has grown."""
 
     def __init__(
         self, recording: Recording, provenance: Provenance, whole: Recording | None = None
@@ -252,11 +252,11 @@ class View:
     playhead: int = 0
     """How many records of the trace are shown; 0 for all."""
     step: Step | None = None
-    """The instruction at the playhead; None where it stands at no instruction."""
+    """The instruction at the playhead; None if there is none."""
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
     run: int = 0
-    """The run that is looked at; 0 where the trace has none."""
+    """The run that is looked at; 0 if the trace has none."""
     base: Facts | None = None
     """The run that it is compared with."""
     track: Track = field(default_factory=Track)
@@ -300,7 +300,7 @@ class View:
 
     @property
     def waiting(self) -> Waiting | None:
-        """Where the compile stands still, at this place in time."""
+        """Where the compile is stopped, at this place in time."""
         return self.track.waiting(self.shown)
 
     @property
@@ -324,7 +324,7 @@ class View:
         return self.facts.summary
 
     def not_reached(self, stage: Stage) -> str:
-        """Why the recording has nothing of a stage, and what records it; "" where it got there."""
+        """Why the recording has nothing of a stage, and what records it; "" if it got there."""
         recording = self.recording
         until = recording.start.settings.until if recording.start else "run"
         stages = get_args(Stage)

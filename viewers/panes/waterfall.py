@@ -301,7 +301,7 @@ def _copied(view: View, row: RegionRow, unit: TimeUnit) -> str:
 
 
 def selection(view: View, width: int) -> list[Row]:
-    """What the region that is looked at does on both sides; empty where there is none."""
+    """What the region that is looked at does on both sides; empty if there is none."""
     row = profiled.chosen(view) if view.region else None
     if row is None:
         return []

@@ -101,7 +101,7 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
 
 
 def _command(view: View, cause: Cause) -> str:
-    """What tries the first suggestion; "" where there is none."""
+    """What tries the first suggestion; "" if there is none."""
     start = view.recording.start
     options = next((one.options for one in cause.suggestions if one.options), ())
     return command_line("profile", start.settings, options) if start and options else ""

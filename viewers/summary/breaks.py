@@ -35,7 +35,7 @@ class Crossings:
     names: tuple[str, ...]
     """Names of the tensors; other values are in the record."""
     bytes: int | None
-    """Bytes of all crossing tensors; None where the size of one is symbolic or unknown."""
+    """Bytes of all crossing tensors; None if the size of one is symbolic or unknown."""
 
 
 @dataclass(frozen=True)

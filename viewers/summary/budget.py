@@ -39,7 +39,7 @@ class Tolerance:
 
 
 class BadTolerance(ValueError):
-    """A tolerance that is none; the message says what is expected."""
+    """An invalid tolerance; the message says what is expected."""
 
 
 def read_tolerance(value: object) -> Tolerance:

@@ -12,9 +12,9 @@ from viewers.recording import Recording
 
 
 def answered(recording: Recording, id: str) -> tuple[Decision, str] | None:
-    """The decision, and what was chosen; None where this recording has none with the id.
+    """The decision, and what was chosen; None if this recording has none with the id.
 
-    What a person was not asked has no choice that is known to be forbidden: the next run tells.
+    If nobody was asked, no choice is known to be forbidden: the next run finds out.
     """
     known = recording.decisions
     asked, decided, tests = known.asked.get(id), known.decided.get(id), known.tests.get(id)

@@ -58,7 +58,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Numbered:
-    """One number of a recording; None where it was not measured or is not known."""
+    """One number of a recording; None if it was not measured or is not known."""
 
     name: str
     value: float | None

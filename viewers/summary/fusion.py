@@ -169,7 +169,7 @@ def fusion_summary(recording: Recording) -> FusionSummary:
 
 
 def pair_of(known: Decisions, id: str, graph: str = "") -> PairResult | None:
-    """One pair as it stands; None where no test and no decision of it is recorded. `graph`: of a
+    """One pair as of now; None if no test and no decision of it is recorded. `graph`: of a
     pair of which only the decision is recorded."""
     tests, decided = known.tests.get(id), known.decided.get(id)
     pair = _tested(tests, known) if tests else None

@@ -78,7 +78,7 @@ def apply(frames: Frames, step: Step, before: Step | None) -> None:
     takes its place: a generator resumes in it."""
     there = frames.get(step.depth)
     if is_entry(step, before, there):
-        # By depth, as they were entered: what is deeper than this one stands behind it.
+        # By depth, as they were entered: what is deeper than this one comes after it.
         while frames and (deepest := next(reversed(frames))) > step.depth:
             del frames[deepest]
         there = frames[step.depth] = TracedFrame(step.function, step.location.file, step)

@@ -19,7 +19,7 @@ GuessedChoice = Literal["fuse", "apart", ""]
 QUESTIONS = 12
 """Decided about one graph, unless the reader wants more."""
 _AHEAD = 2
-"""By how many one answer may be ahead of the other in a graph before it is asked for again."""
+"""By how many one answer may be ahead of the other in a graph before it is requested again."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Question:
     """Scheduler nodes of the first side, as records name them: `op9_op10`."""
     second: str
     position: int = 0
-    """How many records of the trace there are before the first that tells; 0 while it is live."""
+    """The number of records before the first that gives the answer; 0 while it is live."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Guess:
 
 
 class Truths:
-    """What a trace tells about each pair, now or when it has grown. The last run counts."""
+    """How each pair of a trace was decided, now or when it has grown. The last run counts."""
 
     def __init__(self, trace: Recording) -> None:
         self._trace = trace
@@ -88,7 +88,7 @@ class Truths:
         return bool(self._run.decisions.posed)
 
     def truth(self, id: str) -> Truth | None:
-        """How a pair ended; None where that is not known, or where neither is true: the two may
+        """How a pair ended; None if that is not known, or where neither is true: the two may
         fuse, and one of them fused elsewhere first."""
         pair = pair_of(self._run.decisions, id)
         if pair is None or pair.verdict in ("passed", "queued"):
@@ -118,7 +118,7 @@ class Quiz:
     question: Question | None = None
     """The one that is open."""
     hint: bool = False
-    """A hint was asked for."""
+    """A hint was requested."""
 
     def ask(self, question: Question | None) -> None:
         self.question, self.hint = question, False
@@ -161,7 +161,7 @@ class Quiz:
         return same - (len(had) - same) <= _AHEAD
 
     def next(self, truths: Truths) -> Question | None:
-        """The next question of a recorded trace, in its order; None where there is none left."""
+        """The next question of a recorded trace, in its order; None if there is none left."""
         questions = truths.askable()
         place = {one.id: index for index, one in enumerate(questions)}
         last = place.get(self.guesses[-1].question.id, -1) if self.guesses else -1

@@ -48,7 +48,7 @@ def call_lines(difference: Difference) -> list[Line]:
 
 
 def effect_lines(effects: Sequence[Effect], most: int, told: str = "") -> list[Line]:
-    """An effect a line, its cause below; `told`: a cause that stands above already."""
+    """An effect a line, its cause below; `told`: a cause that was given above."""
     lines = []
     for one in effects[:most]:
         where = f"{one.place}  " if one.place else ""
@@ -67,6 +67,6 @@ def _sentence(effect: Effect) -> str:
 
 
 def figures_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
-    """What stands below the effects: figures, and what differs, kind by kind."""
+    """Below the effects: figures, and what differs, kind by kind."""
     found = blocks(difference, width, code, graphs=same_cut(difference))
     return [one for block in found for one in (BLANK, *block)]

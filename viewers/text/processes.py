@@ -92,8 +92,11 @@ def told(processes: Sequence[Process]) -> Told:
     return Told(_headline(processes, groups), tuple(rows), tuple(map(tuple, groups)), summaries[0])
 
 
-def report(processes: Sequence[Process], width: int, height: int, folder: str) -> list[Line]:
-    """All of it. `folder`: where the traces are, as the user names it."""
+def report(
+    processes: Sequence[Process], width: int, height: int, folder: str, show: Sequence[str] = ()
+) -> list[Line]:
+    """All of it. `folder`: where the traces are, as the user names it; `show`: sections of each
+    report."""
     found = told(processes)
     groups = found.groups
     lines = [line((found.headline, "strong"))]
@@ -101,7 +104,7 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
     for name, program, counts, ended in found.rows:
         row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
         lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
-    ranks = _ranks(processes)
+    ranks = ranks_of(processes)
     if len(ranks) > 1:
         lines += ranks_lines(ranks, names_of(found.first), width)
     lines += _later_runs(processes)
@@ -113,7 +116,7 @@ def report(processes: Sequence[Process], width: int, height: int, folder: str) -
         lines.append(BLANK)
         if len(groups) > 1:
             lines.append(line((f"{who(members)}:", "accent"), hang=2))
-        lines += explain(first.recording, width, height, (), trace)
+        lines += explain(first.recording, width, height, show, trace)
     if len(groups) > REPORTS:
         left = [one.file.name for members in groups[REPORTS:] for one in members]
         lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]
@@ -155,7 +158,7 @@ def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
     return found
 
 
-def _ranks(processes: Sequence[Process]) -> list[Member]:
+def ranks_of(processes: Sequence[Process]) -> list[Member]:
     """The ranks by number. Of several processes of a rank, the first of the program that most
     ranks run."""
     programs = Counter(_program_of(one) for one in processes if one.rank is not None)
@@ -262,9 +265,11 @@ def _groups(processes: Sequence[Process], summaries: Sequence[Summary]) -> list[
     found: dict[object, list[Process]] = {}
     keys: dict[int, object] = {}
     world = len({one.rank for one in processes})
+    several = len({id(one.recording) for one in processes}) > 1
     for one, summary in zip(processes, summaries, strict=True):
         if id(one.recording) not in keys:
-            steps = tuple((event.kind, event.key) for event in events_of(one.recording, world))
+            events = events_of(one.recording, world) if several else ()
+            steps = tuple((event.kind, event.key) for event in events)
             keys[id(one.recording)] = (tuple(_facts(one, summary).items()), steps)
         key = keys[id(one.recording)]
         found.setdefault((_program(summary), key), []).append(one)

@@ -1,7 +1,7 @@
 """Check that models still compile to what was accepted: graphs, breaks, kernels, memory.
 
-The targets are in the project's `tcw.toml` (or `[tool.tcw.check]`), what was accepted in
-`tcw.budget.toml` beside it, a line a fact. A target that fails is compared with the revision at
+The targets are in the project's `tcw.toml` (or `[tool.tcw.check]`), the accepted facts in
+`tcw.budget.toml` beside it, one per line. A target that fails is compared with the revision at
 which its budget was accepted, so that the report says which line is the cause. Checking runs the
 files that the project names, as its tests would.
 
@@ -87,7 +87,7 @@ FORMATS = tuple(_BEGINS)
     default="local",
     help="ray: spread the targets over a Ray cluster (RAY_ADDRESS, else one on this machine).",
 )
-@click.option("--strict", is_flag=True, help="Fail on improvements, too: they are to be accepted.")
+@click.option("--strict", is_flag=True, help="Fail on improvements too, so that they get accepted.")
 @click.option(
     "--format",
     "formats",

@@ -2,7 +2,7 @@
 
 A and B are each a trace (`*.tcw`) or a model (`*.py`), which is recorded first. The first lines
 say what changed, by cost, each with its cause. A line that only moved, or a node with another name,
-is no change. A trace is data: it is read and never run.
+does not count. A trace is data: it is read and never run.
 
 \b
   tcw diff before.tcw after.tcw
@@ -57,7 +57,7 @@ from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_pa
 
 @dataclass(frozen=True)
 class Operand:
-    """What stands on one side of the comparison."""
+    """One side of the comparison."""
 
     name: str
     """As the report calls it: `model.py at main`."""

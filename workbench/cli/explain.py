@@ -93,10 +93,11 @@ def _recorded(ctx: click.Context, path: Path) -> int:
 
     if has_several(path):
         if ctx.params["as_json"]:
-            raise click.UsageError(f"--json is of one recording: {path} has several", ctx)
+            two = "tcw diff A.tcw B.tcw --json compares two"
+            raise click.UsageError(f"--json is of one recording, {path} has several: {two}", ctx)
         if ctx.params["as_markdown"]:
             write_markdown(markdown_of(path))
-        elif not tell(path, "stdout"):
+        elif not tell(path, "stdout", ctx.params["show"]):
             only_trace(path)
         return codes.OK
     file = trace_in(path)
@@ -111,7 +112,7 @@ def _recorded(ctx: click.Context, path: Path) -> int:
 
 
 def _report(ctx: click.Context, recording: Recording, trace: Path | None) -> None:
-    """Write the report in the form that was asked for."""
+    """Write the report in the form that was requested."""
     if ctx.params["as_json"]:
         from viewers.json_report import report
 

@@ -8,7 +8,7 @@ import fcntl
 import gc
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -57,13 +57,14 @@ def trace_in(path: Path) -> Path:
     return only_trace(path) if path.is_dir() else path
 
 
-def tell(folder: Path, stream: str) -> int:
-    """Write the verdict over all processes to `stdout` or `stderr`. Returns how many compiled."""
+def tell(folder: Path, stream: str, show: Sequence[str] = ()) -> int:
+    """Write the verdict over all processes to `stdout` or `stderr`, with these sections of each.
+    Returns how many compiled."""
     processes = processes_in(folder)
     if processes:
         target = sys.stdout if stream == "stdout" else sys.stderr
         width, height = room()
-        write(report(processes, width, height, str(folder)), target, width)
+        write(report(processes, width, height, str(folder), show), target, width)
     return len(processes)
 
 

@@ -16,7 +16,8 @@ from msgspec import structs
 from compiler.control.commands import Rerun
 from compiler.measure.rounds.noise import difference, timed
 from compiler.trace.records import AnyRecord, Settings, WhatIf
-from workbench.cli.trials import Driver, Gone, OnRecord, Start, TrialWorker
+from workbench.cli.trials import Driver, Gone, Start, TrialWorker
+from workbench.worker.trace_file import OnRecord
 
 TURNS = 20
 LEAST = 9

@@ -26,7 +26,7 @@ Examples:
   tcw diff --base main model.py           what a change does to compilation
   tcw step model.py                       drive the compile: stop, look, override
   tcw open run.tcw                        browse a recording in the terminal
-  tcw export run.tcw -o run.html          one file of it, to be mailed
+  tcw export run.tcw -o run.html          the recording as one file to share
   tcw serve run.tcw                       browse it in a browser
 
 \b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -25,8 +25,7 @@ from compiler.trace.records import (
 )
 from viewers.recording import Recording
 from viewers.words import plural
-
-OnRecord = Callable[[AnyRecord], None]
+from workbench.worker.trace_file import OnRecord
 
 
 class Record(Protocol):

@@ -10,7 +10,7 @@ called, then one call is timed in rounds that alternate with eager, and again wi
   tcw profile model.py --call 2 --rounds 60
   tcw profile model.py --chrome call.json           for Perfetto or chrome://tracing
   tcw profile model.py --trace run.tcw              then: tcw open run.tcw
-  tcw profile model.py -o run.html                  a page for the browser, to be mailed
+  tcw profile model.py -o run.html                  a page for the browser, to share
   tcw profile model.py --markdown                   for an issue or a chat
   tcw profile model.py --modes                      compares ways to run it: when each pays off
   tcw profile model.py --try                        tries what it suggests, keeps what helps

@@ -190,7 +190,7 @@ def _named_after(kernel: str) -> Path | None:
 def _chosen(
     found: list[tuple[Recording, KernelPrecision]], wanted: str
 ) -> tuple[Recording | None, KernelPrecision | None]:
-    """The kernel that was asked for, else the first wrong one."""
+    """The kernel that was requested, else the first wrong one."""
     for part, one in found:
         if wanted in (one.kernel, _name(part, one)) if wanted else one.within is False:
             return part, one

@@ -40,8 +40,7 @@ from viewers.summary.profile import profiles_of
 from viewers.summary.profile.tried import TOGETHER, best_of_groups
 from workbench.cli.edits import source_diff
 from workbench.cli.options import model_options
-
-OnRecord = Callable[[AnyRecord], None]
+from workbench.worker.trace_file import OnRecord
 
 PATIENCE = 900.0
 """Timeout of one compile or one comparison, seconds."""
@@ -239,7 +238,7 @@ def _trial(bench: TrialWorker, suggestion: Suggestion, least: float | None = Non
 
 
 def _against(found: WhatIf, fewer: bool, refused: str, least: float | None) -> str:
-    """Why a change is not kept; "" where it is."""
+    """Why a change is not kept; "" if it is."""
     if refused:
         return f"the override is refused: {refused}"
     if not found.within:
@@ -282,7 +281,7 @@ class TrialWorker:
         return ran, self._comparison()
 
     def turn(self, rounds: int) -> CallTimes:
-        """Time so many calls of the base, which is compiled if it is not yet. Raises `Gone`."""
+        """Time this many calls of the base, which is compiled if it is not yet. Raises `Gone`."""
         self._ready()
         assert self._driver is not None
         self._driver.send(TimeCalls(run=1, rounds=rounds))

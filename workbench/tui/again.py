@@ -147,7 +147,7 @@ def _file(named: Path, word: Word) -> tuple[Path, bytes]:
 
 
 def _differs(recorded: list[str], text: bytes) -> str:
-    """How the text is not the recorded one; "" where it is."""
+    """How the text is not the recorded one; "" if it is."""
     if not recorded:
         return "the trace has no text of it to compare"
     now = Recording.lines_of(text.decode("utf-8", "surrogateescape"))

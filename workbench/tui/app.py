@@ -170,7 +170,7 @@ def run_live(
     questions: int = QUESTIONS,
     ascii_only: bool = False,
 ) -> int:
-    """Drive a compile of `settings.file` until the reader quits; answers the exit code.
+    """Drive a compile of `settings.file` until the reader quits; returns the exit code.
 
     The trace is written to `trace`, anew. 0; 2 where it cannot be written; 4 for a fault of ours.
     """

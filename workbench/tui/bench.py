@@ -236,7 +236,7 @@ class Bench(Screen[None]):
         return [*([self.spine] if self.spine.display else []), *self.stage.panes]
 
     def refresh_all(self) -> None:
-        """Everything that depends on the view is made anew."""
+        """Everything that depends on the view is rebuilt."""
         for pane in self.panes():
             pane.update(self.view.ref, self.view.lit)
             self.stage.fit(pane)
@@ -244,7 +244,7 @@ class Bench(Screen[None]):
             edge.update()
 
     async def use_theme(self, name: ThemeName) -> None:
-        """Paint everything anew in another theme."""
+        """Repaint everything in another theme."""
         self.look = THEMES[name]
         self.styles.background = self.look.background
         for pane in self.panes():
@@ -382,7 +382,7 @@ class Bench(Screen[None]):
             await self._home()
 
     async def _home(self) -> None:
-        """Where `esc` leads in the end: to where the compile stands, else to the overview; from
+        """Where `esc` leads in the end: to where the compile is, else to the overview; from
         there back to now."""
         standing = self.driving.belonged if self.view.waiting is not None else ""
         home = standing or "overview"
@@ -417,7 +417,7 @@ class Bench(Screen[None]):
         """The rule at the left of a pane, or its title row, is moved."""
         self.stage.drag(message.pane, message.by, message.down)
 
-    # What is asked for
+    # What is requested
 
     def on_entry_changed(self, message: Entry.Changed) -> None:
         self.searching.changed(message)

@@ -15,7 +15,7 @@ from workbench.tui.overlay import PaletteChoice
 
 
 class Breaking:
-    """Keeps the breakpoints of the view, and tells the worker."""
+    """Keeps the breakpoints of the view, and passes them to the worker."""
 
     def __init__(self, desk: Desk, driving: Driving) -> None:
         self.desk = desk
@@ -32,7 +32,7 @@ class Breaking:
         self.desk.refresh_all()
 
     def add_breakpoint(self, made: Breakpoint) -> None:
-        """Set it; one that stands already is taken away."""
+        """Set it, or remove it if it is set."""
         now = self.view.breakpoints
         same = next((one for one in now if listed.same(one, made)), None)
         if same is not None:

@@ -52,7 +52,7 @@ class CanvasView(PaneView):
 
     @property
     def picture(self) -> Picture | None:
-        """The picture that is shown; None where the pane shows rows."""
+        """The picture that is shown; None if the pane shows rows."""
         return self.drawn if isinstance(self.content, Picture) else None
 
     @property
@@ -155,7 +155,7 @@ class CanvasView(PaneView):
         return found
 
     def _settle(self) -> None:
-        """Keep the picture in sight; one that is smaller than the pane stands in its middle."""
+        """Keep the picture in sight; one that is smaller than the pane is centred."""
         self._settle_window()
         self._trace()
 
@@ -340,7 +340,7 @@ class CanvasView(PaneView):
         self.screen.say(words)  # type: ignore[attr-defined]
 
     def command(self, name: str) -> bool:
-        """Carry out a command of the table that means something else in a picture; answers whether
+        """Carry out a command of the table that means something else in a picture; returns whether
         it was one."""
         view = self._view
         if name == "order":

@@ -66,7 +66,7 @@ class Comparing:
         self.rerun(dict(overruled.wanted), because(overruled.kept, overruled.wanted))
 
     def rerun(self, overrides: dict[str, str], why: str) -> None:
-        """A run with these overrides, after one of those that are kept, where there is none."""
+        """A run with these overrides, after one of those that are kept, if there is none."""
         wanted, base = self._settings(overrides), self._settings(self.overrides.overruled.kept)
         if wanted is None or base is None:
             self.desk.say("nothing is recorded yet")

@@ -49,7 +49,7 @@ class Desk(Protocol):
     def focus_pane(self) -> PaneView | None: ...
 
     def focus_on(self, *names: str) -> None:
-        """Focus the first of these panes that stands, or the first of all."""
+        """Focus the first of these panes that is on the screen, or the first of all."""
 
     def set_focus(self, widget: Widget | None) -> None: ...
 
@@ -57,7 +57,7 @@ class Desk(Protocol):
         """Build the panes of the present arrangement, unless they stand, and fill them."""
 
     def refresh_all(self) -> None:
-        """Fill panes and edges anew."""
+        """Refill panes and edges."""
 
     async def show(self, arrangement: str) -> None:
         """Go to an arrangement; again, back."""

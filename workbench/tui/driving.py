@@ -36,7 +36,7 @@ class Driving:
         self.prefer: dict[str, str] = {}
         """Kind of place -> the arrangement that the reader chose for it."""
         self.belonged = ""
-        """The arrangement that belongs to the place where the compile stands."""
+        """The arrangement that belongs to the place where the compile is."""
         self.brings: Ref = ""
         """What the compile has just come to: every pane puts its cursor there."""
         self._left = ""
@@ -55,7 +55,7 @@ class Driving:
     # The worker
 
     def send(self, command: AnyCommand) -> bool:
-        """Pass a command to the worker; says so where there is none."""
+        """Pass a command to the worker; says so if there is none."""
         feed = self.desk.feed
         if not isinstance(feed, LiveFeed):
             self.desk.say("a recorded trace: tcw step drives a live compile")
@@ -142,7 +142,7 @@ class Driving:
             self.send(Go(mode=_AT.get(kind, {}).get(mode, mode), until=until))
 
     async def _replay(self, mode: Mode, until: Breakpoint | None) -> None:
-        """Move the playhead to where the compile would have stopped, had it been told to go so."""
+        """Move the playhead to where the compile would have stopped in this mode."""
         place = self.scrubbing.place()
         if self._stops is None or self._replayed != place:
             self._stops = Stops(self.view.breakpoints)
@@ -227,7 +227,7 @@ class Driving:
             self.desk.say("it will wait at the next place where it can")
 
     def stop(self) -> bool:
-        """End the recording; False where that was done, or there is none."""
+        """End the recording; False if that was done, or there is none."""
         running = self.view.driven and self.desk.recording.end is None
         if not running or self._stopped or not self.send(Stop()):
             return False

@@ -17,7 +17,7 @@ Lines = Sequence[tuple[Row, Tint]]
 
 
 class Edge(Widget):
-    """As many lines as `make` answers for its width; it is hidden where there are none."""
+    """As many lines as `make` returns for its width; it is hidden if there are none."""
 
     DEFAULT_CSS = "Edge { height: 1; width: 1fr; }"
 
@@ -36,10 +36,10 @@ class Edge(Widget):
         self.theme = theme
         self.lines: Lines = ()
         self._height = 1
-        """As it was asked for; the size lags behind it."""
+        """As it was requested; the size lags behind it."""
 
     def update(self) -> None:
-        """Make the lines anew."""
+        """Rebuild the lines."""
         width = self.size.width or self.app.size.width
         before, self.lines = self.lines, self.make(width)
         if before == self.lines and self.lines:

@@ -34,7 +34,7 @@ class Entry(Widget, can_focus=True):
         self.note = ""
 
     def open(self, prompt: str = "", words: str = "") -> None:
-        """`prompt`: what is asked for; "" for a search."""
+        """`prompt`: what is requested; "" for a search."""
         self.prompt, self.words, self.note = prompt, words, ""
         self.display = True
         self.focus()

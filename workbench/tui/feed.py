@@ -45,7 +45,7 @@ class Feed(Protocol):
 
     @property
     def file(self) -> Path | None:
-        """The trace that the records are in; None where they are not kept."""
+        """The trace that the records are in; None if they are not kept."""
 
     @property
     def losses(self) -> Losses:

@@ -183,7 +183,7 @@ PAST: tuple[Hint, ...] = (
     _PANES,
     _SEARCH,
 )
-"""Footer of a driven compile, by what it stands at; and of a reader who went back in time."""
+"""Footer of a driven compile, by where it is stopped; and of a reader who went back in time."""
 
 GOES: tuple[tuple[str, str], ...] = (
     ("overview", "Go to the overview"),

@@ -127,7 +127,7 @@ class Layouts:
         self.desk.say("the panes are as they were")
 
     def _present(self) -> Arrangement:
-        """What stands now: on a wide screen its wide columns."""
+        """The current layout: on a wide screen its wide columns."""
         now = self.arrangement(self.desk.navigator.arrangement)
         return replace(
             now, columns=self.desk.stage.columns_of(now, self.desk.app.size.width), wide=()

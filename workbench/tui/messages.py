@@ -23,7 +23,7 @@ class PaneMessage(Message):
 
 
 class Moved(PaneMessage):
-    """The cursor stands on another row."""
+    """The cursor is on another row."""
 
 
 class Opened(PaneMessage):

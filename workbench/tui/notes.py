@@ -24,7 +24,7 @@ from workbench.tui.overlay import Sheet
 
 
 class Writing(ModalScreen[str | None]):
-    """Several lines of text; None where the reader gave it up."""
+    """Several lines of text; None if the reader gave it up."""
 
     DEFAULT_CSS = """
     Writing { align: center middle; background: $background 0%; }
@@ -113,7 +113,7 @@ class Noting:
         )
 
     def keep_note(self, on: str, words: str) -> None:
-        """Put the words into the trace; none of them takes the note away."""
+        """Put the words into the trace; no words remove the note."""
         records = self.desk.recording.records
         run = self.view.run if on.startswith(DECISION) else 0
         note = make(on, words, run, records[-1].at if records else 0.0)

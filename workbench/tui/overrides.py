@@ -44,7 +44,7 @@ class Overrides:
 
     @command("Delete this breakpoint or override", "D", "delete")
     def delete(self) -> None:
-        """Take away what the cursor of a list stands on."""
+        """Remove the entry of a list that the cursor is on."""
         pane = self.desk.focus_pane()
         match pane.row.at if pane is not None else None:
             case ToBreakpoint(number):

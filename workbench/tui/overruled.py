@@ -31,7 +31,7 @@ class Overruled:
         self.written: dict[str, str] = {}
         self.runs: dict[int, Settings] = {}
         """Number of a run -> its settings, with the answers that were given in it; whether it was
-        profiled is none of them."""
+        profiled does not count."""
         self.ended: set[int] = set()
         self._asked: dict[str, Decided] = {}
         self._waits_at = ""
@@ -94,7 +94,7 @@ class Overruled:
         return max(self.runs, default=0) + 1
 
     def undo(self) -> str:
-        """Forget the last override; answers its id, "" where there is none."""
+        """Forget the last override; returns its id, "" if there is none."""
         id = next(reversed(self.wanted), "")
         self.wanted.pop(id, None)
         return id

@@ -26,7 +26,7 @@ def harmless(line: Line) -> Line:
 
 def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> list[Segment]:
     """A row in `width` cells; its body is scrolled by `left`. `›` and `‹` say what is cut; a blank
-    at least keeps the body from what stands at the right."""
+    at least separates the body from what is at the right."""
     gutter = clip(harmless(row.gutter), 0, width)
     right, line = harmless(row.right), harmless(row.body)
     room = width - width_of(gutter)

@@ -27,7 +27,7 @@ Make = Callable[[int], Content]
 
 
 class PaneView(Widget, can_focus=True):
-    """Shows what `make` answers for its width. Only the visible rows are ever made."""
+    """Shows what `make` returns for its width. Only the visible rows are ever made."""
 
     class Dragged(Message):
         """The rule at the left of a pane, or its title row (`down`), is moved by some cells."""
@@ -57,7 +57,7 @@ class PaneView(Widget, can_focus=True):
         """A counterpart that `n` walked to."""
         self.selected: Ref = ""
         self.needle = ""
-        """What is searched for: it stands out in every row."""
+        """What is searched for: it is highlighted in every row."""
         self.lit: dict[int, Quality] = {}
         self._made = False
         self._settling = False
@@ -93,7 +93,7 @@ class PaneView(Widget, can_focus=True):
         return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else Row()
 
     def update(self, selected: Ref, lit: dict[Ref, Quality], reset: bool = False) -> None:
-        """Make the content anew; the cursor stays on its row where it is still there."""
+        """Rebuild the content; the cursor stays on its row if that is still there."""
         if not self.size.width:
             return
         key = "" if reset or not self._made else self.row.key
@@ -163,7 +163,7 @@ class PaneView(Widget, can_focus=True):
         return index < self.content.head or self.top + covered <= index < self.top + self.page
 
     def _index(self, y: int) -> int:
-        """Which row stands in a line of the pane, from 1."""
+        """Which row is in a line of the pane, from 1."""
         place = y // self.spacing - 1
         return place if place < self.content.head else self.top + place
 

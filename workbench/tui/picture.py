@@ -1,4 +1,4 @@
-"""A screen as an SVG that stands alone: it loads nothing, and is the same for the same screen.
+"""A screen as a standalone SVG: it loads nothing, and is the same for the same screen.
 
 Every run of cells is placed by itself and says how long it is, so that no font moves a column.
 """

@@ -1,4 +1,4 @@
-"""Predict: the reader guesses how each pair fuses before the screen tells."""
+"""Predict: the reader guesses how each pair fuses before the screen shows it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Predicting:
         return True
 
     async def _ask_next(self) -> bool:
-        """Ask the next question; False where there is none."""
+        """Ask the next question; False if there is none."""
         if self.view.driven:
             asked = self._asked()
             if asked is None:
@@ -178,7 +178,7 @@ class Predicting:
     # Keys and edges
 
     async def key(self, key: str) -> bool:
-        """Take a key; False where it is left to the commands."""
+        """Take a key; False if it is left to the commands."""
         if not self.guessing:
             return False
         is_open = self.quiz.question is not None

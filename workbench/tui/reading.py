@@ -32,7 +32,7 @@ class FeedReader(Reader):
 
     @property
     def seconds(self) -> float | None:
-        """Since the compile went on; None where this screen does not drive it."""
+        """Since the compile went on; None if this screen does not drive it."""
         return time.monotonic() - self._since if self.view.driven else None
 
     def look(self) -> bool:

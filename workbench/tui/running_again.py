@@ -99,7 +99,7 @@ def cannot_run(settings: Settings) -> str:
 
 
 def differs(recording: Recording, settings: Settings) -> str:
-    """Words for a prompt where the file is not as it was recorded; "" where it is."""
+    """Words for a prompt where the file is not as it was recorded; "" if it is."""
     recorded = recording.source(settings.file)
     name = Path(settings.file).name
     if not recorded:

@@ -19,7 +19,7 @@ from workbench.tui.picture import picture as drawn
 
 
 class Saving:
-    """`x` saves what is looked at, under a name that is asked for."""
+    """`x` saves what is looked at, under a name that is requested."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -40,7 +40,7 @@ class Saving:
         self.desk.ask_words("save a picture of the screen to", name, self._save)
 
     def _file(self, words: str) -> Path | None:
-        """Where to write; None where nothing was said, or where no new file can be made."""
+        """Where to write; None if nothing was said, or where no new file can be made."""
         if not words:
             return None
         file = Path(os.path.expanduser(words))

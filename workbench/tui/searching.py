@@ -21,7 +21,7 @@ class Searching:
         self._pane: PaneView | None = None
         """Where the search looks, and where the focus goes back to."""
         self._then: Callable[[str], object] | None = None
-        """Gets the words that were asked for; None during a search."""
+        """Gets the words requested; None during a search."""
 
     def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
         """Ask for a line of text; `then` gets it, unless `esc` gives it up."""
@@ -59,7 +59,7 @@ class Searching:
                 self.desk.say(f"no row of this pane has “{self.needle}”")
 
     def forget(self) -> bool:
-        """Leave off searching; False where nothing was searched for."""
+        """Leave off searching; False if nothing was searched for."""
         if not self.needle:
             return False
         self.needle = ""

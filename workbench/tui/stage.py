@@ -33,7 +33,7 @@ LEAST_WIDTH, LEAST_HEIGHT = 10, 3
 
 
 def spine_width(arrangement: Arrangement, width: int, zoomed: bool) -> int:
-    """Cells for the spine; 0 where it would take the room of a third column."""
+    """Cells for the spine; 0 if it would take the room of a third column."""
     if width < NARROW or zoomed:
         return 0
     if width >= FULL:

@@ -38,7 +38,7 @@ class Turning:
         return pane.pane if pane else ""
 
     def _update(self, follows: Callable[[str], bool]) -> None:
-        """Fill panes anew; those that follow start at their beginning."""
+        """Refill panes; those that follow start at their beginning."""
         view = self.desk.view
         for shown in self.desk.panes():
             shown.update(view.ref, view.lit, reset=follows(shown.pane))
@@ -161,7 +161,7 @@ class Turning:
 
     @command("Filter regions of the profile, or fusion decisions", "ampersand", shown="&")
     def filter(self) -> None:
-        """Only some regions, or only pairs of some nodes; all again where nothing is asked for."""
+        """Only some regions, or only pairs of some nodes; all again where nothing is requested."""
         view = self.desk.view
         if self.desk.navigator.arrangement in PROFILES:
             self.desk.ask_words("only regions with", view.region_filter, self._filter_regions)

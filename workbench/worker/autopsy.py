@@ -29,7 +29,7 @@ class Death:
     """What is left of a worker."""
 
     status: str
-    """Its wait status as the guardian wrote it; "" where the guardian is dead too."""
+    """Its wait status as the guardian wrote it; "" if the guardian is dead too."""
     dump: str
     """What faulthandler wrote."""
     stopped: Literal["timeout", "interrupted"] | None
@@ -49,7 +49,7 @@ class Autopsy:
         self._last_words = ""
 
     def see(self, record: Record) -> None:
-        """Note what a record says about where the worker stands; its last words are output."""
+        """Note what a record says about where the worker is; its last words are output."""
         if isinstance(record, Progress):
             self._doing = record.activity
         elif isinstance(record, CallStart):

@@ -64,7 +64,7 @@ class Blame:
 
     culprit: Culprit
     evidence: str = ""
-    """The line that shows it, whole; "" where the message itself does."""
+    """The line that shows it, whole; "" if the message itself does."""
     hint: str = ""
 
 
@@ -99,7 +99,7 @@ def chain(error: BaseException, context: bool = False) -> Iterator[BaseException
 
 
 def machine_fault(error: BaseException) -> Blame | None:
-    """The machine as the cause of `error`; None where nothing in its chain of causes shows that."""
+    """The machine as the cause of `error`; None if nothing in its chain of causes shows that."""
     for found in chain(error, context=True):
         if class_name(found) == "InvalidCxxCompiler":
             return Blame("machine", hint=COMPILER)
@@ -118,7 +118,7 @@ def machine_fault(error: BaseException) -> Blame | None:
 
 
 def said_by_machine(text: str) -> Blame | None:
-    """The machine as the cause, by what a program printed; None where no line says so."""
+    """The machine as the cause, by what a program printed; None if no line says so."""
     for row in text.splitlines():
         for words, hint in _WORDS:
             if words.search(row):

@@ -33,7 +33,7 @@ from workbench.worker.protocol import Job, plain
 from workbench.worker.trace_file import OnRecord, TraceFile
 
 _STOP_SECONDS = 3.0
-"""How long a worker that was told to stop has to write its end."""
+"""How long a worker that is stopping has to write its end."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -308,7 +308,7 @@ class Driver:
         )
 
     def _next_run(self) -> Rerun | None:
-        """What to run next in a new worker; None where there is to be none."""
+        """What to run next in a new worker; None if there is to be none."""
         while True:
             with self._lock:
                 again, self._rerun = self._rerun, None

@@ -103,7 +103,7 @@ def _gpu(torch: Any) -> str:
         arch = f"sm_{properties.major}{properties.minor}"
         return f"{properties.name}, {arch}, {memory:.0f} GiB"
     except Exception as error:
-        return f"a GPU that cannot be asked: {error}"
+        return f"the GPU cannot be queried: {error}"
 
 
 def _cpu() -> str:

@@ -92,7 +92,8 @@ class Driven:
         job: Job,
         rests: Callable[[Ended | None], None],
     ) -> None:
-        """`rests` is told how a run ended when the person may leave, and None when one begins."""
+        """`rests` is called with how a run ended when the person may leave; with None when one
+        begins."""
         self.recorder = recorder
         self.code = code
         self.calls = calls
@@ -293,7 +294,7 @@ class Driven:
         return made
 
     def _next(self, ended: Ended) -> Rerun | None:
-        """Wait at the end of a run; the next one to make. Measures what is asked for."""
+        """Wait at the end of a run; the next one to make. Measures what is requested."""
         self.rests(ended)
         why = "the run is over" if ended[0] == "ok" else f"the run {ended[0]}"
         again: Rerun | None = None

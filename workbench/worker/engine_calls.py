@@ -93,7 +93,7 @@ class EngineCalls:
                     )
                 return self.given
             self.recorder.warn_once(
-                f"the file compiles `model` itself: --engine {settings.engine} compiled it anew, "
+                f"the file compiles `model` itself: --engine {settings.engine} recompiled it, "
                 "without the file's own options"
             )
         undo_compile(self.original)
@@ -118,7 +118,7 @@ class EngineCalls:
         recorder.failed = ""
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
-        # What the recording does inside on its own account is none of the call's time.
+        # What the recording does inside on its own account does not count as the call's time.
         cpu = time.process_time() - recorder.aside_cpu_seconds
         aside, before = recorder.aside_seconds, self.instructions and self.instructions()
         start = time.perf_counter() - recorder.aside_seconds

@@ -68,7 +68,7 @@ def forget_compiled(recorder: Recorder, own: str) -> None:
     if not own or chosen != own:
         recorder.warn_once(
             f"the file keeps torch's caches in {chosen or 'their usual place'}: "
-            "what they serve is not decided again in another run",
+            "what they provide is not decided again in another run",
             asked=True,
         )
         return

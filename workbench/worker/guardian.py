@@ -228,7 +228,7 @@ def _kill_descendants(child: int) -> int | None:
 def kill_marked(mark: str) -> None:
     """Kill every process that has `RECORDING=mark` in its environment.
 
-    For the front end, when the guardian itself was killed and ancestry tells nothing any more.
+    For the front end, when the guardian itself was killed and ancestry says nothing any more.
     """
     wanted = f"{RECORDING}={mark}".encode()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
@@ -241,7 +241,7 @@ def kill_marked(mark: str) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Process ids of all descendants of `root`, from /proc; empty where there is none."""
+    """Process ids of all descendants of `root`, from /proc; empty if there is none."""
     children: dict[int, list[int]] = {}
     try:
         names = os.listdir("/proc")
@@ -251,7 +251,7 @@ def descendants(root: int) -> list[int]:
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as stream:
-                    # The program's name stands in parentheses and may hold any byte.
+                    # The program's name is in parentheses and may hold any byte.
                     fields = stream.read().rpartition(b")")[2].split()
                 children.setdefault(int(fields[1]), []).append(int(name))
             except (OSError, IndexError, ValueError):

@@ -75,7 +75,7 @@ def _not_inputs(message: str, file: str, hint: str = "") -> UserError:
 
 
 def _line_of(name: str, file: str) -> int:
-    """The last top-level line that binds `name`, as far as the text tells; else 1."""
+    """The last top-level line that binds `name`, as far as the text shows; else 1."""
     found = 1
     try:
         with open(file, encoding="utf-8", errors="replace") as stream:

@@ -43,7 +43,7 @@ def unrecorded(recorder: Recorder) -> Iterator[None]:
 
 
 def _aside(number: int) -> int | None:
-    """A copy of a descriptor, beyond the standard ones; None where the user has closed it."""
+    """A copy of a descriptor, beyond the standard ones; None if the user has closed it."""
     try:
         return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
     except OSError:

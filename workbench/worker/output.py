@@ -43,7 +43,7 @@ class OutputStream:
             self._flush()
 
     def due(self, now: float) -> float | None:
-        """Seconds until what waits has to be emitted; None where nothing waits."""
+        """Seconds until what waits has to be emitted; None if nothing waits."""
         return self._since + _GATHER_SECONDS - now if self._waiting else None
 
     def flush_if_due(self, now: float) -> None:

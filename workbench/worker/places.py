@@ -75,7 +75,7 @@ def from_summaries(summaries: Iterable[traceback.FrameSummary]) -> list[Location
 
 
 def source_line(location: Location | None) -> str:
-    """The text of a location's line without its end; "" where it cannot be read."""
+    """The text of a location's line without its end; "" if it cannot be read."""
     if location is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What the front end tells the worker. No torch."""
+"""What the front end sends to the worker. No torch."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Job(Part):
     first_run: int = 1
     """Number of its first run, where it is driven."""
     rerun: Rerun | None = None
-    """What was asked for, where the worker of an earlier run is gone."""
+    """What was requested, where the worker of an earlier run is gone."""
 
     @classmethod
     def of(

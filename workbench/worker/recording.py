@@ -53,7 +53,7 @@ def record(pipes: Pipes) -> NoReturn:
     writer = TraceWriter(stream, started=job.started)
     aside = TraceWriter(stream.stream, started=job.started)
     stream.on_lost = lambda words: aside.emit(
-        Warned(message=f"{words}: it ends here, what follows is on the screen only", asked=True)
+        Warned(message=f"{words}: it ends here; what follows is only on the screen", asked=True)
     )
     settings = job.exact_settings()
     faulthandler.enable(pipes.faults)

@@ -91,7 +91,7 @@ def _run_script(recorder: WorkerRecorder, code: UserCode) -> None:
 def load(
     recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
 ) -> tuple[Ended, Loaded | None]:
-    """Run the file for its model and inputs; None where that failed, which is recorded."""
+    """Run the file for its model and inputs; None if that failed, which is recorded."""
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"loading {os.path.basename(code.file)}"))
     found: list[Loaded] = []

@@ -17,7 +17,7 @@ class RecordStream:
     def __init__(self, trace: int, pipe: int) -> None:
         self.lost = ""
         """What kept records out of the trace file; "" for nothing."""
-        self.on_lost: Callable[[str], None] = lambda words: None
+        self.on_lost: Callable[[str], object] = lambda words: None
         """Told of it at once."""
         self.pipe_lost = False
         """Nothing reaches the front end any more."""

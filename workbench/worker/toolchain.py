@@ -25,7 +25,7 @@ def compiler_command() -> str:
 
 
 def compiler_version() -> str:
-    """First line of the C++ compiler's `--version`; "" where there is none."""
+    """First line of the C++ compiler's `--version`; "" if there is none."""
     compiler = shutil.which(compiler_command())
     if compiler is None:
         return ""
@@ -37,7 +37,7 @@ def compiler_version() -> str:
 
 
 def compiler_fault() -> str:
-    """Why the compiler cannot build a kernel, in its own words; "" where it can."""
+    """Why the compiler cannot build a kernel, in its own words; "" if it can."""
     compiler = shutil.which(compiler_command())
     if compiler is None:
         return f"there is no {compiler_command()}"

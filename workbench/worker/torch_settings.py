@@ -21,7 +21,7 @@ def applied(lines: Sequence[str], names: Mapping[str, Any], root: str = "") -> I
     a function that is put into a set is looked for there, then in the user's other modules under
     `root`.
 
-    Raises `UserError` for a line that is none, and a name that is not there.
+    Raises `UserError` for a line that is not a setting, and for an unknown name.
     """
     with ExitStack() as stack:
         for line in lines:
@@ -46,7 +46,7 @@ def _value(module: Any, setting: TorchSetting, names: Mapping[str, Any], root: s
     if not setting.adds:
         return setting.value
     if not isinstance(now, set):
-        raise _bad(f"{setting.module}.{setting.name} is no set that can be added to")
+        raise _bad(f"{setting.module}.{setting.name} is not a set")
     return {*now, _function(setting.adds, names, root)}
 
 

@@ -94,7 +94,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _owner(descriptor: int) -> int:
-    """The process that took the lock; 0 where the kernel does not say."""
+    """The process that took the lock; 0 if the kernel does not say."""
     inode = os.fstat(descriptor).st_ino
     with contextlib.suppress(OSError), open("/proc/locks", encoding="ascii") as stream:
         for line in stream:

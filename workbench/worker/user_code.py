@@ -22,7 +22,7 @@ class UserCode:
     """Absolute path."""
     code: CodeType
     bound: frozenset[str] = frozenset()
-    """Names that its top level binds, as far as its text tells."""
+    """Names that its top level binds, as far as its text shows."""
     star: bool = False
     """It has an `import *`, so it may bind others."""
     classes: dict[str, int] = field(default_factory=dict)

@@ -27,22 +27,27 @@ class Joint:
 
     def __init__(self, writer: Writer, effects: Sequence[Statement], loop: Scope) -> None:
         self.writer = writer
+        self.loop = loop
         reductions = [effect for effect in effects if isinstance(effect, Reduction)]
-        self._members = reductions
+        self._pairs = {one.expression: one for one in reductions if one.op in PAIRS}
+        self._members = [effect for effect in reductions if self.has(effect)]
         self._online: dict[Expression, tuple[str, str]] = {}
         self._moments: dict[Expression, tuple[str, str, str, str]] = {}
-        for effect in reductions:
-            if effect.op == "exp_sum":
-                self._online[effect.expression] = self._greatest(effect, loop)
-            elif effect.op == "deviations" and effect.expression not in self._moments:
-                assert partner(effect, reductions), f"{effect.name} without its sum"
-                self._moments[effect.expression] = self._means(effect, loop)
 
     def has(self, effect: Reduction) -> bool:
         """Whether a pair computes it."""
-        if effect.expression in self._online:
-            return effect.op in ("exp_sum", "max")
-        return effect.expression in self._moments and effect.op in ("deviations", "sum")
+        pair = self._pairs.get(effect.expression)
+        return pair is not None and effect.op in (pair.op, PAIRS[pair.op])
+
+    def step(self, effect: Reduction) -> None:
+        """Write what a step of the loop adds to the pair of this reduction, once for both."""
+        pair = self._pairs[effect.expression]
+        if pair.op == "exp_sum":
+            if pair.expression not in self._online:
+                self._online[pair.expression] = self._greatest(pair, self.loop)
+        elif pair.expression not in self._moments:
+            assert partner(pair, self._members), f"{pair.name} without its sum"
+            self._moments[pair.expression] = self._means(pair, self.loop)
 
     def finish(self, start: str, end: str) -> None:
         """Behind the loop from `start` to `end`: the results."""
@@ -51,8 +56,6 @@ class Joint:
         for expression, state in self._moments.items():
             found[expression] = self._of_lanes(state, start, end)
         for effect in self._members:
-            if not self.has(effect):
-                continue
             if effect.expression in self._online:
                 top, total = self._online[effect.expression]
                 values.define(effect, top if effect.op == "max" else total, root)

@@ -85,7 +85,7 @@ class Writer:
     ) -> None:
         """`dtypes`: of each buffer, pseudo-buffers of the workspace included."""
         nest = part.nest
-        if tile.looped:
+        if tile.looped and tile.online:
             nest = with_online_sums(Facts(nest), lambda _: True, nan_in_both=True)
         self.part, self.tile, self.nest, self.facts = part, tile, nest, Facts(nest)
         self.dtypes, self.comments, self.shared = dtypes, comments, shared
@@ -442,6 +442,7 @@ class Writer:
                 self._scan(effect, loop, carries[effect.name])
             elif isinstance(effect, Reduction):
                 if joint.has(effect):
+                    joint.step(effect)
                     continue
                 after.append((effect, self._accumulate(effect, loop, shape)))
             else:

@@ -99,6 +99,11 @@ class Split:
         self.nest = simplify(nest)
         self.nest, self.means = with_moments(Facts(self.nest), self._streams)
         self.facts = Facts(self.nest)
+        self._paired = {
+            s.expression
+            for s in self.nest.statements
+            if isinstance(s, Reduction) and s.op == "deviations"
+        }
         self.shared = shared
         self.workspace = Workspace(LINE)
         self._kernels: list[_Kernel] = []
@@ -203,7 +208,9 @@ class Split:
         return self.limits.parts_of_row(rows, length, across)
 
     def _streams(self, statement: Reduction) -> bool:
-        """Whether programs read the rows of a reduction step by step."""
+        """Whether programs read the rows of a reduction step by step, forwards."""
+        if any(isinstance(s, ScanAlong) and s.reverse for s in self.nest.statements):
+            return False
         row, kept = frozenset(statement.over), frozenset(statement.axes)
         size = product(self.nest.axes[a].size for a in row)
         whole = self.limits.holds(size, self._across(row, kept))
@@ -231,6 +238,7 @@ class Split:
                 or over != kernel.kept
                 or axes != kernel.row
                 or rider.op in ARG
+                or rider.expression in self._paired
                 or self._across(kernel.row, kernel.kept)
             ):
                 continue

@@ -49,6 +49,8 @@ class Tile:
     """A row takes several steps of `r_block`."""
     stages: int = 1
     """Steps of the kernel's loop whose loads are on their way at a time."""
+    online: bool = True
+    """A looped row is read once for its greatest element and a sum relative to it."""
 
     @property
     def words(self) -> str:
@@ -106,6 +108,12 @@ def _of_rows(
     if any(isinstance(s, Reduction) and s.op == "deviations" for s in nest.statements):
         block = min(MOMENTS, block)
         return Tile(kept, row, 1, block, min(max(block // 512, 1), 16), looped=True)
+    if _online(nest) and narrow:
+        # reading such a row again, from L2, takes less than waiting at each step: 231 µs against
+        # 297 for 8192 rows of 32000 bfloat16 on an H100
+        block = min(STEPS, block)
+        warps = min(max(block // 1024, 1), 16)
+        return Tile(kept, row, 1, block, warps, looped=True, online=False)
     if _online(nest):
         block = min(ONLINE, block)
         return Tile(kept, row, 1, block, min(max(block // 256, 1), 32), looped=True)

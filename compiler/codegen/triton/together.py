@@ -7,7 +7,7 @@ A launch takes a few microseconds, in which a GPU moves ten megabytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compiler.codegen.nests.names import Names
@@ -18,7 +18,7 @@ from compiler.loops.dtypes import BYTES
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import multiply
-from compiler.memory.plan import InArena, Plan, TakesOver
+from compiler.memory.plan import InArena, Plan, Segment, TakesOver
 
 WAVES = 8
 """Blocks for each processor from which on a kernel's own launch does not matter."""
@@ -34,8 +34,8 @@ def launches(
     memory = _Memory(program, plan)
     found: list[list[Nest]] = []
     open_group = False
-    for step in program.steps:
-        if not isinstance(step, Nest):
+    for step in _in_segments(program, plan):
+        if step is None:
             open_group = False
             continue
         small = _is_small(made[step.name], limits)
@@ -48,6 +48,18 @@ def launches(
         found.append([step])
         open_group = small
     return found
+
+
+def _in_segments(program: Program, plan: Plan | None) -> Iterator[Nest | None]:
+    """The nests in the order in which they run, with None where one function ends."""
+    if plan is None:
+        for step in program.steps:
+            yield step if isinstance(step, Nest) else None
+        return
+    for planned in plan.steps:
+        if isinstance(planned.run, Segment):
+            yield from planned.run.nests
+        yield None
 
 
 def together(kernels: Sequence[Kernel], title: str) -> Kernel:

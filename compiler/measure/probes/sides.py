@@ -142,7 +142,7 @@ class CompiledSide:
     def __init__(
         self, probes: Sequence[GraphProbe], on_device: bool, engine_graphs: Sequence[EngineGraph]
     ) -> None:
-        """`engine_graphs`: those of our own engine, whose probes keep their own time."""
+        """`engine_graphs`: those of our own engine, whose probes keep host time themselves."""
         self.on_device = on_device
         self.graphs = list(probes)
         for probe in probes:
@@ -171,7 +171,8 @@ class CompiledSide:
         """`marked`: the clock has to see each graph, even if not its steps."""
         with ExitStack() as stack:
             for probe, base in zip(self.graphs, self.bases, strict=True):
-                graph = self._engine_graphs.get(probe.graph) if marked else None
+                own_time = marked and not self.on_device
+                graph = self._engine_graphs.get(probe.graph) if own_time else None
                 stack.enter_context(
                     probe.timing(clock, base) if graph is None else _marked(graph, clock, base)
                 )

@@ -10,7 +10,6 @@ import linecache
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -48,14 +47,6 @@ _BINARY = msgspec.json.Decoder(Binary)
 
 class NoTriton(Exception):
     """Triton cannot compile a kernel here. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A kernel in the languages that it passes through."""
-
-    by_stage: dict[str, str]
-    code: bytes
 
 
 @cache

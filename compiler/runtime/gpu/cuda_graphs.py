@@ -2,14 +2,11 @@
 
 A recording belongs to the sizes of a call and to the addresses of what it reads in place:
 parameters, buffers, and outputs of other recordings. Other inputs are copied into memory of its
-own. Its outputs lie in the pool that all recordings of a device share. A recording is replayed only
-while nobody holds an output of its last replay: otherwise another recording is made, at most
-`RECORDINGS`, then the kernels are launched one by one into new memory. So no output is ever
-overwritten while it is alive, and none is copied. (Inductor's cudagraph_trees overwrite, and raise
-at an access to what was overwritten.)
-
-The pool's temporaries are shared, because replays follow one another: a replay on another stream
-waits for the last one's stream.
+own. Its outputs and temporaries lie in a pool of its own. A recording is replayed only while nobody
+holds an output of its last replay: otherwise another recording is made, at most `RECORDINGS`, then
+the kernels are launched one by one into new memory. So no output is ever overwritten while it is
+alive, and none is copied. (Inductor's cudagraph_trees overwrite, and raise at an access to what was
+overwritten.) A replay on another stream waits for the stream of the last one.
 """
 
 from __future__ import annotations
@@ -257,7 +254,7 @@ def _stays(tensor: torch.Tensor, place: int, about: About) -> bool:
 
 
 _lock = threading.RLock()
-"""Recordings share temporaries: one call at a time."""
+"""A recording has one set of outputs: one call at a time."""
 _in_pool: Counter[int] = Counter()
 """Addresses of the memory of all recordings' outputs."""
 
@@ -294,13 +291,12 @@ def holders() -> Callable[[int], int]:
 
 
 class Gpu:
-    """A device's pool, and the stream of its last replay."""
+    """A device's streams: for recording, and of the last replay."""
 
     _all: dict[int, Gpu] = {}
 
     def __init__(self, index: int) -> None:
         self.device = torch.device("cuda", index)
-        self.pool: Any = None
         self.stream: Any = None
         """On which calls are recorded."""
         self.last: Any = None
@@ -312,17 +308,18 @@ class Gpu:
 
     def capture(self, call: Boxed, arguments: list[Any]) -> tuple[Callable[[], object], list[Any]]:
         """See `Device`."""
+        graph = torch.cuda.CUDAGraph()
         with torch.cuda.device(self.device):
-            if self.pool is None:
-                self.pool = torch.cuda.graph_pool_handle()
+            if self.stream is None:
                 self.stream = torch.cuda.Stream(self.device)
-            graph = torch.cuda.CUDAGraph()
             current = torch.cuda.current_stream(self.device)
             self.stream.wait_stream(current)
             with torch.cuda.stream(self.stream):
-                # Other threads may go on with what a capture must not contain.
-                graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
                 try:
+                    # Other threads may go on with what a capture must not contain. Without a pool
+                    # the graph gets its own: in a shared one, outputs would lie where an earlier
+                    # recording has its temporaries.
+                    graph.capture_begin(capture_error_mode="thread_local")
                     outputs = list(call(arguments))
                 except BaseException:
                     _end(graph)

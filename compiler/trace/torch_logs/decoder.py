@@ -75,7 +75,7 @@ MOST_LINES = 200_000
 """Lines of all sources together, with those that the log does not quote."""
 _DAY = 86400.0
 UNKNOWN_LINE = "…"
-"""What stands for a source line that the log does not quote."""
+"""Replaces a source line that the log does not quote."""
 
 
 def is_log(head: bytes) -> bool:

@@ -78,7 +78,7 @@ class Entry:
 
     @property
     def json(self) -> Any:
-        """The payload as JSON; None if it is none."""
+        """The payload as JSON; None if it is not JSON."""
         try:
             return msgspec.json.decode(self.payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -334,7 +334,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(row: str) -> str:
-    """A row without a comment behind it; a `#` in a string is none."""
+    """A row without a comment behind it; a `#` in a string does not start one."""
     if "#" not in row:
         return row
     quote = ""

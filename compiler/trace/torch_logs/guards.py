@@ -19,7 +19,7 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.refs import digits
-from compiler.trace.source_names import SOURCE, guard_name, readable
+from compiler.trace.source_names import ATEN_DTYPES, SOURCE, guard_name, readable
 from compiler.trace.torch_logs.places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
@@ -56,21 +56,6 @@ _EQUAL = re.compile(r"^(?P<left>.+?) == (?P<right>.+)$", re.DOTALL)
 _ENTRY = re.compile(r"^(?P<entry>!?\d+(?:/\d+){1,2}): ")
 LONGEST = 20_000
 """Characters of a reason that are read."""
-_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
-"""ATen's names of dtypes."""
 
 
 def guards_of(
@@ -289,7 +274,9 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
         source = _local(other["name"])
         name = f"{readable(other['name'])}.{other['what'].replace(' ', '_')}"
         what = "TENSOR_MATCH"
-        expected, seen = (_DTYPES.get(other[side], other[side]) for side in ("expected", "seen"))
+        expected, seen = (
+            ATEN_DTYPES.get(other[side], other[side]) for side in ("expected", "seen")
+        )
     else:
         known = SOURCE.search(condition)
         source = known.group() if known else ""

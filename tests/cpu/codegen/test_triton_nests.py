@@ -37,7 +37,7 @@ def interpreted(*names: str) -> list[str]:
 
 def test_the_interpreter_says_what_the_loops_mean() -> None:
     """One process, which takes seconds to start."""
-    assert interpreted("float32", "dynamic", "two ways", "moments") == []
+    assert interpreted("float32", "dynamic", "two ways", "moments", "small") == []
 
 
 @pytest.mark.long

@@ -9,8 +9,10 @@ import torch.nn.functional as F
 from compiler.codegen.triton.kernel import Kernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
+from compiler.codegen.triton.together import launches
 from compiler.codegen.triton.unit import named, unit
 from compiler.codegen.unit import buffer_dtypes
+from compiler.decision import Decision
 from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.nest import Nest
@@ -77,6 +79,67 @@ def test_sizes_that_are_symbols(golden) -> None:
     x = torch.randn(30, 70)
     words = text(kernels(lambda x: x.softmax(-1).sum(0), x, dynamic=True))
     golden("codegen/triton/dynamic.py.txt", words)
+
+
+def test_batch_norm(golden) -> None:
+    x = torch.randn(8192, 64)
+    words = text(kernels(lambda x: F.batch_norm(x, None, None, training=True).relu(), x))
+    golden("codegen/triton/batch_norm.py.txt", words)
+
+
+def test_small_kernels_share_a_launch(golden) -> None:
+    x, y = torch.randn(64, 1000), torch.randn(32, 1024)
+    (program,) = programs(lambda x, y: (x.sin(), y.sin()), x, y, machine=GPU)
+    made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
+    assert made.device is not None
+    assert len(made.device.kernels) == 1
+    golden("codegen/triton/together.py.txt", made.device.text)
+
+
+def test_dependent_kernels_do_not_share_a_launch() -> None:
+    x = torch.randn(64, 1000)
+    (program,) = programs(lambda x: (x.sin(), x.sin().sum(0)), x, machine=GPU)
+    limits = Limits(ARCHITECTURES["sm_90"], {})
+    made = {s.name: emit(s, buffer_dtypes(program), limits) for s in program.steps}
+    for group in launches(program, made, None, limits):
+        written = [buffer for nest in group for buffer in nest.writes()]
+        read = {buffer for nest in group for buffer in nest.reads()}
+        assert len(group) == 1 or not read & set(written)
+
+
+def test_tiles_are_decisions() -> None:
+    (program,) = programs(lambda x: x.softmax(-1), torch.randn(4096, 1000), machine=GPU)
+    limits = Limits(ARCHITECTURES["sm_90"], {})
+    asked: list[Decision] = []
+
+    def ask(decision: Decision) -> str:
+        asked.append(decision)
+        return decision.choices[-1]
+
+    usual = unit(None, program, limits)
+    other = unit(None, program, limits, ask=ask)
+    (decision,) = asked
+    assert decision.kind == "tile"
+    assert decision.numbers["programs"] == 2048
+    assert decision.numbers["bytes_on_their_way"] > 0
+    assert usual.device is not None
+    assert other.device is not None
+    assert other.device.text != usual.device.text
+    assert unit(None, program, limits, ask=lambda one: one.default).device == usual.device
+
+
+def test_the_fastest_tile_is_taken_if_it_is_clearly_faster() -> None:
+    (program,) = programs(lambda x: x.softmax(-1), torch.randn(4096, 1000), machine=GPU)
+    limits = Limits(ARCHITECTURES["sm_90"], {})
+    usual = unit(None, program, limits).device
+    for gain, same in ((0.5, False), (0.99, True)):
+
+        def measure(found, workspace, gain: float = gain) -> list[float]:
+            return [100.0, *(100.0 for _ in found[2:]), 100.0 * gain]
+
+        tuned = unit(None, program, limits, measure=measure).device
+        assert (tuned == usual) is same
+    assert unit(None, program, limits, measure=lambda found, workspace: []).device == usual
 
 
 def test_the_host_launches_them(golden) -> None:

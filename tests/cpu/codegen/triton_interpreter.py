@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +25,8 @@ from triton.runtime.interpreter import TensorHandle
 from compiler.codegen.triton import functions
 from compiler.codegen.triton.kernel import Kernel
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import emit
+from compiler.codegen.triton.nests import Kernels, emit
+from compiler.codegen.triton.together import launches, together
 from compiler.codegen.triton.unit import HEAD, named
 from compiler.codegen.unit import buffer_dtypes
 from compiler.fusion.weights import GPU
@@ -33,6 +34,7 @@ from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.graph import Call, Input
 from compiler.loops.interpreter.memory import State
 from compiler.loops.interpreter.programs import run_program
+from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import evaluate
 from tests.cpu.codegen import nest_cases
@@ -85,6 +87,10 @@ def interpreted(kernel: Kernel) -> Any:
     return names["kernel"]
 
 
+def is_nest(step: object) -> TypeGuard[Nest]:
+    return isinstance(step, Nest)
+
+
 def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list[Any]:
     """The outputs of a program whose nests are interpreted kernels."""
     limits = Limits(ARCHITECTURES[arch], program.graph.hints)
@@ -93,11 +99,19 @@ def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list
     for memory in program.memories.values():
         if memory.name not in state.memory:
             state.allocate(memory.name, memory.dtype, memory.size)
+    each = {step.name: emit(step, dtypes, limits) for step in program.steps if is_nest(step)}
+    groups = launches(program, each, None, limits)
+    last = {group[-1].name: group for group in groups}
     for step in program.steps:
         if isinstance(step, Call):
             state.call(step)
             continue
-        made = emit(step, dtypes, limits)
+        if step.name not in last:
+            continue
+        made = each[step.name]
+        if len(last[step.name]) > 1:
+            own = [each[nest.name].kernels[0] for nest in last[step.name]]
+            made = Kernels((together(own, "together"),), made.workspace)
         space = torch.full((evaluate(made.workspace.bytes, state.sizes) + 128,), 113).to(
             torch.uint8
         )
@@ -204,6 +218,15 @@ def moments() -> dict[str, Case]:
             lambda x: torch.var_mean(x, 0),
             (torch.where(torch.arange(37) == 3, float("nan"), tall),),
         ),
+        "columns beside rows": (
+            lambda x: (x - x.sum(1, keepdim=True), torch.var_mean(x, 0)),
+            (tall,),
+        ),
+        "of a scan": (lambda x: torch.var_mean(x.cumsum(1), 1), (wide / 100,)),
+        "beside a reverse scan": (
+            lambda x: (x.flip(1).cumsum(1).flip(1), torch.var_mean(x, 1)),
+            (wide - 100,),
+        ),
         "groups": (
             lambda x: F.silu(F.group_norm(x, 2)),
             (torch.randn(2, 6, 80, 81),),
@@ -215,8 +238,19 @@ def moments() -> dict[str, Case]:
     }
 
 
+def small() -> dict[str, Case]:
+    """Kernels that share a launch."""
+    first, second = torch.randn(7, 100), torch.randn(33, 20)
+    return {
+        "alike": (lambda x, y: (x.sin(), y.sin(), (x + 1).exp()), (first, second)),
+        "rows": (lambda x, y: (x.softmax(-1), y.softmax(-1)), (first, torch.randn(9, 120))),
+        "not alike": (lambda x, y: (x * 2, y.to(torch.bfloat16) + 1), (first, second)),
+        "one after another": (lambda x, y: (x * 2, (x * 2).sum(0), y + 1), (first, second)),
+    }
+
+
 def chosen(name: str) -> dict[str, Case]:
-    """Cases by the name of a dtype, or `mixed`, `windows`, `dynamic`, `two ways`, `moments`."""
+    """Cases by a dtype's name, or `mixed`, `windows`, `dynamic`, `two ways`, `moments`, `small`."""
     if name == "mixed":
         return nest_cases.mixed()
     if name == "windows":
@@ -225,6 +259,8 @@ def chosen(name: str) -> dict[str, Case]:
         return nest_cases.floats(torch.float32)
     if name == "two ways":
         return two_ways()
+    if name == "small":
+        return small()
     if name == "moments":
         return moments()
     dtype = getattr(torch, name)

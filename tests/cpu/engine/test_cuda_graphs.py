@@ -16,10 +16,14 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from compiler.control.decisions import Gate
+from compiler.engine import cuda_graphs
 from compiler.engine.backend import UnknownOption, backend
 from compiler.engine.cuda_graphs import obstacle
 from compiler.engine.modes import MODES
 from compiler.gpu.retarget import retarget
+from compiler.runtime.artifact import Artifact, Binding
+from compiler.runtime.compiled import Compiled
 from compiler.runtime.gpu.cuda_graphs import RECORDINGS, SIZES, About, CudaGraphs
 
 
@@ -251,3 +255,17 @@ def test_a_graph_on_the_cpu_runs_and_its_skip_is_recorded(tmp_path: Path) -> Non
     assert skip.reason.startswith("cpu device (")
     assert skip.location is not None
     assert skip.location.line == 3
+
+
+@pytest.mark.parametrize("kind", ["inference", "forward", "backward"])
+def test_only_inference_is_replayed(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(cuda_graphs, "skipped", lambda reason, node=None: said.append(reason))
+    module = graph_of(lambda x: (x.sin(), x.cos()), torch.randn(4))
+    wrapper = "def call(args):\n    a = aten_sin(args[0])\n    b = aten_cos(args[0])\n"
+    bindings = tuple(Binding(f"aten_{n}", "operation", f"aten.{n}.default") for n in ("sin", "cos"))
+    artifact = Artifact(name="0/0", wrapper=wrapper, bindings=bindings, device=0)
+    compiled = Compiled(lambda arguments: arguments, artifact, hit=False)
+    made = cuda_graphs.replayed(compiled, module, kind=kind, graph=f"0/0/{kind}", gate=Gate())
+    assert (made.replayed is not None) == (kind == "inference")
+    assert said == ([] if kind == "inference" else [f"{cuda_graphs.TRAINING} (0/0/{kind})"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._higher_order_ops.associative_scan import associative_scan
 
 from compiler.engine.backend import backend
 
@@ -96,6 +97,14 @@ def test_what_our_loops_do_not_have() -> None:
 
     x, sparse = torch.randn(4, 4), torch.eye(4).to_sparse()
     torch.testing.assert_close(compiled(model)(x, sparse), model(x, sparse))
+
+
+def test_a_scan_with_a_function_of_the_user() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic") * 2
+
+    x = torch.randn(8, 4)
+    torch.testing.assert_close(compiled(model)(x), x.cumsum(0) * 2)
 
 
 def test_two_hundred_inputs() -> None:

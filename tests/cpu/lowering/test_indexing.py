@@ -103,7 +103,19 @@ WRITES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, i, s: x.scatter_reduce(0, i, s, "sum"),
         (X, torch.randint(0, 3, (6, 4, 5)), torch.randn(6, 4, 5)),
     ),
+    "scatter_reduce without the old value": (
+        lambda x, i, s: x.scatter_reduce(0, i, s, "sum", include_self=False),
+        (X, torch.randint(0, 3, (6, 4, 5)), torch.randn(6, 4, 5)),
+    ),
     "index_add": (lambda x, i, s: x.index_add(0, i, s), (X, ROWS, torch.randn(4, 4, 5))),
+    "index_add of columns": (
+        lambda x, i, s: x.index_add(1, i, s),
+        (torch.randn(40, 64), torch.randint(64, (50,)), torch.randn(40, 50)),
+    ),
+    "scatter_add of rows": (
+        lambda x, i, s: x.scatter_add(0, i, s),
+        (torch.randn(40, 600), torch.randint(40, (50, 600)), torch.randn(50, 600)),
+    ),
     "index_copy": (lambda x, i, s: x.index_copy(0, i, s), (X, ROWS[:2], torch.randn(2, 4, 5))),
     "index_fill": (lambda x, i: x.index_fill(1, i, 3.5), (X, I1)),
     "masked_fill": (lambda x: x.masked_fill(x > 2, -1), (X,)),

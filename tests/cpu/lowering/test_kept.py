@@ -70,3 +70,27 @@ def test_a_view_is_nothing_to_call_and_a_product_has_no_loops() -> None:
     assert views[f"{GRAPH}/view"].refused.startswith("rule view")
     calls = check({f"{GRAPH}/mm": "loops"})
     assert "no lowering for aten.mm" in calls[f"{GRAPH}/mm"].refused
+
+
+def test_what_aten_computes_faster_is_left_to_it_unless_overridden() -> None:
+    """Along channels ATen's maxima with indices are vectors; along rows they are not."""
+    rows = torch.randn(2, 16, 8, 8)
+    channels = rows.to(memory_format=torch.channels_last)
+
+    def maxima(x: torch.Tensor) -> Any:
+        return F.max_pool2d(x, 3, 2, 1, return_indices=True)
+
+    def choice(x: torch.Tensor, overrides: dict[str, str]) -> Ruling:
+        gate = Gate(overrides)
+        torch._dynamo.reset()
+        with torch.no_grad(), listening(None, gate):
+            torch.testing.assert_close(torch.compile(maxima, backend=backend)(x), maxima(x))
+        return next(a for a in gate.decided if a.decision.names == ("max_pool2d_with_indices",))
+
+    id = f"{GRAPH}/max_pool2d_with_indices"
+    plain = choice(channels, {"tcw/0/0/inference/fuse/no+such": "apart"})
+    assert (plain.choice, plain.decision.rule) == ("aten", "ATen is faster")
+    assert plain.decision.numbers["aten_ns"] < plain.decision.numbers["loops_ns"]
+    assert choice(channels, {id: "loops"}).choice == "loops"
+    assert choice(rows, {id: "loops"}).decision.default == "loops"
+    assert choice(rows, {id: "aten"}).choice == "aten"

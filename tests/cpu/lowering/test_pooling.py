@@ -33,6 +33,37 @@ def test_gaps_and_windows_that_reach_beyond(options: dict[str, object]) -> None:
         lowered(lambda x: functional.max_pool2d(x, 3, 2, 1, **options), x)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(3, 2, 1), (2, 2, 0), ((3, 2), (1, 2), (1, 0)), (3, 1, 1)]
+)
+def test_indices_of_the_maxima(
+    dtype: Dtype, kernel: object, stride: object, padding: object
+) -> None:
+    x = image(dtype)
+    x[0, 1, 3, 4], x[0, 1, 3, 5], x[1, 2, 6, 8] = float("nan"), float("nan"), float("inf")
+    x[1, 3], x[0, 0, 2:5] = float("-inf"), 7
+    for argument in (x, x.contiguous(), x[0].contiguous(), x.mT):
+        result = lowered(
+            lambda x: functional.max_pool2d(x, kernel, stride, padding, return_indices=True),
+            argument,
+        )
+        assert "Call" not in result.kinds()
+
+
+def test_indices_in_other_windows() -> None:
+    x = image().contiguous()
+    lowered(lambda x: functional.max_pool2d(x, 3, 2, 1, 1, True, return_indices=True), x)
+    lowered(lambda x: functional.max_pool2d(x, 3, 2, 0, 2, return_indices=True), x)
+    gaps = lowered(
+        lambda x: functional.max_pool2d(x, 3, 2, 1, 2, return_indices=True), x, calls=None
+    )
+    assert gaps.calls() == ["aten.max_pool2d_with_indices.default"]
+    lowered(lambda x: functional.max_pool1d(x[0], 3, 2, return_indices=True), x)
+    volume = grid(torch.float32, 2, 3, 5, 6, 7)
+    lowered(lambda x: functional.max_pool3d(x, 2, return_indices=True), volume)
+
+
 def test_volumes_and_integers() -> None:
     volume = grid(torch.float32, 2, 3, 5, 6, 7)
     lowered(lambda x: functional.max_pool3d(x, (1, 3, 2), 2, (0, 1, 1)), volume)
@@ -64,9 +95,9 @@ def test_sizes_that_change() -> None:
 @pytest.mark.parametrize(
     ("options", "x"),
     [
-        ({"return_indices": True}, image()),
+        ({"return_indices": True}, image(torch.float32, 2, 16, 7, 9)),
         ({"kernel_size": 6}, image()),
-        ({}, image().requires_grad_()),
+        ({}, image(torch.float32, 2, 16, 7, 9).requires_grad_()),
     ],
 )
 def test_what_stays_a_call(options: dict[str, object], x: torch.Tensor) -> None:

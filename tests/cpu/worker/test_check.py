@@ -116,7 +116,7 @@ def test_worse_names_the_line_and_an_accept_accepts(
     done = tcw(tmp_path, "check", "net", "--quiet", COLUMNS="160")
     assert done.code == 0
     assert "better than accepted" in done.out
-    assert "a graph break less: GB0059" in done.out
+    assert "a graph break gone: GB0059" in done.out
     assert tcw(tmp_path, "check", "net", "--strict", "--quiet").code == 1
 
 

@@ -119,6 +119,39 @@ def test_a_planted_change_is_the_first_line(
     assert not list(tmp_path.glob(f"{CACHES_PREFIX}*"))
 
 
+def test_one_more_layer_loses_no_fusion(tmp_path: Path) -> None:
+    """Although torch numbers its nodes otherwise, and more pairs look alike."""
+    model = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.ModuleList(nn.Linear(16, 16) for _ in range(LAYERS))
+
+    def forward(self, x):
+        for up in self.up:
+            x = x + F.relu(up(F.rms_norm(x, (16,))))
+        return x
+
+
+model = Net()
+example_inputs = (torch.randn(4, 16, requires_grad=True),)
+"""
+    for name, layers in (("two", 2), ("three", 3)):
+        (tmp_path / f"{name}.py").write_text(model.replace("LAYERS", str(layers)))
+    options = ("--engine", "tcw", "--until", "codegen", "--quiet")
+    done = tcw(tmp_path, "diff", "two.py", "three.py", *options, COLUMNS="160")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0] == "three.py:13  rms_norm is new"
+    assert lines[1].startswith("because  three.py:9 is edited: self.up = nn.ModuleList(")
+    assert "fused" not in done.out
+
+
 def test_options_of_one_side(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text(MODEL)
@@ -158,7 +191,8 @@ def test_an_interpreter_that_cannot_record_is_refused_before_anything_runs(tmp_p
 
 
 def test_calls_of_both_sides_are_timed_in_turn(tmp_path: Path) -> None:
-    """Each in a process of its own, that is there until the last turn."""
+    """Each in a process of its own, that is there until the last turn: a revision, recorded with an
+    interpreter that is named, and the file as it is."""
     model = """\
 import torch
 
@@ -169,9 +203,14 @@ def model(x):
 
 example_inputs = (torch.randn(160, 160),)
 """
-    for name, times in (("one", 1), ("many", 4)):
-        (tmp_path / f"{name}.py").write_text(model.replace("TIMES", str(times)))
-    done = tcw(tmp_path, "diff", "one.py", "many.py", "--measure", "--json", *OPTIONS)
+    file = tmp_path / "model.py"
+    file.write_text(model.replace("TIMES", "1"))
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "model.py")
+    git(tmp_path, "commit", "-qm", "one")
+    file.write_text(model.replace("TIMES", "4"))
+    sides = ("--base", "HEAD", "model.py", "--python-a", sys.executable)
+    done = tcw(tmp_path, "diff", *sides, "--measure", "--json", *OPTIONS)
     assert done.code == 0, done.err
     found = json.loads(done.out)
     jsonschema.validate(found, json_diff.schema())

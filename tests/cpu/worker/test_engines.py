@@ -80,7 +80,7 @@ def test_a_file_that_compiles_itself_is_compiled_by_the_engine_asked_for(tmp_pat
     found = recorded(tmp_path, text, until="lowering", engine="tcw")
     assert found.end.status == "ok"
     assert [graph.id for graph in found.all(Graph) if graph.kind == "lowered"]
-    assert any("--engine tcw compiled it anew" in one.message for one in found.all(Warned))
+    assert any("--engine tcw recompiled it" in one.message for one in found.all(Warned))
 
 
 def test_a_script_can_name_the_backend(tmp_path: Path) -> None:

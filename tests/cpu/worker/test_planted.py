@@ -137,9 +137,9 @@ CHANGES = {
         LLAMA,
         "        print(hidden.shape)\n",
         "",
-        r"model.py:15  a graph break less: print\(\)",
+        r"model.py:15  a graph break gone: print\(\)",
         r"model.py:15 is gone: print\(hidden.shape\)",
-        "a graph break less: GB",
+        "a graph break gone: GB",
         better=True,
     ),
     "guard": Planted(

@@ -16,10 +16,10 @@ from compiler.loops.graph import Call, Graph, Result
 from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
 from compiler.loops.program import Program
 from compiler.loops.sizes import multiply, symbol
-from compiler.memory.check import WrongPlan, check_plan
 from compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 from compiler.memory.planner import plan
 from tests.no_torch.loops.samples import memory, pointwise_nest, source, tensor
+from tests.no_torch.memory.checked_plan import WrongPlan, check_plan
 from tests.no_torch.memory.programs import programs
 
 

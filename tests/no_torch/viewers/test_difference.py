@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec import structs
 
 from compiler.trace.records import (
@@ -21,6 +22,7 @@ from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.two_runs import VETO, base_run, vetoed_run, whatif
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, diff_lines, difference
+from viewers.summary.differences.causes import _quoted
 from viewers.text.difference import blocks
 from viewers.text.lines import BLANK, to_text
 
@@ -250,3 +252,21 @@ def test_a_long_text_is_compared_soon() -> None:
     before = [f"x{i % 7} = {i};" for i in range(20_000)]
     found = diff_lines(before, [*before[:9000], "y = 1;", *before[9000:]])
     assert (found.added, found.removed) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("x = f(1)", "x = f(2)", "x = f(2)"),
+        ("", "a" * 200, "a" * 80 + "…"),
+        ("g(" + "a" * 100 + "1, b)", "g(" + "a" * 100 + "2, b)", "…" + "a" * 75 + "2, b)"),
+        (
+            "a" * 100 + "1" + "b" * 100,
+            "a" * 100 + "2" + "b" * 100,
+            "…" + "a" * 30 + "2" + "b" * 49 + "…",
+        ),
+        ("x" * 45 + "1" + "y" * 99, "x" * 45 + "2" + "y" * 99, "x" * 45 + "2" + "y" * 34 + "…"),
+    ],
+)
+def test_the_edited_part_of_a_long_line_is_quoted(before: str, after: str, shown: str) -> None:
+    assert _quoted(after, before) == shown

@@ -28,7 +28,7 @@ def test_a_process_that_compiled_otherwise_says_how() -> None:
     assert text.startswith("3 processes compiled, 2 different results\n")
     assert "rank 0, rank 1:" in text
     first = text.split("rank 2 against rank 0\n")[1].splitlines()[:2]
-    assert first[0].startswith("✓ block.py:24  a graph break less: print()")
+    assert first[0].startswith("✓ block.py:24  a graph break gone: print()")
     assert "because" in first[1]
     assert text.index(first[0]) < text.index("rank 0, rank 1:"), "before the reports"
 

@@ -121,6 +121,24 @@ class Alignment:
             )
         return self._nodes[graph]
 
+    def same(self, graph: str) -> bool:
+        """Whether the graph has the same nodes on both sides. `graph`: as of `nodes`."""
+        return set(self._sizes(graph)) == {len(self.nodes(graph))}
+
+    def grew(self, graph: str) -> bool:
+        """Whether the run's graph has more nodes."""
+        before, after = self._sizes(graph)
+        return after > before
+
+    def _sizes(self, graph: str) -> list[int]:
+        """How many nodes the graph has in the base and in the run; 0 where it is not recorded."""
+        names = (f"{graph}/lowered", graph)
+        found = [
+            next((side.graphs[one] for one in names if one in side.graphs), None)
+            for side in (self.base, self.run)
+        ]
+        return [len(one.nodes) if one is not None else 0 for one in found]
+
     def _aligned(self, base: Graph, run: Graph) -> dict[str, str]:
         """First the nodes that do the same at the same line, then, between those, the nodes that do
         the same at lines that were edited."""

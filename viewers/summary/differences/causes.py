@@ -13,6 +13,8 @@ from viewers.syntax import statements
 
 _MOST_TEXT = 80
 """Characters of a source line that are quoted."""
+_LEAST_TEXT = 30
+"""Of these, before and after where an edit begins, in a longer line."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,22 @@ class Causes:
     def _words(self, edit: Edit, at: MatchedLine) -> str:
         what = "gone" if at.gone else "edited" if edit.before else "new"
         lines, text = (edit.before, edit.removed) if at.gone else (edit.after, edit.added)
-        quoted = text[at.line - lines.start].strip()
-        quoted = quoted[:_MOST_TEXT] + ("…" if len(quoted) > _MOST_TEXT else "")
-        return f"{self._alignment.words(at)} is {what}: {quoted}"
+        place = at.line - lines.start
+        other = edit.added if at.gone else edit.removed
+        before = other[place].strip() if len(other) == len(text) else ""
+        return f"{self._alignment.words(at)} is {what}: {_quoted(text[place].strip(), before)}"
+
+
+def _quoted(text: str, before: str) -> str:
+    """What is there of a line, with what differs from the line before the edit in sight."""
+    pairs = enumerate(zip(text, before, strict=False))
+    start = next((at for at, (one, other) in pairs if one != other), min(len(text), len(before)))
+    if start + _LEAST_TEXT <= _MOST_TEXT or len(text) <= _MOST_TEXT:
+        start = 0
+    else:
+        start = max(0, min(start - _LEAST_TEXT, len(text) - _MOST_TEXT))
+    shown = text[start : start + _MOST_TEXT]
+    return ("…" if start else "") + shown + ("…" if start + len(shown) < len(text) else "")
 
 
 def _captured_functions(alignment: Alignment) -> set[MatchedLine]:

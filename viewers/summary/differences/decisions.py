@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,6 +109,8 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
                 and any((about.graph, part) in fused_before for part in about.parts),
             )
         )
+    changes, elsewhere = _without_renamed(changes, before, after, alignment)
+    followed += elsewhere
     # a pair that a veto on its nodes keeps apart is not listed beside the veto itself
     vetoes = {one.graph for one in changes if one.change == "vetoed"}
     apart = {one.id for one in after.values() if one.vetoed and one.graph in vetoes}
@@ -114,6 +118,45 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
     listed = [one for one in changes if one.kind == "fuse" or one.change not in ("new", "gone")]
     listed.sort(key=lambda one: _ORDER.index(one.change))
     return DecisionChanges(tuple(listed), alike, followed + len(changes) - len(listed))
+
+
+def _without_renamed(
+    changes: list[DecisionChange],
+    before: Mapping[Hashable, _Choice],
+    after: Mapping[Hashable, _Choice],
+    alignment: Alignment,
+) -> tuple[list[DecisionChange], int]:
+    """Where a graph has other nodes, a pair may be matched with another one that computes the same.
+    Of fusions that look alike, only as many are gone (or new) as one side has more than the other.
+    Also returns how many are left out."""
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for count, side in zip(counts, (before, after), strict=True):
+        count.update(
+            unnumbered(one.subject)
+            for one in side.values()
+            if one.kind == "fuse" and one.choice == "fuse"
+        )
+    kept = []
+    taken: Counter[tuple[str, str]] = Counter()
+    for one in changes:
+        if one.kind == "fuse" and one.change in ("gone", "new") and not alignment.same(one.graph):
+            name = unnumbered(one.subject)
+            more = counts[0][name] - counts[1][name]
+            if one.change == "new" and counts[0][name] and alignment.grew(one.graph):
+                continue  # more of the same
+            if taken[one.change, name] >= (more if one.change == "gone" else -more):
+                continue
+            taken[one.change, name] += 1
+        kept.append(one)
+    return kept, len(changes) - len(kept)
+
+
+def unnumbered(words: str) -> str:
+    """Without torch's numbers: `add_3` and `add_7` are both `add`."""
+    return _COUNTER.sub("", words)
+
+
+_COUNTER = re.compile(r"_\d+\b")
 
 
 def _change(old: _Choice | None, new: _Choice | None) -> ChangeKind | None:

@@ -7,7 +7,6 @@ kernels compute and how, then memory, caches and the time to compile.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +19,7 @@ from viewers.summary.budget import ERROR
 from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 from viewers.summary.differences.caches import cache_changes
 from viewers.summary.differences.causes import Causes
+from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
 from viewers.words import bytes_change, error_text, listed, plural
@@ -108,11 +108,8 @@ def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
     """Effects that differ only in torch's numbers (`add_3`): the first of them, and how many."""
     groups: dict[object, list[Effect]] = {}
     for one in effects:
-        groups.setdefault((one.kind, one.line, _COUNTER.sub("", one.words)), []).append(one)
+        groups.setdefault((one.kind, one.line, unnumbered(one.words)), []).append(one)
     return ((group[0], len(group)) for group in groups.values())
-
-
-_COUNTER = re.compile(r"_\d+\b")
 
 
 _NOT_CAUSES = ("file", "timeout", "record", "defaults from")
@@ -168,7 +165,7 @@ def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[E
             yield Effect("break", "bad", f"a new graph break: {site.title}{extra}", line=line)
     for (line, type), site in old.items():
         if (line, type) not in new:
-            yield Effect("break", "good", f"a graph break less: {site.title}", line=line)
+            yield Effect("break", "good", f"a graph break gone: {site.title}", line=line)
 
 
 def _fallbacks(alignment: Alignment) -> Iterator[Effect]:

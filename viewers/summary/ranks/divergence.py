@@ -60,7 +60,7 @@ class Divergence:
     sides: tuple[Side, ...]
     """The largest group of ranks first."""
     subject: int
-    """Which of them is the news."""
+    """Which of them to report first."""
     place: Place | None
     """The line that it is about."""
     condition: Place | None = None
@@ -184,7 +184,7 @@ def _described(
 _TELLS: tuple[Kind, ...] = (
     "break", "recompile", "graph", "constant", "collective", "frame", "guard", "kernel", "cache",
 )  # fmt: skip
-"""Where ranks differ in the kind of step: which of them is the news."""
+"""Where ranks differ in the kind of step: which of them is reported."""
 
 
 def _at(events: Sequence[Event], at: int) -> Event | None:

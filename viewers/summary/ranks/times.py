@@ -49,7 +49,7 @@ class CompileTimes:
 
 def rank_times(members: Sequence[Member]) -> tuple[RankTimes, ...]:
     """Of every rank."""
-    totals = [sum(compile_seconds(one.recording).values()) for one in members]
+    totals = [sum(took.values()) for took in _seconds(members)]
     usual = statistics.median(totals) if totals else 0.0
     return tuple(
         RankTimes(
@@ -63,7 +63,7 @@ def rank_times(members: Sequence[Member]) -> tuple[RankTimes, ...]:
 
 def compile_times(members: Sequence[Member]) -> tuple[CompileTimes, ...]:
     """The compiles that every rank made, those with the longest wait first."""
-    took = [compile_seconds(one.recording) for one in members]
+    took = _seconds(members)
     shared = [name for name in (took[0] if took else ()) if all(name in one for one in took)]
     found = []
     for name in shared:
@@ -72,6 +72,15 @@ def compile_times(members: Sequence[Member]) -> tuple[CompileTimes, ...]:
         function = _function(members[0].recording, name)
         found.append(CompileTimes(name, function, seconds, members[slowest].rank))
     return tuple(sorted(found, key=lambda one: -one.spread))
+
+
+def _seconds(members: Sequence[Member]) -> list[dict[str, float]]:
+    """Of each member, computed once for a recording that several share."""
+    known: dict[int, dict[str, float]] = {}
+    for one in members:
+        if id(one.recording) not in known:
+            known[id(one.recording)] = compile_seconds(one.recording)
+    return [known[id(one.recording)] for one in members]
 
 
 def _function(recording: Recording, compile_id: str) -> str:

@@ -20,7 +20,7 @@ BINARY = {"gcd": "gcd"}
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
-    """The text of a call; None where there is no such function."""
+    """The text of a call; None if there is no such function."""
     file = UNARY.get(op) or BINARY.get(op)
     if file is None:
         return None

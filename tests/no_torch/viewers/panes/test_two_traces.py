@@ -25,7 +25,7 @@ def test_the_first_difference_is_the_break_that_is_gone() -> None:
     view = reader(before(), after()).view
     content = effects.content(view, 100)
     first = next(row for row in content.rows if row.key)
-    assert "a graph break less" in first.text
+    assert "a graph break gone" in first.text
     assert first.at == ToEffect(0)
     assert content.right[0][0].startswith("1 of ")
 

@@ -47,7 +47,7 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         f"{plural(launches, 'launch')}{each}",
         seconds=lost,
         noise=noise,
-        notes=(f"{parts}; {seconds_text(before)} beside the operations in eager",),
+        notes=(f"{parts}; {seconds_text(before)} on top of the operations in eager",),
         fixes=(
             Advice(
                 text="replays one CUDA graph instead of launching each kernel",

@@ -1,0 +1,208 @@
+"""Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
+
+    python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
+
+float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
+float64 function. Two arguments: random bit patterns, half of them near each other, against float64.
+float64: `--samples` random arguments, a third of them bit patterns, against mpmath with 60 digits.
+An ulp is the distance of floats at the true result, at least the smallest denormal. `special`
+counts results that are NaN where the true one is not, or the reverse.
+
+A stride of 1 takes about two minutes a function. Where float64 itself loses digits (lgamma and
+digamma beside their roots) an error of less than an ulp may be the reference's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.backend import backend
+from benchmarks.functions import BINARY, UNARY, binary, unary
+
+BLOCK = 1 << 22
+"""Arguments of one call."""
+PAIRS = 1 << 24
+"""Pairs of arguments of a function of two."""
+SIDES = ("tcw", "eager", "inductor")
+EXACT = ("pow", "fmod", "remainder", "floor_divide", "nextafter", "copysign")
+"""Of the functions of two arguments, those whose float64 result is no reference for float32 (they
+are discontinuous, or about neighbours), except `pow`, whose float64 result is."""
+MANTISSA = {torch.float32: (23, -126), torch.float64: (52, -1022)}
+
+Sample = tuple[Tensor, ...]
+
+
+@dataclass
+class Worst:
+    """The largest error of one side so far."""
+
+    ulp: float = 0.0
+    where: tuple[float, ...] = ()
+    special: int = 0
+    above_one: int = 0
+
+
+@dataclass
+class Row:
+    name: str
+    dtype: torch.dtype
+    count: int = 0
+    sides: dict[str, Worst] = field(default_factory=lambda: {side: Worst() for side in SIDES})
+
+    def add(self, side: str, arguments: Sample, found: Tensor, true: Tensor) -> None:
+        """Compare the results of a block with the true ones, which are float64."""
+        bits, least = MANTISSA[self.dtype]
+        worst = self.sides[side]
+        found = found.double()
+        worst.special += int((found.isnan() != true.isnan()).sum())
+        _, exponent = torch.frexp(true)
+        exponent = (exponent - 1).clamp(least, -least + 1)
+        limit = 2.0 ** (-least + 2) if self.dtype is torch.float32 else float("inf")
+        error = (found.clamp(-limit, limit) - true.clamp(-limit, limit)).abs()
+        error = torch.ldexp(error, bits - exponent)
+        # infinities: equal ones have no difference
+        error = torch.where((found == true) | true.isnan() | found.isnan(), 0.0, error)
+        worst.above_one += int((error > 1).sum())
+        place = int(error.argmax())
+        if float(error[place]) > worst.ulp:
+            worst.ulp = float(error[place])
+            worst.where = tuple(float(argument[place]) for argument in arguments)
+
+
+def patterns(stride: int) -> Iterator[Sample]:
+    """Every `stride`-th float32, in blocks."""
+    for begin in range(-(1 << 31), 1 << 31, BLOCK * stride):
+        end = min(begin + BLOCK * stride, 1 << 31)
+        bits = torch.arange(begin, end, stride, dtype=torch.int64)
+        yield (bits.to(torch.int32).view(torch.float32),)
+
+
+def pairs(count: int) -> Iterator[Sample]:
+    """Pairs of random float32 bit patterns; in every second block both are of like size."""
+    chance = torch.Generator().manual_seed(0)
+    for block in range(-(-count // BLOCK)):
+        bits = torch.randint(-(1 << 31), 1 << 31, (2, BLOCK), generator=chance)
+        one, other = bits.to(torch.int32).view(torch.float32)
+        if block % 2:
+            other = one * (torch.rand(BLOCK, generator=chance) * 8)
+        yield one, other
+
+
+def compiled(call: Callable[..., Any], arguments: int) -> dict[str, Callable[..., Any]]:
+    torch._dynamo.reset()
+    sides = {
+        "tcw": torch.compile(call, backend=backend("tcw"), dynamic=False),
+        "eager": call,
+        "inductor": torch.compile(call, dynamic=False),
+    }
+    if arguments == 2:
+        return sides
+    return {side: lambda a, f=f: f(a, a) for side, f in sides.items()}
+
+
+def measured(name: str, call: Callable[..., Any], two: bool, stride: int) -> Row:
+    """A row of float32."""
+    row = Row(name, torch.float32)
+    sides = compiled(call, 2 if two else 1)
+    for arguments in pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride):
+        wide = tuple(argument.double() for argument in arguments)
+        true = call(*wide) if two else call(wide[0], wide[0])
+        row.count += len(true)
+        for side, function in sides.items():
+            row.add(side, arguments, function(*arguments), true)
+    return row
+
+
+def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
+    """A row of float64, one argument; None if mpmath has no such function."""
+    import mpmath
+
+    mpmath.mp.dps = 60
+    reference = _in_mpmath(name, mpmath)
+    if reference is None:
+        return None
+    chance = torch.Generator().manual_seed(0)
+    third = samples // 3
+    bits = torch.randint(-(1 << 63), (1 << 63) - 1, (third,), generator=chance)
+    spread = torch.randn(third, generator=chance, dtype=torch.float64) * 3
+    near = torch.rand(samples - 2 * third, generator=chance, dtype=torch.float64) * 2 - 1
+    x = torch.cat([bits.view(torch.float64), spread, near])
+    eager = call(x, x)
+    normal = x.isfinite() & eager.isfinite() & (x.abs() < 1e15)
+    x = x[normal]
+    row = Row(name, torch.float64, len(x))
+    exact = [reference(mpmath.mpf(float(one))) for one in x]
+    for side, function in compiled(call, 1).items():
+        found = function(x)
+        worst = row.sides[side]
+        for one, got, true in zip(x.tolist(), found.tolist(), exact, strict=True):
+            if got != got:
+                worst.special += 1
+                continue
+            exponent = max(int(mpmath.mag(true)) - 1, -1022) if true else -1022
+            error = float(abs(mpmath.mpf(got) - true) / mpmath.ldexp(1, exponent - 52))
+            worst.above_one += error > 1
+            if error > worst.ulp:
+                worst.ulp, worst.where = error, (one,)
+    return row
+
+
+def _in_mpmath(name: str, mp: Any) -> Callable[[Any], Any] | None:
+    special: dict[str, Callable[[Any], Any]] = {
+        "exp2": lambda x: mp.power(2, x),
+        "log2": lambda x: mp.log(x, 2),
+        "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
+        "lgamma": lambda x: mp.re(mp.loggamma(x)),
+        "rsqrt": lambda x: 1 / mp.sqrt(x),
+        "reciprocal": lambda x: 1 / x,
+    }
+    return special.get(name) or getattr(mp, name, None)
+
+
+def line(row: Row) -> str:
+    cells = []
+    for worst in row.sides.values():
+        special = f", {worst.special:,} special" if worst.special else ""
+        cells.append(f"{worst.ulp:,.2f}{special}")
+    where = ", ".join(f"{one:.9g}" for one in row.sides["tcw"].where) or "–"
+    kind = str(row.dtype).removeprefix("torch.")
+    above = f"{row.sides['tcw'].above_one / row.count:.2%}"
+    return f"| {row.name} | {kind} | {row.count:,} | {' | '.join(cells)} | {above} | {where} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="this function alone")
+    parser.add_argument("--dtype", choices=("float32", "float64"))
+    parser.add_argument("--stride", type=int, default=1, help="of the float32 bit patterns")
+    parser.add_argument("--samples", type=int, default=4000, help="arguments in float64")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| function | dtype | values | tcw, ulp | eager | Inductor | ours above 1 ulp | at |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in (*UNARY, *(name for name in BINARY if name not in EXACT[1:])):
+        if given.only not in (None, name):
+            continue
+        two = name in BINARY
+        call = partial(binary if two else unary, name)
+        if given.dtype != "float64":
+            print(line(measured(name, call, two, given.stride)), flush=True)
+        if given.dtype != "float32" and not two:
+            row = sampled(name, call, given.samples)
+            if row is not None:
+                print(line(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""`tcw run` of programs that compile through a library, against torch's own log (TORCH_TRACE) and
+counters of the same program by itself. Each needs its library: install it with `pip install
+--no-deps` beside torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.trace.records import FrameEnd, Graph, GraphBreak, Recompile
+from tests.cpu.test_run import counted, recordings, run, started, write
+from viewers.recording import Recording
+
+pytestmark = pytest.mark.long
+
+
+def needs(*modules: str) -> None:
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
+def facts(found: Recording) -> dict[str, Any]:
+    """What a recording and a log of torch's both have."""
+    return {
+        "frames": [(one.compile_id, one.status) for one in found.all(FrameEnd)],
+        "graphs": [(one.compile_id, one.ops) for one in found.all(Graph) if one.kind == "captured"],
+        "breaks": [
+            (one.compile_id, one.gb or one.type, Path(one.location.file).name, one.location.line)
+            for one in found.all(GraphBreak)
+        ],
+        "recompiles": [one.compile_id for one in found.all(Recompile)],
+    }
+
+
+def same_as_torch_says(folder: Path, *program: str) -> Recording:
+    """Run the program by itself with TORCH_TRACE, then recorded: one process compiles, and it has
+    compiled what torch's log and counters say. Returns its recording."""
+    logs = folder / "logs"
+    plain = started(folder, *program, TORCH_TRACE=str(logs))
+    assert plain.code == 0, plain.err[-3000:]
+    done = run(folder, "-o", "traces", *program)
+    assert done.code == 0, done.err[-3000:]
+    (found,) = recordings(folder / "traces")
+    (log,) = (one for one in map(Recording.open, logs.iterdir()) if one.all(FrameEnd))
+    assert facts(found) == facts(log)
+    assert facts(found)["graphs"], "something was compiled"
+    assert found.end is not None
+    assert found.end.status == "ok"
+    if (last := plain.out.strip().splitlines()[-1:]) and last[0].startswith('{"graphs"'):
+        assert counted(found) == json.loads(last[0])
+    return found
+
+
+MODEL = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(8, 2)
+
+            def forward(self, x):
+                return self.layer(torch.relu(x))
+"""
+
+
+def test_trainer(tmp_path: Path) -> None:
+    """Hugging Face's, whose last batch is smaller."""
+    needs("transformers", "accelerate")
+    text = """
+        import torch
+        from transformers import BertConfig, BertForSequenceClassification
+        from transformers import Trainer, TrainingArguments
+
+        config = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1,
+                            num_attention_heads=2, intermediate_size=32)
+        data = [{"input_ids": torch.arange(6) % 50, "labels": n % 2} for n in range(10)]
+        arguments = TrainingArguments("out", num_train_epochs=1, per_device_train_batch_size=4,
+                                      torch_compile=True, torch_compile_backend="aot_eager",
+                                      use_cpu=True, report_to=[], save_strategy="no",
+                                      disable_tqdm=True)
+        Trainer(BertForSequenceClassification(config), arguments, train_dataset=data).train()
+    """
+    write(tmp_path, text)
+    found = same_as_torch_says(tmp_path, "program.py")
+    assert found.all(Recompile), "the last batch"
+
+
+def test_accelerate(tmp_path: Path) -> None:
+    needs("accelerate")
+    text = """
+        from accelerate import Accelerator
+        from accelerate.utils import TorchDynamoPlugin
+        from torch.utils.data import DataLoader, TensorDataset
+
+        plugin = TorchDynamoPlugin(backend="aot_eager")
+        accelerator = Accelerator(cpu=True, dynamo_plugin=plugin)
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        loader = DataLoader(TensorDataset(torch.randn(10, 8)), 4)
+        net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+        for (x,) in loader:
+            accelerator.backward(net(x).sum())
+            optimizer.step()
+    """
+    write(tmp_path, MODEL + text)
+    same_as_torch_says(tmp_path, "program.py")
+
+
+def test_lightning(tmp_path: Path) -> None:
+    needs("lightning")
+    text = """
+        import lightning
+        from torch.utils.data import DataLoader, TensorDataset
+
+        class Module(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.compile(Net(), backend="aot_eager")
+
+            def training_step(self, batch, index):
+                return self.net(batch[0]).sum()
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), 0.1)
+
+        trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, devices=1,
+                                    enable_checkpointing=False, enable_progress_bar=False)
+        trainer.fit(Module(), DataLoader(TensorDataset(torch.randn(10, 8)), 4))
+    """
+    write(tmp_path, MODEL + text)
+    same_as_torch_says(tmp_path, "program.py")
+
+
+def test_pytest_of_a_package(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "net.py").write_text(
+        "import torch\n\n\ndef f(x):\n    x = x + 1\n    torch._dynamo.graph_break()\n"
+        "    return x * 2\n\n\ncompiled = torch.compile(f, backend='eager')\n"
+    )
+    (tmp_path / "test_net.py").write_text(
+        "import torch\nfrom package.net import compiled\n\n\ndef test_it():\n"
+        "    assert compiled(torch.ones(2)).sum() == 8\n    compiled(torch.ones(3))\n"
+    )
+    program = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "test_net.py")
+    found = same_as_torch_says(tmp_path, *program)
+    assert len(found.all(GraphBreak)) >= 1
+
+
+def test_a_notebook(tmp_path: Path) -> None:
+    """Run by nbclient: the kernel is a process of its own."""
+    needs("nbclient", "ipykernel", "nbformat")
+    text = """
+        import json, sys, nbclient, nbformat
+
+        cells = [
+            "import torch\\ndef f(x):\\n    x = x.sin()\\n    print('here')\\n    return x + 1",
+            "compiled = torch.compile(f, backend='eager')",
+            "for size in (3, 4):\\n    compiled(torch.ones(size))",
+        ]
+        book = nbformat.v4.new_notebook()
+        book.cells = [nbformat.v4.new_code_cell(one) for one in cells]
+        nbclient.NotebookClient(book, timeout=300).execute()
+    """
+    write(tmp_path, text, counted=False)
+    kernels = tmp_path / "share" / "jupyter" / "kernels" / "python3"
+    kernels.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (kernels / "kernel.json").write_text(
+        json.dumps({"argv": command, "display_name": "python", "language": "python"})
+    )
+    os.environ["JUPYTER_PATH"] = str(tmp_path / "share" / "jupyter")
+    try:
+        found = same_as_torch_says(tmp_path, "program.py")
+    finally:
+        del os.environ["JUPYTER_PATH"]
+    assert [one.source_line.strip() for one in found.all(GraphBreak)][:1] == ["print('here')"]
+
+
+def test_a_server_under_load(tmp_path: Path) -> None:
+    """FastAPI in uvicorn, asked by eight threads at once; the server ends by a signal."""
+    needs("fastapi", "uvicorn")
+    text = """
+        import concurrent.futures, json, os, signal, threading, time, urllib.request
+        import fastapi, uvicorn
+
+        app = fastapi.FastAPI()
+        net = torch.compile(Net(), backend="aot_eager", dynamic=True)
+
+        @app.get("/{rows}")
+        def answer(rows: int) -> float:
+            with torch.no_grad():
+                return float(net(torch.ones(rows, 8)).sum())
+
+        def load():
+            url = "http://127.0.0.1:%d/%d"
+            while not server.started:
+                time.sleep(0.1)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            def ask(rows):
+                return urllib.request.urlopen(url % (port, rows), timeout=300).read()
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                list(pool.map(ask, [2 + n % 5 for n in range(200)]))
+            server.should_exit = True
+
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+        threading.Thread(target=load).start()
+        server.run()
+    """
+    write(tmp_path, MODEL + text)
+    found = same_as_torch_says(tmp_path, "program.py")
+    assert found.end is not None
+    assert found.end.calls == 200

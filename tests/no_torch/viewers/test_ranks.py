@@ -1,0 +1,214 @@
+"""Ranks of one program: what they did differently first, and who waits."""
+
+from __future__ import annotations
+
+from compiler.trace.records import (
+    AnyRecord,
+    CacheLookup,
+    Collective,
+    Collectives,
+    DdpBucket,
+    DdpBuckets,
+    EagerCollective,
+    End,
+    FrameEnd,
+    FrameStart,
+    Graph,
+    Location,
+    Node,
+    Settings,
+    Source,
+    Start,
+    TensorMeta,
+    Text,
+)
+from compiler.trace.writer import text_hash
+from viewers.places import FileNames
+from viewers.recording import Recording
+from viewers.summary.ranks import Divergence, Member, first_divergence, rank_times, started
+from viewers.summary.ranks.events import common
+from viewers.text.lines import to_text
+from viewers.text.ranks import divergence_lines, ranks_lines
+
+FILE = "/w/train.py"
+CODE = """\
+def step(x):
+    y = relu(x)
+    if dist.get_rank() == 1:
+        y = exp(y)
+    return y
+
+
+def log(loss):
+    if loss > 3:
+        dist.all_reduce(loss)
+"""
+
+
+def place(line: int) -> Location:
+    return Location(file=FILE, line=line, function="step")
+
+
+def tensor(*shape: int) -> TensorMeta:
+    size = 4
+    for one in shape:
+        size *= one
+    return TensorMeta(shape=shape, dtype="float32", bytes=size)
+
+
+def compiled(
+    *operations: tuple[str, int], id: str = "0/0", rows: int = 4, seconds: float = 1.0
+) -> list[AnyRecord]:
+    """A compile of operations, each with its line."""
+    nodes = [Node(name="x", op="placeholder", target="L_x_", value=tensor(rows, 8))]
+    for at, (name, line) in enumerate(operations):
+        nodes.append(
+            Node(
+                name=f"n{at}", op="call_function", target=f"torch.{name}", inputs=(nodes[-1].name,),
+                value=tensor(rows, 8), location=place(line),
+            )
+        )  # fmt: skip
+    return [
+        FrameStart(compile_id=id, attempt=0, function="step", location=place(1), call=1),
+        Graph(id=id, kind="captured", compile_id=id, nodes=tuple(nodes), ops=len(operations)),
+        FrameEnd(compile_id=id, status="compiled", seconds=seconds),
+    ]
+
+
+def sent(line: int, *shape: int, operation: str = "all_reduce", count: int = 1) -> EagerCollective:
+    return EagerCollective(
+        operation=operation, tensors=(tensor(*shape),), ranks=2, count=count, location=place(line)
+    )
+
+
+def member(rank: int, *records: AnyRecord, complete: bool = True) -> Member:
+    start = Start(
+        schema_version=1, tool_version="", settings=Settings(file=FILE, program=True), python="",
+        platform="", pid=rank, time=0.0, rank=rank,
+    )  # fmt: skip
+    text = Text(hash=text_hash(CODE), body=CODE)
+    end = [End(status="ok", seconds=1.0)] if complete else []
+    all_: list[AnyRecord] = [start, text, Source(file=FILE, text=text.hash), *records, *end]
+    return Member(rank, Recording(all_), complete)
+
+
+def first(*members: Member) -> Divergence:
+    found = first_divergence(members)
+    assert found is not None
+    return found
+
+
+def told(*members: Member) -> str:
+    return to_text(divergence_lines(first(*members), FileNames("/w"), 100), 100)
+
+
+RELU = ("relu", 2)
+EXP = ("exp", 4)
+
+
+def test_ranks_that_do_the_same() -> None:
+    ranks = [member(rank, *compiled(RELU), sent(10, 2)) for rank in range(3)]
+    assert first_divergence(ranks) is None
+    assert not ranks_lines(ranks, FileNames("/w"), 100)
+
+
+def test_a_branch_on_the_rank() -> None:
+    ranks = [member(rank, *compiled(RELU, *([EXP] if rank == 1 else []))) for rank in range(4)]
+    text = told(*ranks).splitlines()
+    assert text[0] == "✗  ranks   rank 1 calls exp  in step"
+    assert text[1] == "           train.py:4  y = exp(y)"
+    assert text[2] == "           ranks 0, 2, 3 do not call exp"
+    assert text[3] == "           because  train.py:3  if dist.get_rank() == 1:"
+
+
+def test_a_size() -> None:
+    found = first(member(0, *compiled(RELU)), member(1, *compiled(RELU, rows=6)))
+    assert [one.words for one in found.sides] == ["gets x as f32 4×8", "gets x as f32 6×8"]
+    assert (found.subject, found.place and found.place.line) == (1, 2)
+    assert "other sizes" in found.why
+    assert "drop_last" in found.fix
+
+
+def test_one_compiles_more() -> None:
+    """The other goes on: who has not come so far says nothing."""
+    more = [*compiled(RELU), *compiled(EXP, id="1/0")]
+    found = first(member(0, *compiled(RELU)), member(1, *more))
+    assert (found.kind, found.compile_id) == ("frame", "1/0")
+    assert first_divergence([member(0, *compiled(RELU), complete=False), member(1, *more)]) is None
+
+
+def test_a_collective_that_only_one_starts() -> None:
+    alike = compiled(RELU)
+    found = first(member(0, *alike), member(1, *alike, sent(10, 2)))
+    assert found.sides[found.subject].words == "starts all_reduce f32 2"
+    assert found.condition is not None
+    assert found.condition.text == "    if loss > 3:"
+    (wait,) = found.waits
+    assert (wait.ranks, wait.because) == ((1,), "rank 0 does not start it")
+
+
+def test_sizes_of_collectives() -> None:
+    found = first(member(0, sent(10, 2)), member(1, sent(10, 3)))
+    assert [one.ranks for one in found.waits] == [(0,), (1,)]
+    assert found.waits[0].because == "rank 1 is in all_reduce f32 3"
+
+
+def test_groups_of_some_ranks_are_not_compared() -> None:
+    ranks = [member(rank, *compiled(RELU)) for rank in range(3)]
+    ranks.append(member(3, *compiled(RELU), sent(10, 2)))  # in a group of two
+    assert first_divergence(ranks) is None
+
+
+def test_a_warm_cache_is_said_after_what_differs_in_the_code() -> None:
+    def cached(verdict: str, *operations: tuple[str, int]) -> list[AnyRecord]:
+        lookup = CacheLookup(
+            cache="fx graph", verdict=verdict, compile_id="0/0", graph="0/0/forward", key="k"
+        )  # type: ignore[arg-type]
+        return [*compiled(*operations), lookup]
+
+    found = first(member(0, *cached("miss", RELU)), member(1, *cached("hit", RELU)))
+    assert found.kind == "cache"
+    assert (
+        found.sides[1].words == "has a hit in the fx graph cache for 0/0/forward, with the same key"
+    )
+    found = first(member(0, *cached("miss", RELU)), member(1, *cached("hit", RELU, EXP)))
+    assert found.kind == "graph"
+
+
+def test_ranks_that_compile_longer_are_waited_for() -> None:
+    again = compiled(RELU, id="1/0", seconds=5.0)
+    buckets = DdpBuckets(
+        compile_id="1/0", bucket_bytes=1 << 20, first_bucket_bytes=1 << 20,
+        buckets=(DdpBucket(number=1, bytes=1 << 20, limit=1 << 20, parameters=("w",), nodes=1),),
+    )  # fmt: skip
+    quick = compiled(RELU, id="1/0", seconds=1.0)
+    ranks = [member(0, buckets, *quick), member(1, buckets, *quick), member(2, buckets, *again)]
+    assert [one.straggler for one in rank_times(ranks)] == [False, False, True]
+    text = to_text(ranks_lines(ranks, FileNames("/w"), 100), 100)
+    assert "compile  1.0 s (rank 0) to 5.0 s (rank 2) a rank" in text
+    assert "rank 2 is a straggler" in text
+    assert "the others wait up to 4.0 s for rank 2" in text
+    assert [one.words for one in started(ranks[0].recording)] == [
+        "all_reduce of DDP's bucket 1 (1.0 MB)"
+    ]
+
+
+def test_the_order_of_collectives_in_a_graph() -> None:
+    def scheduled(*names: str) -> list[AnyRecord]:
+        operations = tuple(f"torch.ops._c10d_functional.{name}.default" for name in names)
+        details = tuple(Collective(tensors=(tensor(2),)) for _ in names)
+        record = Collectives(
+            compile_id="0/0", graph="0/0/inference", operations=operations, details=details
+        )
+        return [*compiled(RELU), record]
+
+    one, other = scheduled("all_reduce_", "broadcast"), scheduled("broadcast", "all_reduce")
+    found = first(member(0, *one), member(1, *other))
+    assert found.kind == "collective"
+    assert found.sides[1].words == "has broadcast f32 2 in 0/0/inference"
+    assert len(found.waits) == 2
+
+
+def test_what_each_rank_has_of_its_own_does_not_count() -> None:
+    text = "cuda:{0} index={0} 0x7f00{0}00 stream{0} set_device({0})"
+    assert common(text.format(1)) == common(text.format(2))
