@@ -332,6 +332,19 @@ def test_a_graph_that_was_left_to_aten() -> None:
     assert [one.key for one in clock.readings()] == [100, *(101 + one.index for one in probe.steps)]
 
 
+@pytest.mark.parametrize("make", [Mixed, lambda: lambda x: x * 3], ids=["mixed", "one segment"])
+def test_a_clock_of_ranges_has_one_for_each_kernel_and_call(make: Callable[[], Any]) -> None:
+    found = Probed(make(), inference(torch.randn(4, 16)))
+    (probe,) = found.probes
+    plain = found.run()
+    for _ in range(2):
+        with device_clock(device=False) as clock, probe.timing(clock, 100):
+            answer = found.run()
+        assert all(torch.equal(a, b) for a, b in zip(answer, plain, strict=True))
+        keys = [one.key for one in clock.readings()]
+        assert keys == [100, *(101 + one.index for one in probe.steps)]
+
+
 def test_without_a_compiler_only_calls_into_aten_are_timed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
