@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import io
 import zlib
+from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1 << 20
+_PIECE = 512
+"""Packed bytes at a time of a format of which four bytes can stand for 128 KB."""
 _AS_GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -67,23 +70,45 @@ class _Gzip(_Stream):
         super().close()
 
 
-class _Other(_Stream):
-    """What another module unpacks."""
+class _Zstd(_Stream):
+    """What a zstd file holds, frame after frame. `begin` makes a decompressor of one frame."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, file: io.FileIO, begin: Callable[[], Any]) -> None:
+        self._file = file
+        self._begin = begin
+        self._frame = begin()
+        self._packed = b""
+        self._at = 0
+        self._held = b""
 
     def some(self, size: int) -> bytes:
-        if self.damaged:
-            return b""
-        try:
-            return cast(bytes, self._stream.read(min(size, _CHUNK)))
-        except Exception:  # each module has errors of its own
-            self.damaged = True
-            return b""
+        while not self._held and not self.damaged:
+            piece = self._piece()
+            if not piece:
+                self.damaged = not self._frame.eof
+                break
+            if self._frame.eof:
+                self._frame = self._begin()
+            try:
+                self._held = self._frame.decompress(piece)
+            except Exception:  # each module has errors of its own
+                self.damaged = True
+                break
+            if self._frame.eof:
+                self._at -= len(self._frame.unused_data)
+        data, self._held = self._held[:size], self._held[size:]
+        return data
+
+    def _piece(self) -> bytes:
+        """The next packed bytes, so few that they cannot unpack to more than some megabytes."""
+        if self._at >= len(self._packed):
+            self._packed, self._at = self._file.read(_CHUNK) or b"", 0
+        piece = self._packed[self._at : self._at + _PIECE]
+        self._at += len(piece)
+        return piece
 
     def close(self) -> None:
-        self._stream.close()
+        self._file.close()
         super().close()
 
 
@@ -129,16 +154,18 @@ def unpacked(descriptor: int) -> BinaryIO:
     if magic.startswith(_GZIP):
         return cast(BinaryIO, _Gzip(file))
     if magic == _ZSTD:
-        return cast(BinaryIO, _Other(_zstd(file)))
+        return cast(BinaryIO, _zstd(file))
     return cast(BinaryIO, file)
 
 
-def _zstd(file: io.FileIO) -> Any:
+def _zstd(file: io.FileIO) -> _Stream:
     for name in ("compression.zstd", "zstandard"):
         try:
             module = importlib.import_module(name)
         except ImportError:
             continue
-        return module.open(file, "rb")
+        maker = module.ZstdDecompressor
+        begin = maker if name != "zstandard" else lambda make=maker: make().decompressobj()
+        return _Zstd(file, begin)
     file.close()
     raise UnknownCompression("it is compressed with zstd: unpack it, or `pip install zstandard`")

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from compiler.trace.torch_logs.alike import Glance
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
-from viewers.summary.differences import Effect, difference
+from viewers.summary.differences import Alignment, Effect, difference
+from viewers.summary.differences.caches import follows
+from viewers.summary.differences.effects import cache_effects
 from viewers.summary.facts import Value, facts
 from viewers.summary.ranks import Member
 from viewers.summary.ranks.events import events_of
@@ -105,6 +107,7 @@ def report(
     ranks = ranks_of(processes)
     if len(ranks) > 1:
         lines += ranks_lines(ranks, names_of(found.first), width)
+    lines += _later_runs(processes)
     for members in groups[1:REPORTS]:
         lines += _against(groups[0][0], members)
     for members in groups[:REPORTS]:
@@ -118,6 +121,41 @@ def report(
         left = [one.file.name for members in groups[REPORTS:] for one in members]
         lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]
     return lines
+
+
+def _later_runs(processes: Sequence[Process]) -> list[Line]:
+    """What the caches did in a process that began after another of the same program had ended."""
+    lines: list[Line] = []
+    for one, base in _after(processes)[:EFFECTS]:
+        alignment = Alignment(base.recording, one.recording)
+        found = [
+            replace(each, place=alignment.words(each.line) if each.line else "")
+            for each in cache_effects(alignment)
+        ]
+        if found:
+            title = f"{one.name}, after {base.name}"
+            lines += [BLANK, line((title, "strong"), hang=2), *effect_lines(found, EFFECTS)]
+    return lines
+
+
+def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
+    """Each process that followed another of its program, and the last that it followed."""
+
+    def began(one: Process) -> float:
+        return one.recording.start.time if one.recording.start is not None else 0.0
+
+    found = []
+    for one in sorted(processes, key=began):
+        before = [
+            each
+            for each in processes
+            if _program_of(each) == _program_of(one)
+            and each.recording is not one.recording
+            and follows(each.recording, one.recording)
+        ]
+        if before:
+            found.append((one, max(before, key=began)))
+    return found
 
 
 def ranks_of(processes: Sequence[Process]) -> list[Member]:
@@ -158,6 +196,9 @@ def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
 def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[str]]:
     """What a process did otherwise than the usual ones; facts that differ where no effect does."""
     found = difference(usual.recording, one.recording).effects
+    pair = (usual.recording, one.recording)
+    if follows(*pair) or follows(*reversed(pair)):  # what caches did is told in order of the runs
+        found = tuple(each for each in found if each.kind != "cache")
     if found:
         return found, []
     old, new = (_facts(each, summarise(each.recording)) for each in (usual, one))

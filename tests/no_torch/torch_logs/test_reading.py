@@ -233,3 +233,17 @@ def test_a_log_is_never_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     file.write_text("import os\nopen('ran', 'w')\n")
     assert main(["explain", str(file)]) == 2
     assert "is not a tcw trace" in capsys.readouterr().err
+
+
+def test_packed_with_zstd(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    data = log("2.13")
+    packed = zstandard.ZstdCompressor().compress(data)
+    name = "dedicated_log_torch_trace_rank_3_abc.log"
+    (tmp_path / f"{name}.zst").write_bytes(packed)
+    (file,) = logs(tmp_path)
+    assert len(read_trace(file).records) == len(recorded(data).records)
+    file.write_bytes(packed[: len(packed) // 2])
+    cut = read_trace(file)
+    assert cut.losses.archive
+    assert any(isinstance(record, GraphBreak) for record in cut.records)

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from compiler.trace.records import AnyRecord, Start
 from tests.no_torch.two_traces import after, before
+from tests.no_torch.viewers.test_cache_changes import run
 from viewers.recording import Recording
 from viewers.text.lines import to_text
 from viewers.text.processes import Process, report
@@ -37,3 +38,16 @@ def test_processes_that_compiled_the_same_are_told_once() -> None:
     assert text.startswith("2 processes compiled, all the same\n")
     assert "against" not in text
     assert text.count("browse it:") == 1
+
+
+def test_later_runs_say_what_caches_did() -> None:
+    cold = Process(Path("one.tcw"), run())
+    warm = Process(Path("two.tcw"), run("hit", 2000.0))
+    other = Process(Path("three.tcw"), run(at=3000.0, key="k2", config=("c2", "7")))
+    text = said(other, cold, warm)
+    assert text.count(", after process 1") == 2
+    first, second = text.split(", after process 1\n")[1:]
+    assert first.startswith("✓ served by caches: aot autograd, fx graph; 4.0 s of compiling saved")
+    assert second.startswith("✗ aot autograd, fx graph missed in 0/0; compiling took 12.0 s")
+    assert "because  torch._inductor.config.max_fusion_size: 64 → 7" in second
+    assert text.count("missed in 0/0") == 1

@@ -72,7 +72,7 @@ def _shares_caches(recording: Recording) -> bool:
     return start is not None and (start.settings.cached or start.settings.program)
 
 
-def _follows(base: Recording, run: Recording) -> bool:
+def follows(base: Recording, run: Recording) -> bool:
     """Whether the run began when the base had ended."""
     end = base.last(End)
     if base.start is None or run.start is None or end is None:
@@ -100,8 +100,8 @@ def _misses(alignment: Alignment) -> Iterator[CacheChange]:
         if one.verdict != "miss" or not others:
             continue
         if any(one.key and one.key == other.key for other in others):
-            if not _follows(base, run) and not _was_served(one, others):
-                continue  # both began cold
+            if follows(run, base) or not (follows(base, run) or _was_served(one, others)):
+                continue  # it ran first, or both began cold
         elif one.compile_id in of_compile:
             why = of_compile[one.compile_id]  # later keys are made of what the first was
         elif not one.components:

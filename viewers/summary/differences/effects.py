@@ -77,7 +77,7 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         found += _fusions(difference)
         found += _operations(one for one in operations if not one.telling)
         found += [*_kernels(difference), *_memory(difference)]
-    found += [*_cudagraphs(alignment), *_caches(alignment)]
+    found += [*_cudagraphs(alignment), *cache_effects(alignment)]
     lines = [one.line for one in found if one.line is not None]
     lines += [one.line for one in operations if one.line is not None]
     causes = Causes(
@@ -309,7 +309,7 @@ def _cudagraphs(alignment: Alignment) -> Iterator[Effect]:
             yield Effect("cudagraph", "good", f"no CUDA graph is skipped any more: {reason}")
 
 
-def _caches(alignment: Alignment) -> Iterator[Effect]:
+def cache_effects(alignment: Alignment) -> Iterator[Effect]:
     """Each with its own cause: what of the key changed."""
     for one in cache_changes(alignment):
         tone: EffectTone = "good" if one.better else "bad"
