@@ -86,13 +86,14 @@ def prepare_inductor() -> None:
     own source. The settings of both are among those that a worker has from this process. What
     starts a thread is left to the workers.
     """
-    finders = list(sys.meta_path)
+    finders, path = list(sys.meta_path), list(sys.path)
     for name in AT_THE_FIRST_COMPILE:
         with contextlib.suppress(ImportError):  # another torch has others
             importlib.import_module(f"torch.{name}")
     importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     importlib.import_module("torch._inductor.codecache").torch_key()
-    sys.meta_path[:] = finders  # setuptools, which torch imports to build, adds some of its own
+    # setuptools, which torch imports to build, adds some of its own
+    sys.meta_path[:], sys.path[:] = finders, path
 
 
 def forget_the_compiler() -> None:

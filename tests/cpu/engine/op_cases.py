@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import fx
 from torch._dynamo.utils import preserve_rng_state
 from torch._guards import TracingContext, tracing
 from torch._prims_common import check_significant_strides
@@ -237,6 +238,9 @@ def directly(function: Function, backend: Function, *, dynamic: bool = False) ->
         specs: list[Any] = []
 
         class Traced(torch.nn.Module):
+            graph = fx.Graph()
+            """Passes over what Dynamo captured find nothing in it."""
+
             def forward(self, *arguments: Any) -> tuple[Any, ...]:
                 leaves, spec = pytree.tree_flatten(function(*arguments))
                 specs.append(spec)
