@@ -223,6 +223,33 @@ def test_a_compile_keeps_its_call_while_another_thread_calls(tmp_path: Path) -> 
     assert found.end.calls == 3
 
 
+def test_resets_hide_no_graph_from_the_count(tmp_path: Path) -> None:
+    """torch's counters go on where its compile ids restart."""
+    text = """
+        import torch
+
+        def f(x):
+            return x + 1
+
+        def g(x):
+            return x * 2
+
+        for _ in range(3):
+            torch._dynamo.reset()
+            for one in (f, g):
+                compiled = torch.compile(one, backend="eager")
+                compiled(torch.ones(2))
+                compiled(torch.ones(3))
+    """
+    write(tmp_path, text)
+    done = run(tmp_path, "-o", "traces", "program.py")
+    assert done.code == 0, done.err
+    (found,) = recordings(tmp_path / "traces")
+    assert counted(found) == json.loads(done.out) == {"graphs": 12, "breaks": 0}
+    assert summarise(found).graphs == 6
+    assert "12 compiles share 4 compile ids" in " ".join(done.err.split())
+
+
 def test_killed_in_the_middle(tmp_path: Path) -> None:
     text = """
         import os, signal, torch
