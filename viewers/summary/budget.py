@@ -132,7 +132,7 @@ class FactChange:
             many = f" ×{self.after}" if isinstance(self.after, int) and self.after > 1 else ""
             return f"a new {what}: {self.name}{many}"
         if self.after is None:
-            return f"a {what} less: {self.name}"
+            return f"a {what} gone: {self.name}"
         return f"{what} {self.name} ×{self.before} → ×{self.after}"
 
 
