@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,14 +11,16 @@ from compiler.trace.records.session import WarnedCode
 from compiler.trace.writer import TraceWriter
 
 
+class _Call(threading.local):
+    number: int | None = None
+
+
 @dataclass
 class Recorder:
     """Shared by all hooks of one recording, all in the worker process."""
 
     writer: TraceWriter
     settings: Settings
-    call: int = 0
-    """Number of the current call, from 1; 0 outside calls."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     """The current call's arguments by name, if the worker makes the call; empty outside calls."""
     compile_id: str = ""
@@ -53,6 +56,20 @@ class Recorder:
     _sources: set[str] = field(default_factory=set)
     _kernels: int = 0
     _warned: set[object] = field(default_factory=set)
+    _call: _Call = field(default_factory=_Call)
+    _last_call: int = 0
+    """That of the thread that set one last."""
+
+    @property
+    def call(self) -> int:
+        """Number of this thread's current call, from 1; 0 outside calls. A thread that has begun
+        none (one of autograd's) works for the call that began last."""
+        own = self._call.number
+        return self._last_call if own is None else own
+
+    @call.setter
+    def call(self, number: int) -> None:
+        self._call.number = self._last_call = number
 
     def emit(self, record: Record) -> None:
         self.writer.emit(record)

@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from compiler.trace.records import FrameEnd
+from compiler.trace.records import FrameEnd, FrameStart, Guards
 from tests.cpu.command_line import ROOT, Done
 from viewers.recording import Recording
 from viewers.summary import summarise
@@ -183,6 +183,71 @@ def test_threads_and_a_program_with_packages_of_our_names(tmp_path: Path) -> Non
     (found,) = recordings(tmp_path / "traces")
     assert counted(found) == json.loads(done.out.splitlines()[-1])
     assert found.end.status == "ok"  # type: ignore[union-attr]
+
+
+def test_a_compile_keeps_its_call_while_another_thread_calls(tmp_path: Path) -> None:
+    text = """
+        import threading
+        import torch
+
+        begun, called = threading.Event(), threading.Event()
+
+        def slow(graph, inputs):
+            begun.set()
+            assert called.wait(60)
+            return graph
+
+        def f(x):
+            return x + 1
+
+        def g(x):
+            return x * 2
+
+        g = torch.compile(g, backend="eager")
+        g(torch.ones(2))
+        f = torch.compile(f, backend=slow, dynamic=False)
+        thread = threading.Thread(target=f, args=(torch.ones(3),))
+        thread.start()
+        assert begun.wait(60)
+        g(torch.ones(2))
+        called.set()
+        thread.join()
+    """
+    write(tmp_path, text, counted=False)
+    done = run(tmp_path, "-o", "traces", "program.py")
+    assert done.code == 0, done.err
+    (found,) = recordings(tmp_path / "traces")
+    assert [(one.compile_id, one.call) for one in found.all(FrameStart)] == [("0/0", 1), ("1/0", 2)]
+    assert [(one.compile_id, one.call) for one in found.all(Guards)] == [("0/0", 1), ("1/0", 2)]
+    assert found.end is not None
+    assert found.end.calls == 3
+
+
+def test_resets_hide_no_graph_from_the_count(tmp_path: Path) -> None:
+    """torch's counters go on where its compile ids restart."""
+    text = """
+        import torch
+
+        def f(x):
+            return x + 1
+
+        def g(x):
+            return x * 2
+
+        for _ in range(3):
+            torch._dynamo.reset()
+            for one in (f, g):
+                compiled = torch.compile(one, backend="eager")
+                compiled(torch.ones(2))
+                compiled(torch.ones(3))
+    """
+    write(tmp_path, text)
+    done = run(tmp_path, "-o", "traces", "program.py")
+    assert done.code == 0, done.err
+    (found,) = recordings(tmp_path / "traces")
+    assert counted(found) == json.loads(done.out) == {"graphs": 12, "breaks": 0}
+    assert summarise(found).graphs == 6
+    assert "12 compiles share 4 compile ids" in " ".join(done.err.split())
 
 
 def test_killed_in_the_middle(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ from viewers.summary.recompiles import (
     RecompiledFrame,
     recompile_causes,
 )
+from viewers.summary.reused_ids import hidden_frames, hidden_graphs, warning_of
 from viewers.summary.verdict import Verdict, during, verdict_of
 
 
@@ -110,6 +111,8 @@ def summarise(recording: Recording) -> Summary:
     pieces = [piece for call in calls for piece in call.pieces]
     captured = [graph for graph in recording.graphs.values() if graph.kind == "captured"]
     frames = {graph.compile_id.partition("/")[0] for graph in captured}
+    hidden = hidden_graphs(recording)
+    graphs = len(frames) + hidden_frames(hidden)
     start, end = recording.start, recording.end
     return Summary(
         settings=start.settings if start else None,
@@ -117,12 +120,12 @@ def summarise(recording: Recording) -> Summary:
         environment=recording.environment,
         gpu=gpu_of(recording),
         status=end.status if end else "incomplete",
-        verdict=verdict_of(recording, len(frames)),
+        verdict=verdict_of(recording, graphs),
         calls=calls,
         cut=first_cut_call(calls),
         findings=findings_of(recording, breaks, causes),
-        graphs=len(frames),
-        compiles=len(captured),
+        graphs=graphs,
+        compiles=len(captured) + hidden.total(),
         guards=sum(piece.guards for piece in pieces if not piece.recompiles),
         breaks=breaks,
         recompiles=causes,
@@ -136,7 +139,7 @@ def summarise(recording: Recording) -> Summary:
         speed=recording.speed,
         numerics=recording.numerics,
         failure=recording.failure,
-        warnings=tuple(recording.all(Warned)),
+        warnings=(*warning_of(hidden), *recording.all(Warned)),
         end=end,
         doing=now.text if (now := doing(recording)) is not None else "",
     )

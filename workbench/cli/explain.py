@@ -3,7 +3,8 @@
 FILE defines `model` and `example_inputs`, or is a script that calls torch.compile itself.
 `example_inputs` is one input set (a tuple, a dict, or a pair of both), a list of input sets (one
 call each), or a function that returns either. Arguments for a script come after `--`. A program of
-another form is recorded by `tcw run`; FILE may also be its folder of traces, which runs nothing.
+another form is recorded by `tcw run`. FILE may also be a trace, a folder of traces, or a log of
+torch's (TORCH_TRACE): its report is printed, and nothing is run.
 
 \b
   tcw explain model.py
@@ -12,6 +13,7 @@ another form is recorded by `tcw run`; FILE may also be its folder of traces, wh
   tcw explain model.py --model 'Net(64)' --inputs 'f32[8,64]' --inputs 'f32[16,64]'
   tcw explain model.py --markdown                   for an issue or a chat
   tcw explain train.py --trace run.tcw -- --epochs 1
+  tcw explain run.tcw                               the same report again
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import is_log, python_file
+from workbench.cli.files import is_log, named_trace, python_file
 from workbench.cli.options import (
     FileCommand,
     json_option,
@@ -70,7 +72,7 @@ from workbench.cli.sections import show_option
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     if ctx.params["as_markdown"] and ctx.params["as_json"]:
         raise click.UsageError("--json and --markdown exclude each other", ctx)
-    if file.is_dir() or is_log(file):
+    if file.is_dir() or named_trace(file) or is_log(file):
         return _recorded(ctx, file)
     python_file(file)
     apply_defaults(ctx, file.resolve().parent)
@@ -88,8 +90,9 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
 
 def _recorded(ctx: click.Context, path: Path) -> int:
-    """What a folder of traces or a log of torch's says: nothing is run."""
+    """What a trace, a log of torch's or a folder of either says: nothing is run."""
     from workbench.cli.folders import has_several, markdown_of, only_trace, tell, trace_in
+    from workbench.cli.open import check
 
     if has_several(path):
         if ctx.params["as_json"]:
@@ -101,6 +104,7 @@ def _recorded(ctx: click.Context, path: Path) -> int:
             only_trace(path)
         return codes.OK
     file = trace_in(path)
+    check(file)
     try:
         recording = Recording.open(file)
     except TraceError as error:

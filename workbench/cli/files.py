@@ -40,6 +40,11 @@ def is_trace(file: Path) -> bool:
     return file.suffix.lower() != ".py" or file.resolve().suffix.lower() == TRACE
 
 
+def named_trace(file: Path) -> bool:
+    """Whether the name of `file`, or of what it links to, is that of a trace: it is never run."""
+    return TRACE in (file.suffix.lower(), file.resolve().suffix.lower())
+
+
 def is_log(file: Path) -> bool:
     """Whether `file` is read as a log of torch's (`TORCH_TRACE`): such a file is never run."""
     if file.suffix.lower() == ".py" or not file.is_file():
@@ -50,7 +55,7 @@ def is_log(file: Path) -> bool:
 def python_file(file: Path) -> None:
     """Raise `click.UsageError` if `file` does not exist or is a trace: traces are never run."""
     existing_file(file)
-    named = TRACE in (file.suffix.lower(), file.resolve().suffix.lower())
+    named = named_trace(file)
     begins = _begins_like_a_trace(file)
     if named and not begins:
         raise click.UsageError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 
 from compiler.control.recorder import Recorder
 from compiler.trace.records import (
@@ -30,6 +31,8 @@ class WorkerRecorder(Recorder):
     calls: int = 0
     """Compiled calls so far."""
 
+    _counting: Lock = field(default_factory=Lock)
+
     run: list[Record] | None = None
     """The records of this run but those of `NOT_KEPT`, where the compile is driven."""
 
@@ -39,6 +42,12 @@ class WorkerRecorder(Recorder):
         if isinstance(record, FrameEnd) and record.status == "failed":
             self.failed = record.compile_id
         super().emit(record)
+
+    def begin_call(self) -> None:
+        """Count a call of this thread, and make it its current one."""
+        with self._counting:
+            self.calls += 1
+            self.call = self.calls
 
     def begin_run(self, settings: Settings) -> None:
         """The same model is compiled from the start again, with other settings."""

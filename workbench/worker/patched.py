@@ -48,8 +48,7 @@ def counting_calls(recorder: WorkerRecorder) -> Iterator[None]:
 
     def counted(callback: Any, *arguments: Any, **options: Any) -> Any:
         if callback is not None and callback is not False:
-            recorder.calls += 1
-            recorder.call = recorder.calls
+            recorder.begin_call()
         return original(callback, *arguments, **options)
 
     undo = patch(eval_frame, "_callback_from_stance", counted)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 
 from compiler.trace.records import AnyRecord, End, Settings
@@ -215,8 +216,25 @@ def test_a_trace_is_never_run(
     said = capsys.readouterr()
     assert "trace" in said.err
     assert client.settings is None
-    if verb != "repro":  # which reads a trace
+    reads = verb == "repro" or (verb == "explain" and name == "run.tcw")
+    if not reads:
         assert says in said.err
+
+
+def test_explain_of_a_trace_prints_its_report(
+    model: Path, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same as of a folder that has only this trace."""
+    folder = model.parent / "folder"
+    folder.mkdir()
+    trace = folder / "run.tcw"
+    trace.write_bytes(b"\n".join(map(msgspec.json.encode, traces.clean())))
+    for options in ([], ["--json"], ["--markdown"], ["--show", "kernels"]):
+        assert main(["explain", str(trace), *options]) == codes.OK
+        of_file = capsys.readouterr().out
+        assert main(["explain", str(folder), *options]) == codes.OK
+        assert of_file == capsys.readouterr().out != ""
+    assert client.settings is None
 
 
 def test_settings(model: Path, client: Client) -> None:
