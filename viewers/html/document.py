@@ -72,7 +72,9 @@ def _data(tour: Tour) -> dict[str, Any]:
     screens = [tables.screen(one) for one in tour.screens.values()]
     said = ""
     if tour.left_out:
-        said = f"{tour.left_out} more screens are in the trace: tcw open, or tcw export --most MB"
+        said = (
+            f"{tour.left_out} more screens are in the trace: tcw open has them all, --most MB more"
+        )
     return {
         "panels": [_panel(one, tables.zooms(tour, at)) for at, one in enumerate(tour.panels)],
         "rows": list(tour.pool.rows.values()),

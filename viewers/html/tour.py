@@ -123,6 +123,7 @@ class Tour:
 
     def __init__(self, reader: Reader, most_bytes: int, most_screens: int) -> None:
         self.reader = reader
+        reader.view.in_page = True
         self.pool = Pool()
         self.conditions = Conditions()
         self.panels: list[Panel] = []

@@ -71,10 +71,10 @@ def _headline(site: BreakSite) -> Row:
 
 
 def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
-    """torch's own words: one line, or all of them after `U`."""
+    """torch's own words: one line, or all of them after `U` and in a page."""
     first = site.records[0]
     hints = first.hints
-    if view.torch_text:
+    if view.torch_text or view.in_page:
         rows = _labelled("torch", wrap(first.explanation, room), "dim")
         for hint in hints:
             rows.extend(_labelled("hint", wrap(hint, room), "dim"))

@@ -76,7 +76,8 @@ def diff(view: View, width: int) -> Content:
     coloured = [highlight("\n".join(side), language) for side in (before, after)]
     rows = _diff_rows(found, *coloured)
     if not rows:
-        rows = empty(width, "the same but for names and comments", "R shows it as generated")
+        raw = "" if view.in_page else "R shows it as generated"
+        rows = empty(width, "the same but for names and comments", raw)
     return Content(name, subject, ((right, "dim"),), rows)
 
 

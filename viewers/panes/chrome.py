@@ -126,6 +126,8 @@ def selection(view: View, width: int) -> list[Row]:
         return []
     shown = [LANGUAGES[language] for language in view.facts.languages]
     keys: Line = (("( ) ", "key"), (" · ".join(shown) + " ", "dim")) if len(shown) > 1 else ()
+    if view.in_page:
+        keys = ()
     title = Row(body=(text(_title(view), "strong"),), right=keys, heading=True)
     return [title, Row(body=_counterparts(view)), _inferred(view)]
 

@@ -224,5 +224,6 @@ def _nothing(view: View) -> tuple[str, str]:
         name = view.compile_id or "this compile"
         return f"no kernel was generated for {name}", view.not_reached("codegen")
     if view.language == "cpp":
-        return f"no C++ in {plural(len(kernels), 'kernel')}", "( ) shows the other languages"
+        others = "" if view.in_page else "( ) shows the other languages"
+        return f"no C++ in {plural(len(kernels), 'kernel')}", others
     return "no Triton was recorded", "--device cuda --arch sm_90 predicts it without a GPU"

@@ -75,7 +75,12 @@ def _profile(view: View, width: int) -> list[Row]:
     if not profile.causes:
         words = f"profile: {profile.verdict.headline[:1].lower()}{profile.verdict.headline[1:]}"
         return [
-            Row(body=((" · ", "dim"), text(words)), right=_OPENS, key=key, opens=ToView("profile"))
+            Row(
+                body=((" · ", "dim"), text(words)),
+                right=_opens(view),
+                key=key,
+                opens=ToView("profile"),
+            )
         ]
     first = profile.causes[0]
     glyph, role = glyph_of(first)
@@ -83,7 +88,9 @@ def _profile(view: View, width: int) -> list[Row]:
     place = ""
     if first.place is not None:
         place = f"   {view.facts.names.place(first.place.file, first.place.line)}"
-    room = width - cell_len(cost) - cell_len(place) - cell_len("".join(w for w, _ in _OPENS)) - 8
+    room = (
+        width - cell_len(cost) - cell_len(place) - cell_len("".join(w for w, _ in _opens(view))) - 8
+    )
     body: Line = (
         (f" {glyph} ", role),
         (f"{cost}  ", role),
@@ -91,11 +98,18 @@ def _profile(view: View, width: int) -> list[Row]:
         text(place, "dim"),
     )
     return [
-        Row(body=body, right=_OPENS, key=key, opens=ToView("profile"), selects=_ref(first.place))
+        Row(
+            body=body,
+            right=_opens(view),
+            key=key,
+            opens=ToView("profile"),
+            selects=_ref(first.place),
+        )
     ]
 
 
-_OPENS: Line = (("V", "key"), (" profile ", "dim"))
+def _opens(view: View) -> Line:
+    return (("⏎" if view.in_page else "V", "key"), (" profile ", "dim"))
 
 
 def _ref(place: Place | None) -> str:

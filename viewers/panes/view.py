@@ -263,6 +263,9 @@ class View:
     """The whole trace in time, records after the playhead included."""
     driven: bool = False
     """A worker compiles for this reader and takes commands."""
+    in_page: bool = False
+    """The screens are written into a page, which has few of the workbench's keys (`page.js`): no
+    row names another one."""
     overrides: dict[str, str] = field(default_factory=dict)
     """Decision id -> choice, as the reader wants them in the next run."""
     kept: dict[str, str] = field(default_factory=dict)

@@ -94,7 +94,7 @@ def _answer(view: View, difference: Difference, width: int) -> list[Row]:
     )
     fitting = (one for one in layouts if all(width_of(line) <= width for line in one))
     rows = [Row(body=line) for line in next(fitting, layouts[-1])]
-    return [*rows, *_second(difference, measured, width)]
+    return [*rows, *_second(view, difference, measured, width)]
 
 
 _GLYPHS: dict[str, tuple[str, Role]] = {
@@ -108,15 +108,19 @@ def _pending(view: View, difference: Difference) -> str:
     if view.live and not difference.measured:
         progress = view.facts.whole.last(Progress)
         return progress.activity if progress is not None else "the run goes on"
+    if view.in_page:
+        return "not measured"
     if view.compares_traces:
         return "not measured: the base is a recording; w compiles both here, and times them"
     return "M measures whole calls of both"
 
 
-def _second(difference: Difference, measured: MeasuredDifference, width: int) -> list[Row]:
+def _second(
+    view: View, difference: Difference, measured: MeasuredDifference, width: int
+) -> list[Row]:
     """The whole call, and whether both answer the same."""
     calls = [one for one in difference.measured if one.record.scope == "call"]
-    words, role = "not measured: M measures it", "dim"
+    words, role = "not measured" if view.in_page else "not measured: M measures it", "dim"
     if measured.record.scope == "call":
         calls = []
         words = ""

@@ -240,8 +240,7 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
     if base:
         if second:
             raise click.UsageError("--base compares one file with itself at a revision", ctx)
-        name = files[0].name
-        return Operand(f"{name} at {base}", files[0], base, a), Operand(name, files[0], "", b)
+        return _at(files[0], base, base, a), Operand(files[0].name, files[0], "", b)
     if not second:
         if a == b and given["python_a"] == given["python_b"]:
             raise click.UsageError(
@@ -271,9 +270,19 @@ def _at_revisions(ctx: click.Context, revisions: str, file: Path) -> tuple[Opera
     if dots == "...":
         base, name = f"{old}...{new}", f"the merge base of {old} and {new}"
     a, b = ctx.params["options_a"], ctx.params["options_b"]
-    return Operand(f"{file.name} at {name}", file, base, a), Operand(
-        f"{file.name} at {new}", file, new, b
-    )
+    return _at(file, base, name, a), _at(file, new, new, b)
+
+
+def _at(file: Path, revision: str, called: str, options: str) -> Operand:
+    """A file at a revision, under the name that it had there. A revision that has no such file is
+    reported by `_settings`."""
+    from workbench.cli.revisions import NoRevision, find
+
+    try:
+        name = find(file, revision).inside.name
+    except NoRevision:
+        name = file.name
+    return Operand(f"{name} at {called}", file, revision, options)
 
 
 def _settings(ctx: click.Context, operand: Operand) -> Settings | None:

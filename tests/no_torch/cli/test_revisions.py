@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from workbench.cli.diff import command as diff
+from workbench.cli.diff import operands_of
 from workbench.cli.revisions import NoRevision, at_revision, changed_files, find, text_at
 
 Git = Callable[..., str]
@@ -70,6 +72,27 @@ def test_a_renamed_file_is_found_by_its_name_then(repo: Path, git: Git) -> None:
     (repo / "new.py").write_text("a\nb\nc\nd\ne\n")
     assert text(repo / "new.py", "HEAD") == "a\nb\nc\nd\n"
     assert find(repo / "new.py", "HEAD").inside == Path("old.py")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--base", "HEAD", "new.py"], ["old.py at HEAD", "new.py"]),
+        (["HEAD..HEAD", "new.py"], ["old.py at HEAD", "old.py at HEAD"]),
+    ],
+)
+def test_a_renamed_file_is_called_by_its_name_then(
+    arguments: list[str],
+    names: list[str],
+    repo: Path,
+    git: Git,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    committed(repo, git, old="a\nb\nc\nd\n")
+    git("mv", "old.py", "new.py")
+    monkeypatch.chdir(repo)
+    ctx = diff.make_context("diff", arguments)
+    assert [one.name for one in operands_of(ctx, ctx.params["operands"])] == names
 
 
 def test_what_is_deleted_now_was_there_then(repo: Path, git: Git) -> None:

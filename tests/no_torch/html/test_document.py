@@ -18,6 +18,7 @@ from tests.block_trace import block_trace, large_trace
 from tests.no_torch import traces
 from tests.no_torch.hostile import How, hostile
 from viewers.html.document import document
+from viewers.html.pool import ROLES
 from viewers.html.tour import MOST_ROWS, Tour
 from viewers.reader import whole
 from viewers.recording import Recording
@@ -106,6 +107,36 @@ def test_it_has_the_rows_of_the_panes_and_their_links(block_page: tuple[Tour, st
     lines = [one for one in by_number if one and refs.kind(one) == "src"]
     lit = [one for one in lines if tour.lights().get(by_number.index(one))]
     assert lit, "no source line lights anything"
+
+
+KEYS = {"⏎"}
+"""Keys that rows of a page name; the page's own bar names the rest."""
+
+
+def keys_named(data: dict[str, Any], number: int) -> set[str]:
+    parts = data["rows"][number][:3]
+    key = ROLES.index("key")
+    return {
+        str(text).strip()
+        for part in parts
+        for role, text in zip(part[::2], part[1::2], strict=False)
+        if role == key
+    } - {""}
+
+
+def test_rows_name_only_keys_that_the_page_has(block_page: tuple[Tour, str]) -> None:
+    data = data_of(block_page[1])
+    named = re.compile(r"(?:^|\W)(?:[C-Zb-z]|\( \)) (?:shows|measures|compiles|opens|writes)\b")
+    for number in range(len(data["rows"])):
+        assert keys_named(data, number) <= KEYS
+        text = words(data, number)
+        assert not named.search(text), text
+
+
+def test_a_page_has_all_of_what_torch_says_of_a_break(block_page: tuple[Tour, str]) -> None:
+    data = data_of(block_page[1])
+    shown = [words(data, number) for number in range(len(data["rows"]))]
+    assert any(re.match(r"\s*hint  ", text) for text in shown)
 
 
 def test_every_fusion_pair_has_a_screen_of_its_own(block_page: tuple[Tour, str]) -> None:
