@@ -14,6 +14,7 @@ Nothing of tcw is imported before a test uses one of the two.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,6 +35,8 @@ NUMBERS = {
 """Keyword of the marker -> the fact of docs/check.md. Each also with `max_`."""
 
 _SHOWN = pytest.StashKey["Recorded"]()
+_RECORDING = pytest.StashKey[ExitStack]()
+"""Ends the recording when it is closed."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,8 +53,10 @@ def tcw_recording(request: pytest.FixtureRequest) -> Iterator[Recorded]:
     `.fused("softmax", "add")`."""
     from tcw import recorder
 
-    with recorder()(file=str(request.path)) as recorded:
+    with ExitStack() as recording:
+        recorded: Recorded = recording.enter_context(recorder()(file=str(request.path)))
         request.node.stash[_SHOWN] = recorded
+        request.node.stash[_RECORDING] = recording
         yield recorded
 
 
@@ -75,6 +80,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.fail("the tcw marker needs a test function", pytrace=False)
     if marker.args:
         pytest.fail("the tcw marker takes keywords: graphs=1, breaks=0, …", pytrace=False)
+    item.stash[_RECORDING].close()  # a report of what goes on says so
     wrong = list(_wrong(recorded, marker.kwargs))
     if wrong:
         pytest.fail("\n".join([*wrong, "", recorded.text()]), pytrace=False)

@@ -96,6 +96,7 @@ def test_a_project(tmp_path: Path) -> None:
     assert "3 failed, 3 passed, 1 xfailed" in out, out
     assert "graph breaks: 1, expected 0" in out
     assert "test_it.py:11" in out, "the finding names its line"
+    assert "Still recording" not in out
     assert "fix  " in out
     assert "recompiles: 1, expected 0" in out
     assert "not in one kernel: softmax + sin" in out
