@@ -207,6 +207,7 @@ def _decisions(difference: Difference, width: int) -> list[Row]:
 
 def _decision(change: DecisionChange, width: int) -> Row:
     glyph, words = change_words(change)
+    words = cut(plain(words), max(10, width // 2))
     kind = "" if change.kind == "fuse" else f"{change.kind} "
     room = max(10, width - len(words) - len(kind) - 6)
     spans: list[Span] = [
