@@ -45,26 +45,29 @@ class _Module:
         return number
 
     def module(self) -> DeviceModule:
-        needs = sorted({name for _, kernel in self.kernels for name in kernel.needs})
-        text = HEAD
-        for name in needs:
-            text += f"\n\n{functions.text(name)}"
-        found: list[DeviceKernel] = []
-        for name, kernel in self.kernels:
-            text += "\n\n"
-            body = named(kernel, name)
-            found.append(
-                DeviceKernel(
-                    name=name,
-                    types=(*kernel.types, *("i64",) * len(kernel.sizes)),
-                    warps=kernel.warps,
-                    line=text.count("\n") + 1,
-                    count=body.count("\n"),
-                    checks="tl.device_assert(" in body,
-                )
+        return device_module(self.kernels)
+
+
+def device_module(kernels: Sequence[tuple[str, Kernel]]) -> DeviceModule:
+    """Kernels by name as one text, with the functions that they call."""
+    needs = sorted({name for _, kernel in kernels for name in kernel.needs})
+    text = HEAD + "".join(f"\n\n{functions.text(name)}" for name in needs)
+    found: list[DeviceKernel] = []
+    for name, kernel in kernels:
+        text += "\n\n"
+        body = named(kernel, name)
+        found.append(
+            DeviceKernel(
+                name=name,
+                types=(*kernel.types, *("i64",) * len(kernel.sizes)),
+                warps=kernel.warps,
+                line=text.count("\n") + 1,
+                count=body.count("\n"),
+                checks="tl.device_assert(" in body,
             )
-            text += body
-        return DeviceModule(text, tuple(found))
+        )
+        text += body
+    return DeviceModule(text, tuple(found))
 
 
 def named(kernel: Kernel, name: str) -> str:

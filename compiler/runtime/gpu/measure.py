@@ -16,11 +16,9 @@ from typing import Any
 import msgspec
 import torch
 
-from compiler.codegen.device import DeviceKernel
 from compiler.codegen.nests.workspace import Workspace
-from compiler.codegen.triton import functions
 from compiler.codegen.triton.kernel import Kernel
-from compiler.codegen.triton.unit import HEAD, named
+from compiler.codegen.triton.unit import device_module
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Input, Result
 from compiler.loops.program import Program
@@ -90,25 +88,10 @@ class Timing:
                 return [self._time(one, code, pointers, flush, events) for one, code in each]
 
     def _codes(self, kernels: Sequence[Kernel]) -> list[tuple[bytes, str, int, int]]:
-        needs = sorted({name for kernel in kernels for name in kernel.needs})
-        text = HEAD + "".join(f"\n\n{functions.text(name)}" for name in needs)
-        described: list[DeviceKernel] = []
-        for number, kernel in enumerate(kernels):
-            name = f"candidate_{number}"
-            body = named(kernel, name)
-            text += "\n\n"
-            described.append(
-                DeviceKernel(
-                    name=name,
-                    types=(*kernel.types, *("i64",) * len(kernel.sizes)),
-                    warps=kernel.warps,
-                    line=text.count("\n") + 1,
-                    count=body.count("\n"),
-                    checks="tl.device_assert(" in body,
-                )
-            )
-            text += body
-        found = binaries(text, described, self.arch, self.store)
+        module = device_module(
+            [(f"candidate_{number}", kernel) for number, kernel in enumerate(kernels)]
+        )
+        found = binaries(module.text, module.kernels, self.arch, self.store)
         codes = []
         for binary in found:
             code = code_of(binary, self.store)
