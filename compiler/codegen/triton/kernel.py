@@ -82,13 +82,16 @@ class Writer:
         dtypes: Mapping[str, str],
         comments: Mapping[str, str],
         shared: frozenset[str] = frozenset(),
+        streamed: frozenset[str] = frozenset(),
     ) -> None:
-        """`dtypes`: of each buffer, pseudo-buffers of the workspace included."""
+        """`dtypes`: of each buffer, pseudo-buffers of the workspace included. `streamed`: buffers
+        that are too large to be found in a cache again."""
         nest = part.nest
         if tile.looped and tile.online:
             nest = with_online_sums(Facts(nest), lambda _: True, nan_in_both=True)
         self.part, self.tile, self.nest, self.facts = part, tile, nest, Facts(nest)
         self.dtypes, self.comments, self.shared = dtypes, comments, shared
+        self.streamed = streamed
         self.names, self.root = Names(RESERVED), Scope()
         partial = [b for p in part.partials.values() for b in (p.buffer, p.counts) if b]
         self.buffers = list(dict.fromkeys((*nest.reads(), *nest.writes(), *partial)))
@@ -401,7 +404,11 @@ class Writer:
             start, end = "part * chunk", f"tl.minimum(part * chunk + chunk, {end})"
         self._x(program)
         self.values.loop = frozenset(self.tile.r)
-        for effects in self._stages():
+        stages = self._stages()
+        reads = [self._reads(effects) for effects in stages]
+        for number, effects in enumerate(stages):
+            self.values.again = frozenset().union(*reads[number + 1 :])
+            self.values.before = frozenset().union(*reads[:number])
             along = [s for s in effects if self._runs(s) & set(self.tile.r)]
             if along:
                 self._pass([*self._scans_behind(along), *along], start, end)
