@@ -207,7 +207,8 @@ class Writer:
         dimension.mask = ""
 
     def mask(self, dimension: Dimension, whole: bool) -> None:
-        """Define the mask of a dimension, if it needs one. `whole`: the blocks cover exactly multiples of the block's size."""
+        """Define the mask of a dimension, if it needs one. `whole`: its blocks cover exactly
+        multiples of a block's size."""
         size = dimension.size
         if whole and isinstance(size, int) and size % dimension.block == 0:
             return
