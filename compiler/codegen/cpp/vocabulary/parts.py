@@ -19,12 +19,14 @@ def frexp(lanes: Lanes, register: str, held: str, op: str) -> str:
     absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
     if single:
         tiny, scale, scaled = "0x1p-126f", "0x1p24f", "24.0f"
-        exponent = f"({register})((u >> 23) & 255u | 0x4b000000u) - 8388734.0f"
-        mantissa, zero = f"({register})(u & 0x807fffffu | 0x3f000000u)", "0.0f"
+        exponent = f"({register})(((u >> 23) & 255u) | 0x4b000000u) - 8388734.0f"
+        mantissa, zero = f"({register})((u & 0x807fffffu) | 0x3f000000u)", "0.0f"
     else:
         tiny, scale, scaled = "0x1p-1022", "0x1p54", "54.0"
-        exponent = f"({register})((u >> 52) & 2047ul | 0x4330000000000000ul) - 0x1.00000000003fep52"
-        mantissa = f"({register})(u & 0x800ffffffffffffful | 0x3fe0000000000000ul)"
+        exponent = (
+            f"({register})(((u >> 52) & 2047ul) | 0x4330000000000000ul) - 0x1.00000000003fep52"
+        )
+        mantissa = f"({register})((u & 0x800ffffffffffffful) | 0x3fe0000000000000ul)"
         zero = "0.0"
     result = f"odd ? x : {mantissa}"
     if op == "frexp_exponent":
