@@ -4,16 +4,13 @@ file a process."""
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from compiler.plain_file import SAFELY
 from compiler.trace.reader import TraceError
 from compiler.trace.torch_logs.alike import glances
 from compiler.trace.torch_logs.files import logs
@@ -22,6 +19,7 @@ from viewers.text.lines import write
 from viewers.text.processes import Process, in_order, report
 from workbench.cli.files import TRACE
 from workbench.cli.output import room, say
+from workbench.worker.trace_file import is_recording
 
 NOTES = "not-recorded-*.txt"
 """Left by `tcw_start` where a process could not be recorded."""
@@ -117,7 +115,7 @@ def _processes(files: list[Path]) -> list[Process]:
             glance = seen.get(file)
             recording = known.get(first[glance.digest] if glance is not None else file)
             if recording is not None:
-                running = file.suffix == TRACE and _is_locked(file)
+                running = file.suffix == TRACE and is_recording(file)
                 processes.append(Process(file, recording, running, glance))
         return processes
     finally:
@@ -132,20 +130,3 @@ def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
             yield file, Recording.open(file)
         except (TraceError, OSError) as error:
             say(f"{file}: {error}")
-
-
-def _is_locked(file: Path) -> bool:
-    """Whether a process is still recording into it."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | SAFELY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False

@@ -19,7 +19,14 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.refs import digits
-from compiler.trace.source_names import ATEN_DTYPES, SOURCE, guard_name, readable
+from compiler.trace.source_names import (
+    ATEN_DTYPES,
+    SOURCE,
+    class_name,
+    guard_name,
+    readable,
+    tensor_class,
+)
 from compiler.trace.torch_logs.places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
@@ -50,9 +57,12 @@ _OTHER = re.compile(
     r"tensor '(?P<name>.+)' (?P<what>\w+) mismatch\. expected (?P<expected>.+), actual (?P<seen>.+)"
 )
 _NO_TENSOR = re.compile(
-    r"expected type of '(?P<name>.+)' to be a tensor type, ' but found (?P<seen>.+)"
+    r"expected type of '(?P<name>.+)' to be (?:a tensor type|(?P<expected><class .+?>))"
+    r", .*?but found (?P<seen>.+)$"
 )
 _EQUAL = re.compile(r"^(?P<left>.+?) == (?P<right>.+)$", re.DOTALL)
+_AS_TENSOR = re.compile(r"^___as_tensor\((?P<name>.+)\)\.item\(\)$")
+"""A number of the user's that torch keeps as a tensor."""
 _ENTRY = re.compile(r"^(?P<entry>!?\d+(?:/\d+){1,2}): ")
 LONGEST = 20_000
 """Characters of a reason that are read."""
@@ -269,7 +279,7 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
     elif kind_of := _NO_TENSOR.search(condition):
         source, name = _local(kind_of["name"]), readable(kind_of["name"])
         what = "TENSOR_MATCH"
-        expected, seen = "a tensor", kind_of["seen"]
+        expected, seen = tensor_class(kind_of["expected"] or ""), class_name(kind_of["seen"])
     elif other := _OTHER.search(condition):
         source = _local(other["name"])
         name = f"{readable(other['name'])}.{other['what'].replace(' ', '_')}"
@@ -282,6 +292,8 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
         source = known.group() if known else ""
         equal = _EQUAL.match(condition)
         left = equal["left"] if equal else ""
+        if number_of := _AS_TENSOR.match(left):
+            source = _local(number_of["name"])
         name = readable(source or left)
         expected = equal["right"] if equal else ""
         what = "EQUALS_MATCH" if equal else ""

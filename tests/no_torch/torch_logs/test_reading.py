@@ -22,9 +22,12 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.torch_logs.alike import glance
+from compiler.trace.torch_logs.breaks import graph_break
 from compiler.trace.torch_logs.decoder import LogDecoder
 from compiler.trace.torch_logs.files import logs
 from compiler.trace.torch_logs.fx_text import parse, tensor_meta
+from compiler.trace.torch_logs.guards import recompile
+from compiler.trace.torch_logs.places import Files
 from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
 from viewers.panes.arrangement import PANES
 from viewers.reader import whole
@@ -166,6 +169,48 @@ def test_collectives_and_an_error() -> None:
     assert recording.start is not None
     assert recording.start.rank == 1
     assert recording.start.settings.file == "/home/me/model.py"
+
+
+@pytest.mark.parametrize(
+    ("reason", "wanted"),
+    [
+        (
+            "0/0: expected type of 'kw['kv'].layers[0].keys' to be <class 'torch.Tensor'>, but "
+            "found <class 'NoneType'>",
+            ("L['kw']['kv'].layers[0].keys", "kw['kv'].layers[0].keys", "a tensor", "NoneType"),
+        ),
+        (
+            "0/0: expected type of 'x' to be a tensor type, ' but found <class 'int'>",
+            ("L['x']", "x", "a tensor", "int"),
+        ),
+        (
+            "0/0: ___as_tensor(temperature).item() == 0.75  # (unknown source, please file a bug)",
+            ("L['temperature']", "temperature", "0.75", ""),
+        ),
+    ],
+)
+def test_reasons_to_recompile(reason: str, wanted: tuple[str, ...]) -> None:
+    """In the words of torch 2.14, of 2.13 and of 2.11."""
+    (failed,) = recompile([reason], Files(), "0/1", None, {}).failed
+    assert (failed.source, failed.name, failed.expected, failed.seen) == wanted
+    assert failed.entry == "0/0"
+
+
+def test_a_break_after_which_the_frame_is_given_up() -> None:
+    text = (
+        "Graph break in user code at /home/me/model.py:7\n"
+        "Graph Break Reason: Failed to handle graph break gracefully. Skipping the function and "
+        "falling back to eager. Graph break encountered:\n\ncopy.deepcopy()\n"
+        "  Explanation: Dynamo does not support copy.deepcopy()\n"
+        "  Hint: Avoid calling copy.deepcopy()\n\n"
+        "  Developer debug context: copy.deepcopy(x)\n\n"
+        " For more details about this graph break, please visit: "
+        "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0179.html\n\n"
+        'User code traceback:\n  File "/home/me/model.py", line 7, in f\n    copy.deepcopy(x)\n'
+    )
+    found = graph_break(text, Files(), "0/0", 0, None, 0)
+    assert (found.outcome, found.gb, found.type) == ("skip-frame", "GB0179", "copy.deepcopy()")
+    assert found.location.line == 7
 
 
 @pytest.mark.parametrize(
