@@ -18,6 +18,7 @@ from viewers.summary.differences import Alignment, Effect, difference
 from viewers.summary.differences.caches import follows
 from viewers.summary.differences.effects import cache_effects
 from viewers.summary.facts import Value, facts
+from viewers.summary.own_words import are_ranks
 from viewers.summary.ranks import Member
 from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
@@ -181,6 +182,7 @@ def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
             for each in processes
             if _program_of(each) == _program_of(one)
             and each.recording is not one.recording
+            and not are_ranks(each.recording, one.recording)
             and follows(each.recording, one.recording)
         ]
         if before:
@@ -226,6 +228,8 @@ def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
     """What these processes did otherwise than those of the largest group."""
     found, others = otherwise(usual, members[0])
     lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]
+    if not lines:  # the first difference has told it
+        return []
     title = f"{who(members)} against {usual.name}"
     return [BLANK, line((title, "strong"), hang=2), *lines]
 
