@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.function_names import user_name
 from compiler.trace.key_components import Lookups, read_key, written
 from compiler.trace.losses import Losses
@@ -93,7 +94,8 @@ class LogDecoder:
         self.start: Start | None = None
         self._reader = EntryReader(self.losses)
         self._files = Files()
-        self._phases = Phases()
+        self._compiles = CompileNames()
+        self._phases = Phases(self._compiles)
         self._held: list[Record] = []
         """Records from before the start is known."""
         self._out: list[Record] = []
@@ -186,6 +188,7 @@ class LogDecoder:
             if not entry.whole:
                 self.losses.alter(entry.line)
                 continue
+            self._name(entry)
             self._attempt(entry)
             decode(entry)
         return self._taken()
@@ -261,6 +264,11 @@ class LogDecoder:
         phase = self._phases.event(entry.json)
         if phase is not None:
             self._emit(phase)
+
+    def _name(self, entry: Entry) -> None:
+        begins = entry.kind == "dynamo_start" and entry.attempt == 0
+        name = self._compiles.begin if begins else self._compiles.of
+        entry.compile_id = name(entry.torchs_id) if entry.torchs_id else ""
 
     def _attempt(self, entry: Entry) -> None:
         """Say that Dynamo has restarted a frame."""
@@ -439,13 +447,14 @@ class LogDecoder:
                 entry.compile_id,
                 self._frames.first(entry.compile_id),
                 self._guards,
+                self._compiles,
             )
         )
 
     def _metrics(self, entry: Entry) -> None:
         if not isinstance(entry.data, dict):
             return
-        metrics = frames.Metrics(entry.data, entry.compile_id)
+        metrics = frames.Metrics(entry.data, entry.compile_id, self._compiles)
         if metrics.file:
             self._files.add(metrics.file)
         self._write_kernels(metrics.compile_id, {})

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.dtypes import short_dtype
 from compiler.trace.records import (
     DynamicSize,
@@ -55,6 +56,9 @@ _SIZE = re.compile(
 )
 _OTHER = re.compile(
     r"tensor '(?P<name>.+)' (?P<what>\w+) mismatch\. expected (?P<expected>.+), actual (?P<seen>.+)"
+)
+_GRADIENT = re.compile(
+    r"tensor '(?P<name>.+)' requires_grad mismatch\. expected requires_grad=(?P<expected>[01])"
 )
 _NO_TENSOR = re.compile(
     r"expected type of '(?P<name>.+)' to be (?:a tensor type|(?P<expected><class .+?>))"
@@ -247,11 +251,12 @@ def recompile(
     compile_id: str,
     start: FrameStart | None,
     entries: Mapping[str, Guards],
+    names: CompileNames,
 ) -> Recompile:
     """Why a frame was compiled again. `start`: of a compile of it; `entries`: the guards of the
-    compiles so far."""
+    compiles so far, by their `names`."""
     texts = [reason[:LONGEST] for reason in reasons]
-    failed = tuple(_failed(text, files, entries) for text in texts)
+    failed = tuple(_failed(text, files, entries, names) for text in texts)
     location = (failed[0].location if failed else None) or (start.location if start else None)
     return Recompile(
         compile_id=compile_id,
@@ -264,11 +269,13 @@ def recompile(
     )
 
 
-def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGuard:
+def _failed(
+    text: str, files: Files, entries: Mapping[str, Guards], names: CompileNames
+) -> FailedGuard:
     stack = files.traceback(text)
     head = text.partition("\nUser stack trace:")[0]
     entry = _ENTRY.match(head)
-    number = entry["entry"] if entry else ""
+    number = names.of(entry["entry"]) if entry else ""
     condition = _condition(head[entry.end() if entry else 0 :]).strip()
     source, name, what = "", "", ""
     expected = seen = ""
@@ -280,6 +287,10 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
         source, name = _local(kind_of["name"]), readable(kind_of["name"])
         what = "TENSOR_MATCH"
         expected, seen = tensor_class(kind_of["expected"] or ""), class_name(kind_of["seen"])
+    elif gradient := _GRADIENT.search(condition):
+        source, name = _local(gradient["name"]), f"{readable(gradient['name'])}.requires_grad"
+        what, required = "TENSOR_MATCH", gradient["expected"] == "1"
+        expected, seen = str(required), str(not required)
     elif other := _OTHER.search(condition):
         source = _local(other["name"])
         name = f"{readable(other['name'])}.{other['what'].replace(' ', '_')}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.reader import read_trace
 from compiler.trace.records import (
     CacheLookup,
@@ -184,6 +185,10 @@ def test_collectives_and_an_error() -> None:
             ("L['x']", "x", "a tensor", "int"),
         ),
         (
+            "0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1",
+            ("L['x']", "x.requires_grad", "True", "False"),
+        ),
+        (
             "0/0: ___as_tensor(temperature).item() == 0.75  # (unknown source, please file a bug)",
             ("L['temperature']", "temperature", "0.75", ""),
         ),
@@ -191,7 +196,7 @@ def test_collectives_and_an_error() -> None:
 )
 def test_reasons_to_recompile(reason: str, wanted: tuple[str, ...]) -> None:
     """In the words of torch 2.14, of 2.13 and of 2.11."""
-    (failed,) = recompile([reason], Files(), "0/1", None, {}).failed
+    (failed,) = recompile([reason], Files(), "0/1", None, {}, CompileNames()).failed
     assert (failed.source, failed.name, failed.expected, failed.seen) == wanted
     assert failed.entry == "0/0"
 
