@@ -180,7 +180,7 @@ def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
         before = [
             each
             for each in processes
-            if _program_of(each) == _program_of(one)
+            if program_of(each) == program_of(one)
             and each.recording is not one.recording
             and not are_ranks(each.recording, one.recording)
             and follows(each.recording, one.recording)
@@ -195,24 +195,30 @@ def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> lis
     ranks run."""
     parts = min((one.compile or 0 for one in unread), default=0)
     alike = Counter(one.usual for one in unread if (one.compile or 0) > parts)
-    programs = Counter(_program_of(one) for one in processes if one.rank is not None)
+    programs = Counter(program_of(one) for one in processes if one.rank is not None)
     usual = programs.most_common(1)[0][0] if programs else ""
     found: dict[int, Process] = {}
     for one in processes:
-        if one.rank is not None and _program_of(one) == usual:
+        if one.rank is not None and program_of(one) == usual:
             found.setdefault(one.rank, one)
     return [
         Member(
             rank,
             one.recording,
-            complete=one.recording.end is not None and not one.running,
+            complete=_ended(one.recording) and not one.running,
             alike=alike[one.file],
         )
         for rank, one in sorted(found.items())
     ]
 
 
-def _program_of(one: Process) -> str:
+def _ended(recording: Recording) -> bool:
+    """Whether all of it is there."""
+    return recording.end is not None and recording.end.status != "incomplete"
+
+
+def program_of(one: Process) -> str:
+    """The file that the process ran."""
     start = one.recording.start
     return start.settings.file if start is not None else ""
 
@@ -302,7 +308,8 @@ def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
     """Name, program, counts, and how it ended unless that was well."""
     recompiles = sum(len(cause.frames) for cause in summary.recompiles)
     seconds = sum(stage.seconds for stage in summary.stages)
-    seconds = one.glance.seconds if one.glance is not None else seconds
+    if one.glance is not None and one.recording.file != one.file:
+        seconds = one.glance.seconds
     parts = [
         plural(summary.graphs, "graph"),
         plural(len(summary.breaks), "break"),
@@ -313,7 +320,7 @@ def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
     ended = ""
     if one.running:
         ended = "still running"
-    elif summary.end is None:
+    elif not _ended(one.recording):
         ended = "killed, or cut off"
     elif summary.failure is not None:
         ended = summary.failure.type

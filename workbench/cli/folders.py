@@ -8,6 +8,7 @@ import gc
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,6 +26,10 @@ from workbench.worker.trace_file import is_recording
 DECODED = 40 << 20
 """Bytes of logs that say different things from which only some of them are decoded: those that say
 what most do, and those that are the first to do something else."""
+
+if TYPE_CHECKING:
+    from viewers.json_folder import FolderReport
+
 NOTES = "not-recorded-*.txt"
 """Left by `tcw_start` where a process could not be recorded."""
 _NOTE_BYTES = 2000
@@ -81,15 +86,26 @@ def processes_in(folder: Path) -> tuple[list[Process], list[Unread]]:
     return in_order(processes), unread
 
 
+def json_of(folder: Path) -> FolderReport:
+    """The same as the object of `--json`. Raises `click.UsageError` if there is nothing in it."""
+    from viewers.json_folder import folder_report
+
+    return folder_report(*_some(folder))
+
+
 def markdown_of(folder: Path) -> str:
     """The same verdict as Markdown. Raises `click.UsageError` if there is nothing in it."""
     from viewers.markdown.processes import processes_markdown
 
+    return processes_markdown(*_some(folder))
+
+
+def _some(folder: Path) -> tuple[list[Process], list[Unread]]:
     processes, unread = processes_in(folder)
     if not processes:
         only_trace(folder)
         raise click.UsageError(f"{folder} has no trace that can be read")
-    return processes_markdown(processes, unread)
+    return processes, unread
 
 
 def has_several(path: Path) -> bool:

@@ -27,7 +27,7 @@ _ENTRY = re.compile(
     rb'\nV\d{4} [^\n\]]{10,300}\] \{"(?:artifact": \{"name": ")?'
     rb"((?:dynamo_(?:output_graph|start|graph_break_reason|error)|aot_\w+_graph|"
     rb"inductor_(?:post_grad_graph|output_code|collective_schedule)|recompile_reasons|"
-    rb'compilation_metrics|(?:aotautograd_cache|fx_graph_cache|fx_graph_bundled_cache)_\w+))"'
+    rb'(?:bwd_)?compilation_metrics|(?:aotautograd_cache|fx_graph_cache|fx_graph_bundled_cache)_\w+))"'
 )
 """The beginning of an entry that counts."""
 _PLACE = re.compile(rb'"(?:compiled_autograd_id|frame_id|frame_compile_id|attempt)": \d{1,10}')
@@ -37,7 +37,10 @@ _FACTS = re.compile(
     rb'"(?:guard_count|graph_op_count|graph_node_count|has_guarded_code|fail_type|fail_reason|'
     rb'co_name)": (?:"(?:[^"\\]|\\.){0,200}|[\w.]{1,30})'
 )
-_TOOK = re.compile(rb'"(?:duration_us|entire_frame_compile_time_s)": (\d{1,15}(?:\.\d{1,9})?)')
+_TOOK = re.compile(
+    rb'"(?:duration_us|entire_frame_compile_time_s|inductor_compile_time_s)": '
+    rb"(\d{1,15}(?:\.\d{1,9})?)"
+)
 _OWN = re.compile(
     rb"0x[0-9a-f]{4,16}|\d{9,20}|(?:cuda:|hip:|xpu:|_DeviceGuard\(|set_device\(|stream\(|stream)\d{1,3}"
 )
@@ -112,7 +115,7 @@ class _Look:
         elif name in _BY_WORDS:
             self._told(name, data, header, stop)
             self.digest.update(_OWN.sub(b"#", data[stop:end]))
-        elif name == b"compilation_metrics":
+        elif name in (b"compilation_metrics", b"bwd_compilation_metrics"):
             self._told(name, data, header, stop)
             for fact in _FACTS.findall(data, header, stop):
                 self.digest.update(_OWN.sub(b"#", fact))

@@ -16,6 +16,7 @@ from compiler.trace.compile_names import CompileNames
 from compiler.trace.function_names import user_name
 from compiler.trace.key_components import Lookups, read_key, written
 from compiler.trace.losses import Losses
+from compiler.trace.matching import base_graph
 from compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
@@ -397,7 +398,7 @@ class LogDecoder:
                 Collectives(
                     compile_id=entry.compile_id,
                     operations=operations,
-                    graph=self._graphs.lowered.get(entry.compile_id, ""),
+                    graph=base_graph(self._graphs.written.get(entry.compile_id, "")),
                 )
             )
 

@@ -43,6 +43,8 @@ class Graphs:
         self._used: dict[str, int] = {}
         self.lowered: dict[str, str] = {}
         """Compile -> the graph that Inductor is lowering."""
+        self.written: dict[str, str] = {}
+        """Compile -> the graph whose code was generated last."""
         self._code: dict[str, tuple[str, str]] = {}
         """Compile -> generated code of which the kernels are not yet written, and its graph."""
 
@@ -127,6 +129,7 @@ class Graphs:
         if not graph:
             kind = output_code.graph_kind(code) or "inference"
             graph = f"{compile_id}/{kind}/lowered"
+        self.written[compile_id] = graph
         self._code[compile_id] = code, graph
         self._emit(Wrapper(graph=graph, language="python", text=self._text(code)))
 
