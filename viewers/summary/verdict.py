@@ -77,6 +77,8 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     until = start.settings.until if start else "run"
     if until != "run":
         return Verdict(f"Recorded until {until}", _words(f"speed {NOT_MEASURED}"), "neutral")
+    if recording.lacking and end is not None and status == "incomplete":
+        return Verdict("Read from a log that is cut off", _words(end.reason), "neutral")
     if recording.lacking:
         return Verdict("Read from a log", _words(f"speed {NOT_IN_LOG}"), "neutral")
     if start is not None and start.settings.program:
