@@ -8,6 +8,7 @@ Sample models run forward and backward, with few rows; what is no loop runs on A
 
 from __future__ import annotations
 
+import contextlib
 import json
 import runpy
 import sys
@@ -88,8 +89,9 @@ def differs(
         if one.shape != other.shape or one.dtype != other.dtype:
             return f"output {place}: {one.dtype} {tuple(one.shape)}"
         bound = 2e-2 if low else 2e-5
+        largest = max(1.0, other.abs().max().item() if other.numel() else 0.0)
         try:
-            torch.testing.assert_close(one, other, rtol=bound, atol=bound, equal_nan=True)
+            torch.testing.assert_close(one, other, rtol=bound, atol=bound * largest, equal_nan=True)
         except AssertionError as error:
             errors = [(t.double() - right.double()).abs().max().item() for t in (one, other)]
             if not errors[0] <= errors[1]:
@@ -164,12 +166,12 @@ def of_sample(sample: str, dtype: str) -> str:
     except RuntimeError:  # a model that mixes its dtypes: as users train it
         autocast = True
         expected = list(all_results(dtype, compile_it=False))
-    return differs(
-        list(all_results(dtype, compile_it=True)),
-        expected,
-        list(all_results("float64", compile_it=False)),
-        low=dtype == "bfloat16",
-    )
+    try:
+        exact = list(all_results("float64", compile_it=False))
+    except RuntimeError:  # a model that converts to float32 itself
+        exact = expected
+    found = list(all_results(dtype, compile_it=True))
+    return differs(found, expected, exact, low=dtype == "bfloat16")
 
 
 def main() -> None:
@@ -181,7 +183,8 @@ def main() -> None:
                 if (one, dtype) in NOT_INTERPRETED:
                     continue
                 try:
-                    found = (of_group if name == "groups" else of_sample)(one, dtype)
+                    with contextlib.redirect_stdout(sys.stderr):  # what models print
+                        found = (of_group if name == "groups" else of_sample)(one, dtype)
                 except Exception:
                     found = traceback.format_exc()[-2000:]
                 print(json.dumps([f"{one} {dtype}", found]), flush=True)
