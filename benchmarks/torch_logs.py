@@ -1,10 +1,11 @@
 """How soon `tcw explain LOGS` shows the logs of many ranks, and with how much memory.
 
-    python benchmarks/torch_logs.py [--ranks 64] [--megabytes 1000] [--keep FOLDER]
+    python benchmarks/torch_logs.py [--ranks 64] [--megabytes 1000] [--different] [--keep FOLDER]
 
 Makes the logs from a real one (`tests/no_torch/torch_logs`): its compiles, again and again with
 other frame numbers, for each rank with another process id. Two ranks differ from the others: one
-has no last compile, one a graph break more. Measures a fresh process: until its last line is
+has no last compile, one a graph break more. With `--different`, every rank differs: from a compile
+of its own on, its graphs call another operation. Measures a fresh process: until its last line is
 printed, CPU seconds and peak memory (ru_maxrss); then `tcw explain` of one log alone.
 """
 
@@ -36,9 +37,11 @@ def entries() -> list[bytes]:
     return [one for one in _START.split(gzip.decompress(LOG.read_bytes())) if one]
 
 
-def moved(entry: bytes, by: int) -> bytes:
-    """The entry with its frame number raised, and its checksum made right again."""
+def moved(entry: bytes, by: int, operation: bytes = b"relu") -> bytes:
+    """The entry with its frame number raised, another operation in place of relu, and its checksum
+    made right again."""
     header, newline, payload = entry.partition(b"\n")
+    payload = payload.replace(b"torch.relu", b"torch." + operation)
     header = _FRAME.sub(lambda found: b'"frame_id": %d' % (int(found[1]) + by), header)
     header = _COMPILE.sub(lambda found: found[1] + b"%d/" % (int(found[2]) + by), header)
     payload = _COMPILE.sub(lambda found: found[1] + b"%d/" % (int(found[2]) + by), payload)
@@ -49,16 +52,28 @@ def moved(entry: bytes, by: int) -> bytes:
     return header + newline + payload
 
 
-def make(folder: Path, ranks: int, size: int) -> int:
+OPERATIONS = tuple(b"abs acos acosh asin asinh atan atanh ceil cos cosh".split())
+
+
+def make(folder: Path, ranks: int, size: int, different: bool) -> int:
     """Write the logs; returns their bytes."""
     once = entries()
     copies = max(2, round(size / ranks / sum(map(len, once))))
     parts = [b"".join(moved(one, FRAMES * copy) for one in once) for copy in range(copies)]
+    others = {
+        (operation, copy): b"".join(moved(one, FRAMES * copy, operation) for one in once)
+        for operation in (OPERATIONS if different else ())
+        for copy in range(copies)
+    }
     breaks = [one for one in once if b"dynamo_graph_break_reason" in one[:300]]
     total = 0
     for rank in range(ranks):
         mine = parts[:-1] if rank == ranks // 3 else parts
         mine = [*parts, moved(breaks[0], FRAMES * copies)] if rank == ranks // 2 else mine
+        if different:
+            own = OPERATIONS[rank % len(OPERATIONS)]
+            first = rank // len(OPERATIONS) * copies // (ranks // len(OPERATIONS) + 1)
+            mine = [*mine[:first], *(others[own, copy] for copy in range(first, copies))]
         body = re.sub(rb"(?m)^(V\S+ \S+) \d+ ", rb"\g<1> %d " % (4000 + rank), b"".join(mine))
         file = folder / f"dedicated_log_torch_trace_rank_{rank}_{rank:08x}.log"
         total += file.write_bytes(body)
@@ -83,12 +98,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--megabytes", type=float, default=1000)
+    parser.add_argument("--different", action="store_true", help="no two ranks say the same")
     parser.add_argument("--keep", type=Path, help="make the logs here, and leave them")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)
         folder.mkdir(exist_ok=True)
-        size = make(folder, given.ranks, int(given.megabytes * 1e6))
+        size = make(folder, given.ranks, int(given.megabytes * 1e6), given.different)
         one = str(sorted(folder.iterdir())[0])
         print(f"{given.ranks} ranks, {size / 1e6:,.0f} MB of logs")
         print(f"{'':>22}  {'seconds':>8}  {'CPU':>8}  {'memory':>8}")

@@ -212,6 +212,9 @@ class Report(Item):
     phases: list[PhaseItem]
     speed: SpeedItem | None
     numerics: NumericsItem | None
+    not_in_log: list[str]
+    """Kinds of facts that the log of torch's from which this was read does not hold: that there are
+    none here says nothing. Empty for a recording of tcw's."""
     engines: list[EngineItem]
     """Of a recording of both engines; the rest is then that of the first, but for the kernels,
     which are of both."""

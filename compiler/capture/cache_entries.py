@@ -16,6 +16,7 @@ from compiler.capture import guard_book
 from compiler.control.hooks import Hook, Missing, Uninstall, resolve
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.current import name_of
 
 _CALLBACK = "torch._C._dynamo.eval_frame:set_bytecode_debugger_callback"
 _LISTS = "torch._C._dynamo.eval_frame:_debug_get_cache_entry_list"
@@ -65,7 +66,7 @@ class CacheEntries:
 
     def _by_code(self) -> list[str]:
         names = {
-            id(entry.code): str(entry.compile_id)
+            id(entry.code): name_of(entry.compile_id)
             for code in guard_book.codes()
             for entry in _entries(code)
         }
@@ -94,7 +95,7 @@ def came_forward(before: list[str], after: list[str]) -> list[str]:
 
 
 def _names(entries: list[Any]) -> list[str]:
-    return [str(entry.compile_id) for entry in entries]
+    return [name_of(entry.compile_id) for entry in entries]
 
 
 def _entries(code: types.CodeType) -> list[Any]:

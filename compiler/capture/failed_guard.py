@@ -11,7 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compiler.trace.records import Guard
-from compiler.trace.source_names import ATEN_DTYPES, SOURCE, guard_name, readable
+from compiler.trace.source_names import (
+    ATEN_DTYPES,
+    SOURCE,
+    class_name,
+    guard_name,
+    readable,
+    tensor_class,
+)
 
 
 @dataclass(frozen=True)
@@ -85,10 +92,8 @@ def _device(keys: str) -> str:
 
 
 def _not_a_tensor(text: str, match: re.Match[str]) -> Failure:
-    source, seen = match["source"], _class_name(match["seen"])
-    expected = _class_name(match["expected"] or "")
-    if expected in ("", "Tensor"):
-        expected = "a tensor"
+    source, seen = match["source"], class_name(match["seen"])
+    expected = tensor_class(match["expected"] or "")
     return Failure(text, "type", "TENSOR_MATCH", source, readable(source), None, expected, seen)
 
 
@@ -126,7 +131,7 @@ def _identity(text: str, match: re.Match[str]) -> Failure:
 
 
 def _type(text: str, match: re.Match[str]) -> Failure:
-    source, expected = match["source"], _class_name(match["type"] or "")
+    source, expected = match["source"], class_name(match["type"] or "")
     return Failure(text, "type", "TYPE_MATCH", source, readable(source), None, expected)
 
 
@@ -211,12 +216,6 @@ def _owner(source: str) -> str:
     return source.removesuffix(".__code__")
 
 
-def _class_name(text: str) -> str:
-    """`<class 'torch.nn.modules.linear.Linear'>` -> `Linear`."""
-    match = re.match(r"^<class '(?:[\w<>]+\.)*(?P<name>\w+)'>$", text.strip())
-    return match["name"] if match else text.strip()
-
-
 _L = r"(?P<source>[LG]\[.+?)"
 _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
     (re.compile(pattern, re.DOTALL), rule)
@@ -255,6 +254,7 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
         (r"^hasattr\((?P<source>.+?), '_(?:dynamo|has_dynamo)_\w+'\) ==", _marking),
         (r"_has_dynamo_dim_marking", _marking),
         (rf"^{_L} == (?P<expected>.+)$", _equal),
+        (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _equal),
         (
             r"^BACKEND_MATCH failure: .*?Cached backend: (?P<expected>.+?)\. New backend: "
             r"(?P<seen>.+?)\. If this",

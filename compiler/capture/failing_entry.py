@@ -16,6 +16,7 @@ from compiler.capture.callers import Caller
 from compiler.capture.failed_guard import Failure, guard_behind, take_apart
 from compiler.capture.guard_tree import parse_global_state
 from compiler.capture.values import describe_value, type_name
+from compiler.graphs.current import name_of
 from compiler.trace.records import FailedGuard, Guard, Location
 from compiler.trace.source_names import SOURCE, readable
 
@@ -58,10 +59,11 @@ class Scope:
 
 
 def why_not(
-    guard_manager: Any, f_locals: Any, compile_id: str, reason: str, caller: Caller
+    guard_manager: Any, f_locals: Any, compile_id: Any, reason: str, caller: Caller
 ) -> Tried:
-    """Explain why this entry did not serve these locals, given torch's own `reason`."""
-    own_words = _own_words(reason, compile_id)
+    """Explain why this entry did not serve these locals, given torch's own `compile_id` and
+    `reason`."""
+    own_words = _own_words(reason, str(compile_id))
     entry = guard_book.entry_of(guard_manager)
     guards = entry.guards if entry is not None else ()
     parts, tested = _failing_parts(guard_manager, f_locals)
@@ -79,7 +81,7 @@ def why_not(
         name = _marked(guards, scope) or name
     return Tried(
         failed=FailedGuard(
-            entry=compile_id,
+            entry=name_of(compile_id),
             guard=own_words,
             kind=guard.kind if guard is not None else failure.kind,
             source=failure.source,

@@ -20,6 +20,7 @@ from compiler.capture.messages import first_line, in_short
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.current import begin_compile, forget_compiles
 from compiler.trace.function_names import user_name
 from compiler.trace.records import FrameEnd, FrameStart, Location, StageStart
 
@@ -88,6 +89,7 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.exc import SkipFrame
     from torch._dynamo.metrics_context import MetricsContext
 
+    forget_compiles()
     original_compile = convert_frame._compile
     original_trace = convert_frame.trace_frame
     original_update = MetricsContext.update_outer
@@ -168,7 +170,7 @@ def install(recorder: Recorder) -> Uninstall:
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
     code: CodeType = bound["code"]
     frame = Frame(
-        compile_id=str(bound["compile_id"]),
+        compile_id=begin_compile(bound["compile_id"], recorder.starts),
         code=code,
         function=user_name(code.co_name),
         location=function_location(code),

@@ -19,6 +19,7 @@ from compiler.capture.values import describe_value, type_name
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id
 from compiler.graphs.lines import from_summary, outside_torch
 from compiler.trace.function_names import user_name
 from compiler.trace.records import DynamicSize, Guard, Guards, Location
@@ -116,9 +117,7 @@ def _look_at_values(build: _Build, builder: Any, guards: Any) -> None:
 def _record(
     recorder: Recorder, build: _Build, code: Any, output_graph: Any, guard_manager: Any
 ) -> None:
-    from torch._guards import CompileContext
-
-    compile_id = str(CompileContext.current_compile_id() or recorder.compile_id)
+    compile_id = current_compile_id() or recorder.compile_id
     tree = walk_guard_tree(guard_manager.root)
     caller = caller_of(code, getattr(output_graph, "local_scope", None) or {}, recorder.arguments)
     dynamic = dynamic_sizes(getattr(output_graph, "shape_env", None), caller)

@@ -22,6 +22,7 @@ from compiler.capture.skips import users_own
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id
 from compiler.trace.function_names import user_name
 from compiler.trace.records import FailedGuard, Location, Recompile
 from compiler.trace.source_names import readable
@@ -73,7 +74,7 @@ def install(recorder: Recorder) -> Uninstall:
             with Safely(recorder, "the guard that failed"):
                 search = searches[-1]
                 search.tried.append(
-                    why_not(guard_manager, f_locals, str(compile_id), reason, search.caller)
+                    why_not(guard_manager, f_locals, compile_id, reason, search.caller)
                 )
         return reason
 
@@ -86,8 +87,6 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:
-    from torch._guards import CompileContext
-
     tried, caller = search.tried, search.caller
     changed = [_changed(entry, caller, resumes_at(code) is not None) for entry in tried]
     failed = []
@@ -107,7 +106,7 @@ def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> Non
     texts = [entry.failed.guard for entry in tried] if reasons is None else reasons
     recorder.emit(
         Recompile(
-            compile_id=str(CompileContext.current_compile_id() or recorder.compile_id),
+            compile_id=current_compile_id() or recorder.compile_id,
             call=recorder.call,
             failed=tuple(failed),
             location=location,

@@ -1,7 +1,8 @@
 """What is being compiled now: torch's compile id and the id of the current graph.
 
 torch keeps the compile id in a context (`torch._guards.CompileContext`) and restores it when a
-backward graph is compiled later than its forward, so these ids are correct there as well.
+backward graph is compiled later than its forward, so these ids are correct there as well. The ids
+are names of `compiler.trace.compile_names`: torch's own repeat after `torch._dynamo.reset()`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from compiler.trace.compile_names import CompileNames
 
 
 class _InHand(threading.local):
@@ -22,12 +25,50 @@ class _InHand(threading.local):
 _in_hand = _InHand()
 
 
+class _Named:
+    """The names of this process's compiles, since its ids last began at 0 on purpose."""
+
+    def __init__(self, starts: int = -1) -> None:
+        self.starts = starts
+        self.names = CompileNames()
+        self.given: dict[int, tuple[Any, str]] = {}
+        """id of torch's `CompileId` -> that object, kept so that no other gets its id; its name."""
+
+
+_named = _Named()
+
+
+def begin_compile(compile_id: Any, starts: int) -> str:
+    """The name of a compile that begins now. `compile_id`: torch's object; `starts`: how often the
+    recording itself has let ids restart (`Recorder.starts`), each with names of its own."""
+    global _named
+    if _named.starts != starts:
+        _named = _Named(starts)
+    name = _named.names.begin(str(compile_id))
+    _named.given[id(compile_id)] = compile_id, name
+    return name
+
+
+def forget_compiles() -> None:
+    """A recording begins: no name is taken."""
+    global _named
+    _named = _Named()
+
+
+def name_of(compile_id: Any) -> str:
+    """The name of the compile that has this `CompileId` of torch's, or this id as text."""
+    if isinstance(compile_id, str):
+        return _named.names.of(compile_id)
+    known = _named.given.get(id(compile_id))
+    return str(compile_id) if known is None else known[1]
+
+
 def current_compile_id() -> str:
-    """torch's `frame/compile` id of this thread's current compile; "" outside a compile."""
+    """The name of this thread's current compile; "" outside a compile."""
     from torch._guards import CompileContext
 
     found = CompileContext.current_compile_id()
-    return "" if found is None else str(found)
+    return "" if found is None else name_of(found)
 
 
 def graph_id(compile_id: str, kind: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from compiler.control.hooks import Hook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id
+from compiler.graphs.current import current_compile_id, name_of
 from compiler.trace.records import Phase
 
 LOGGER = "torch._dynamo.utils:ChromiumEventLogger"
@@ -126,7 +126,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     def started(self: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> Any:
         given = kwargs.get("compile_id", args[2] if len(args) > 2 else None)
-        compile_id = str(given) if given is not None else current_compile_id()
+        compile_id = name_of(given) if given is not None else current_compile_id()
         safely(phases.starts, event_name, time_ns, compile_id, len(self.get_stack()))
         return log_event_start(self, event_name, time_ns, *args, **kwargs)
 

@@ -37,11 +37,11 @@ def replaced_arguments(nodes: list[fx.Node], written: list[fx.Node]) -> dict[fx.
     place = {node: i for i, node in enumerate(nodes)}
     for copy_ in written:
         target, source = copy_.args[:2]
-        replaces = target.op == "placeholder" and _overwrites(source) and source.args[0] is target
-        if replaces and not _read_later(target, source, copy_, place):
+        in_place = target.op == "placeholder" and _overwrites(source) and source.args[0] is target
+        if in_place and not _read_later(target, source, copy_, place):
             found[source] = target.name
     for node in nodes:
-        again = _overwrites(node) and _overwrites(node.args[0])
+        again = _overwrites(node) and _overwrites(node.args[0]) and node not in found
         if again and not _read_later(node.args[0], node, None, place):
             found[node] = node.args[0].name
     return found

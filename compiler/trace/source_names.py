@@ -33,6 +33,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"list\(dict\.keys\(([^()]+)\)\)"), r"list(\1.keys())"),
 )
 _IMPORT = re.compile(r"__import_(\w+)")
+_CLASS = re.compile(r"^<class '(?:[\w<>]+\.)*(?P<name>\w+)'>$")
 ATEN_DTYPES = {
     "Float": "float32",
     "Double": "float64",
@@ -62,6 +63,19 @@ def readable(source: str) -> str:
     for pattern, replacement in _REPLACEMENTS:
         source = pattern.sub(replacement, source)
     return _IMPORT.sub(lambda match: match[1].replace("_dot_", "."), source)
+
+
+def class_name(text: str) -> str:
+    """`<class 'torch.nn.modules.linear.Linear'>` -> `Linear`; other texts are unchanged."""
+    match = _CLASS.match(text.strip())
+    return match["name"] if match else text.strip()
+
+
+def tensor_class(text: str) -> str:
+    """The class of tensors that torch's text demands: `a tensor` for a plain one, or if it names
+    none."""
+    name = class_name(text)
+    return "a tensor" if name in ("", "Tensor") else name
 
 
 def guard_name(kind: str, source: str) -> str:

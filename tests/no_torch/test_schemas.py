@@ -10,7 +10,7 @@ import pytest
 
 from compiler.trace import schema
 from tests.conftest import Golden
-from viewers import json_check, json_diff, json_report
+from viewers import json_check, json_diff, json_folder, json_report
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -21,6 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("explain", json_report.schema()),
         ("diff", json_diff.schema()),
         ("check", json_check.schema()),
+        ("folder", json_folder.schema()),
         ("trace", schema.schema()),
     ],
 )
@@ -30,7 +31,9 @@ def test_published(name: str, made: dict[str, Any], golden: Golden) -> None:
 
 def test_the_documentation_names_every_key() -> None:
     text = (DOCS / "json.md").read_text(encoding="utf-8")
-    for one in (json_report.schema(), json_diff.schema(), json_check.schema()):
+    for one in (
+        json_report.schema(), json_diff.schema(), json_check.schema(), json_folder.schema()
+    ):  # fmt: skip
         for definition in one["$defs"].values():
             for key in definition["properties"]:
                 assert f"`{key}`" in text, key

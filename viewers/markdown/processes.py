@@ -14,6 +14,7 @@ from viewers.text.processes import (
     EFFECTS,
     REPORTS,
     Process,
+    Unread,
     otherwise,
     ranks_of,
     told,
@@ -26,9 +27,10 @@ WIDTH = 300
 """Cells of a line of the text's that becomes an item: it is not cut."""
 
 
-def processes_markdown(processes: Sequence[Process]) -> str:
-    """At least one process, in the order in which they are to be listed."""
-    found = told(processes)
+def processes_markdown(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> str:
+    """At least one process, in the order in which they are to be listed; `unread`: logs of the
+    same folder that were not decoded."""
+    found = told(processes, unread)
     groups = found.groups
     headings = [heading(members[0].recording) for members in groups]
     marks = [mark for mark, _ in headings]
@@ -37,7 +39,9 @@ def processes_markdown(processes: Sequence[Process]) -> str:
     head = ("process", "program", "compiled", "ended")
     rows = [tuple(map(escaped, row)) for row in found.rows]
     comment.table(head, rows, "processes")
-    ranks = ranks_of(processes)
+    if found.unread:
+        comment.add([escaped(found.unread), ""], "logs that were not decoded")
+    ranks = ranks_of(processes, unread)
     lines = ranks_lines(ranks, names_of(found.first), WIDTH) if len(ranks) > 1 else []
     items = [f"- {escaped(one.text.strip())}" for one in lines if one.text.strip()]
     if items:

@@ -50,7 +50,7 @@ from viewers.summary.recompiles import (
     RecompiledFrame,
     recompile_causes,
 )
-from viewers.summary.reused_ids import hidden_frames, hidden_graphs, warning_of
+from viewers.summary.resets import reset_notes
 from viewers.summary.verdict import Verdict, during, verdict_of
 
 
@@ -111,8 +111,7 @@ def summarise(recording: Recording) -> Summary:
     pieces = [piece for call in calls for piece in call.pieces]
     captured = [graph for graph in recording.graphs.values() if graph.kind == "captured"]
     frames = {graph.compile_id.partition("/")[0] for graph in captured}
-    hidden = hidden_graphs(recording)
-    graphs = len(frames) + hidden_frames(hidden)
+    graphs = len(frames)
     start, end = recording.start, recording.end
     return Summary(
         settings=start.settings if start else None,
@@ -125,7 +124,7 @@ def summarise(recording: Recording) -> Summary:
         cut=first_cut_call(calls),
         findings=findings_of(recording, breaks, causes),
         graphs=graphs,
-        compiles=len(captured) + hidden.total(),
+        compiles=len(captured),
         guards=sum(piece.guards for piece in pieces if not piece.recompiles),
         breaks=breaks,
         recompiles=causes,
@@ -139,7 +138,7 @@ def summarise(recording: Recording) -> Summary:
         speed=recording.speed,
         numerics=recording.numerics,
         failure=recording.failure,
-        warnings=(*warning_of(hidden), *recording.all(Warned)),
+        warnings=(*reset_notes(recording), *recording.all(Warned)),
         end=end,
         doing=now.text if (now := doing(recording)) is not None else "",
     )

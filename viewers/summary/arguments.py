@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import CallStart
+from compiler.trace.records import CallStart, Graph
 from viewers.recording import Recording
 from viewers.words import shape_text, tensor_text
 
 
 def gpu_of(recording: Recording) -> str:
-    """Name of the GPU that a call's tensors were on; "" if none were."""
+    """Name of the GPU that a call's tensors were on; of a program, whose calls are not recorded,
+    those of a captured graph. "" if none were."""
     machine = recording.environment
-    on_gpu = any(
-        argument.tensor is not None and argument.tensor.device.startswith("cuda")
-        for start in recording.all(CallStart)
-        for argument in start.arguments
-    )
+    tensors = [one.tensor for start in recording.all(CallStart) for one in start.arguments]
+    if recording.start is not None and recording.start.settings.program:
+        graphs = (one for one in recording.all(Graph) if one.kind == "captured")
+        tensors += [node.value for graph in graphs for node in graph.nodes]
+    on_gpu = any(one is not None and one.device.startswith("cuda") for one in tensors)
     return machine.gpu or "cuda" if on_gpu and machine else ""
 
 

@@ -28,11 +28,12 @@ from compiler.trace.records import (
     SchedulerNode,
     TorchSettings,
 )
+from compiler.trace.records.session import FactKind
 from viewers.recording import Recording
 from viewers.summary import Summary
 from viewers.summary.fused import named_together
 from viewers.summary.kernels import loop_nests
-from viewers.words import listed, plural
+from viewers.words import NOT_IN_LOG, listed, plural
 
 FactUnit = Literal["count", "bytes", "seconds", "instructions", "error"]
 Value = int | float | str
@@ -66,15 +67,20 @@ class Numbered:
 
 
 def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
-    """The numbers of a recording, always the same ones, in the order of a compile."""
+    """The numbers of a recording, always the same ones, in the order of a compile. A log of
+    torch's may not hold some of them."""
+
+    def held(kind: FactKind, value: int | None) -> int | None:
+        return None if recording.lacks(kind) else value
+
     return (
-        Numbered("graphs", summary.graphs),
+        Numbered("graphs", held("graphs", summary.graphs)),
         Numbered("graph breaks", len(summary.breaks)),
         Numbered("recompiles", sum(len(cause.frames) for cause in summary.recompiles)),
-        Numbered("guards", summary.guards),
+        Numbered("guards", held("guards", summary.guards)),
         Numbered("scheduler nodes", _operations(recording)),
-        Numbered("loop nests", loop_nests(recording.kernels.values())),
-        Numbered("kernels", summary.kernels.count),
+        Numbered("loop nests", held("fusion", loop_nests(recording.kernels.values()))),
+        Numbered("kernels", held("kernels", summary.kernels.count)),
         Numbered("bytes moved", moved_bytes(recording), "bytes"),
         Numbered("saved for backward", _saved(recording), "bytes"),
         Numbered("memory peak", _peak(recording), "bytes"),
@@ -120,11 +126,16 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
                 *_dtypes(recording),
             ]
         ),
-        *(
-            Fact("fused", group, "yes" if named_together(recording, group) else "no")
-            for group in fused
-        ),
+        *(Fact("fused", group, _fused(recording, group)) for group in fused),
     )
+
+
+def _fused(recording: Recording, group: str) -> str:
+    if named_together(recording, group):
+        return "yes"
+    generated = [one for one in recording.kernels.values() if one.language != "aten"]
+    unknown = recording.lacks("fusion") and not any(one.origins for one in generated)
+    return NOT_IN_LOG if unknown else "no"
 
 
 def moved_bytes(recording: Recording) -> int | None:

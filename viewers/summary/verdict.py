@@ -69,13 +69,16 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     last = recording.last(Waiting)
     if end is None and (last is None or last.kind != "end"):
         so_far = _words("what was written so far follows")
-        return Verdict("Still recording, or cut off", so_far, "neutral")
+        words = "Still recording" + (", or cut off" if recording.file is not None else "")
+        return Verdict(words, so_far, "neutral")
     if not graphs:
         return Verdict("Nothing was compiled", _words("torch.compile captured no graph"), "lost")
     start = recording.start
     until = start.settings.until if start else "run"
     if until != "run":
         return Verdict(f"Recorded until {until}", _words(f"speed {NOT_MEASURED}"), "neutral")
+    if recording.lacking and end is not None and status == "incomplete":
+        return Verdict("Read from a log that is cut off", _words(end.reason), "neutral")
     if recording.lacking:
         return Verdict("Read from a log", _words(f"speed {NOT_IN_LOG}"), "neutral")
     if start is not None and start.settings.program:

@@ -18,6 +18,7 @@ from viewers.summary.differences import Alignment, Effect, difference
 from viewers.summary.differences.caches import follows
 from viewers.summary.differences.effects import cache_effects
 from viewers.summary.facts import Value, facts
+from viewers.summary.own_words import are_ranks
 from viewers.summary.ranks import Member
 from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
@@ -65,6 +66,22 @@ class Process:
 
 
 @dataclass(frozen=True)
+class Unread:
+    """A log that was looked through and not decoded: there are too many that differ."""
+
+    file: Path
+    glance: Glance
+    compile: int | None
+    """The first of its compiles that differs from the usual log's, from 1."""
+    usual: Path
+
+    @property
+    def name(self) -> str:
+        rank, pid = self.glance.rank, self.glance.pid
+        return f"process {pid}" if rank is None else f"rank {rank}"
+
+
+@dataclass(frozen=True)
 class Told:
     """What the processes did."""
 
@@ -77,9 +94,11 @@ class Told:
     """Processes that compiled the same, the largest group first."""
     first: Summary
     """Of the first process."""
+    unread: str
+    """What is known of the logs that were not decoded; "" if all were."""
 
 
-def told(processes: Sequence[Process]) -> Told:
+def told(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> Told:
     known: dict[int, Summary] = {}
     for one in processes:
         if id(one.recording) not in known:
@@ -89,22 +108,34 @@ def told(processes: Sequence[Process]) -> Told:
     rows = [_row(one, summary) for one, summary in zip(processes, summaries, strict=True)]
     if len(rows) > ROWS:
         rows = _together(groups, dict(zip(processes, rows, strict=True)))
-    return Told(_headline(processes, groups), tuple(rows), tuple(map(tuple, groups)), summaries[0])
+    headline = _headline(processes, groups, unread)
+    names = {one.file: one.name for one in processes}
+    rows += [_unread_row(one, names) for one in unread[: max(0, ROWS - len(rows))]]
+    return Told(
+        headline, tuple(rows), tuple(map(tuple, groups)), summaries[0], _unread_words(unread)
+    )
 
 
 def report(
-    processes: Sequence[Process], width: int, height: int, folder: str, show: Sequence[str] = ()
+    processes: Sequence[Process],
+    width: int,
+    height: int,
+    folder: str,
+    show: Sequence[str] = (),
+    unread: Sequence[Unread] = (),
 ) -> list[Line]:
     """All of it. `folder`: where the traces are, as the user names it; `show`: sections of each
-    report."""
-    found = told(processes)
+    report; `unread`: logs of the same folder that were not decoded."""
+    found = told(processes, unread)
     groups = found.groups
     lines = [line((found.headline, "strong"))]
     columns = [max(len(row[at]) for row in found.rows) for at in range(2)]
     for name, program, counts, ended in found.rows:
         row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
         lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
-    ranks = ranks_of(processes)
+    if found.unread:
+        lines.append(line((f"  {found.unread}", "dim"), hang=4))
+    ranks = ranks_of(processes, unread)
     if len(ranks) > 1:
         lines += ranks_lines(ranks, names_of(found.first), width)
     lines += _later_runs(processes)
@@ -149,8 +180,9 @@ def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
         before = [
             each
             for each in processes
-            if _program_of(each) == _program_of(one)
+            if program_of(each) == program_of(one)
             and each.recording is not one.recording
+            and not are_ranks(each.recording, one.recording)
             and follows(each.recording, one.recording)
         ]
         if before:
@@ -158,22 +190,35 @@ def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
     return found
 
 
-def ranks_of(processes: Sequence[Process]) -> list[Member]:
+def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> list[Member]:
     """The ranks by number. Of several processes of a rank, the first of the program that most
     ranks run."""
-    programs = Counter(_program_of(one) for one in processes if one.rank is not None)
+    parts = min((one.compile or 0 for one in unread), default=0)
+    alike = Counter(one.usual for one in unread if (one.compile or 0) > parts)
+    programs = Counter(program_of(one) for one in processes if one.rank is not None)
     usual = programs.most_common(1)[0][0] if programs else ""
     found: dict[int, Process] = {}
     for one in processes:
-        if one.rank is not None and _program_of(one) == usual:
+        if one.rank is not None and program_of(one) == usual:
             found.setdefault(one.rank, one)
     return [
-        Member(rank, one.recording, complete=one.recording.end is not None and not one.running)
+        Member(
+            rank,
+            one.recording,
+            complete=_ended(one.recording) and not one.running,
+            alike=alike[one.file],
+        )
         for rank, one in sorted(found.items())
     ]
 
 
-def _program_of(one: Process) -> str:
+def _ended(recording: Recording) -> bool:
+    """Whether all of it is there."""
+    return recording.end is not None and recording.end.status != "incomplete"
+
+
+def program_of(one: Process) -> str:
+    """The file that the process ran."""
     start = one.recording.start
     return start.settings.file if start is not None else ""
 
@@ -189,6 +234,8 @@ def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
     """What these processes did otherwise than those of the largest group."""
     found, others = otherwise(usual, members[0])
     lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]
+    if not lines:  # the first difference has told it
+        return []
     title = f"{who(members)} against {usual.name}"
     return [BLANK, line((title, "strong"), hang=2), *lines]
 
@@ -224,19 +271,45 @@ def _facts(one: Process, summary: Summary) -> dict[tuple[str, str], Value]:
     }
 
 
-def _headline(processes: Sequence[Process], groups: Sequence[Sequence[Process]]) -> str:
-    count = plural(len(processes), "process")
-    if len(processes) == 1:
+def _headline(
+    processes: Sequence[Process], groups: Sequence[Sequence[Process]], unread: Sequence[Unread]
+) -> str:
+    number = len(processes) + len(unread)
+    count = plural(number, "process")
+    if number == 1:
         return f"{count} compiled"
-    alike = "all the same" if len(groups) == 1 else f"{len(groups)} different results"
+    results = len(groups) + len({one.glance.digest for one in unread})
+    alike = "all the same" if results == 1 else f"{results} different results"
     return f"{count} compiled, {alike}"
+
+
+def _unread_row(one: Unread, names: Mapping[Path, str]) -> tuple[str, str, str, str]:
+    counts = (
+        f"{plural(len(one.glance.starts), 'compile')}, "
+        f"{seconds_text(one.glance.seconds)} of compiling"
+    )
+    differs = f"differs from {names[one.usual]} in compile {one.compile}" if one.compile else ""
+    return one.name, "", counts, differs
+
+
+def _unread_words(unread: Sequence[Unread]) -> str:
+    """`58 logs that part later were not decoded: 2.1 s to 3.4 s of compiling`."""
+    if not unread:
+        return ""
+    seconds = [one.glance.seconds for one in unread]
+    return (
+        f"{plural(len(unread), 'log')} of {len({one.glance.digest for one in unread})} further "
+        "results, which part later, were only looked through: "
+        f"{seconds_text(min(seconds))} to {seconds_text(max(seconds))} of compiling"
+    )
 
 
 def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
     """Name, program, counts, and how it ended unless that was well."""
     recompiles = sum(len(cause.frames) for cause in summary.recompiles)
     seconds = sum(stage.seconds for stage in summary.stages)
-    seconds = one.glance.seconds if one.glance is not None else seconds
+    if one.glance is not None and one.recording.file != one.file:
+        seconds = one.glance.seconds
     parts = [
         plural(summary.graphs, "graph"),
         plural(len(summary.breaks), "break"),
@@ -247,7 +320,7 @@ def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
     ended = ""
     if one.running:
         ended = "still running"
-    elif summary.end is None:
+    elif not _ended(one.recording):
         ended = "killed, or cut off"
     elif summary.failure is not None:
         ended = summary.failure.type

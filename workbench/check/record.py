@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from compiler.trace.records import End, Settings
+from compiler.trace.reader import TraceError
+from compiler.trace.records import End, Failure, Settings
 from viewers.recording import Recording
 from workbench.cli.revisions import at_revision
 from workbench.worker.client import record
@@ -27,6 +28,16 @@ class Record(Protocol):
     Raises `NoRevision`; `stop` ends it as interrupted."""
 
     def __call__(self, settings: Settings, revision: str, stop: threading.Event) -> Recorded: ...
+
+
+def read(file: Path) -> Recorded:
+    """A trace or a log of torch's that is there already. Nothing is run."""
+    try:
+        recording = Recording.open(file)
+    except (TraceError, OSError) as error:
+        failed = Failure(doing="reading it", type=type(error).__name__, message=str(error))
+        return Recorded(Recording([failed]), End(status="failed", seconds=0.0))
+    return Recorded(recording, recording.end or End(status="incomplete", seconds=0.0))
 
 
 def here(settings: Settings, revision: str, stop: threading.Event) -> Recorded:

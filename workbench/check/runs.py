@@ -18,7 +18,7 @@ from viewers.summary.differences import difference
 from viewers.summary.differences.alignment import matched_line
 from viewers.summary.facts import Fact, facts
 from workbench.check.budget_file import Accepted, BadBudget, parsed
-from workbench.check.record import Record, here
+from workbench.check.record import Record, here, read
 from workbench.check.targets import Project, Target
 from workbench.cli.revisions import NoRevision
 
@@ -84,7 +84,8 @@ def _check(
     record: Record,
 ) -> Checked:
     began = time.monotonic()
-    recording, end = record(target.settings, "", stop)
+    settings = target.settings
+    recording, end = read(target.file) if settings is None else record(settings, "", stop)
     torch = version_of(recording)
     if end.status == "interrupted":
         return Checked(_result(project, target, torch=torch, interrupted=True))
@@ -92,7 +93,7 @@ def _check(
     failed = any(one.group == "failure" for one in found)
     if (failed and accepted is None) or end.status not in ("ok", "failed", "exited"):
         why = recording.failure
-        words = f"the recording {end.status}"
+        words = f"the recording {end.status}" if settings else "the recording is cut off"
         if why is not None:
             words = f"{why.type}: {why.message}"
         result = _result(
@@ -131,6 +132,10 @@ def _with_cause(
     record: Record,
 ) -> TargetResult:
     """What changed since `base`, as `tcw diff` says it."""
+    if target.settings is None:
+        return replace(
+            result, no_cause="it is a recording: tcw diff compares it with an earlier one"
+        )
     try:
         before, end = record(target.settings, base, stop)
     except NoRevision as error:
@@ -168,7 +173,8 @@ def changed_since(
     project: Project, revision: str, budget: Path, now: Mapping[str, Accepted]
 ) -> Sequence[Target]:
     """The targets that a change since `revision` can touch: those that import a changed file,
-    directly or not, and those of which something else is accepted. Raises `NoRevision`."""
+    directly or not, those of which something else is accepted, and recordings, which are only read.
+    Raises `NoRevision`."""
     from workbench.check.imports import reached_files
     from workbench.cli.revisions import changed_files, text_at
 
@@ -185,6 +191,7 @@ def changed_since(
     return [
         target
         for target in project.targets
-        if changed & reached_files(target.file, project.folder.resolve(), gone)
+        if target.settings is None
+        or changed & reached_files(target.file, project.folder.resolve(), gone)
         or before.get(target.name) != now.get(target.name)
     ]

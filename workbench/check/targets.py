@@ -10,6 +10,9 @@
     kernels = 1
     "memory peak" = "2%"
 
+    [targets.train]
+    recording = "out/train.tcw"      # a trace, or a log of TORCH_TRACE: it is read, nothing is run
+
 A `[tolerance]` at the top holds for all targets. Checking runs the files that the project names, as
 its tests would; they have to be in the project.
 """
@@ -30,10 +33,11 @@ from compiler.trace.records import Settings
 from viewers.summary.budget import GROUP_WORDS, BadTolerance, Tolerance, read_tolerance
 from viewers.summary.facts import NUMBERS
 from workbench.cli.config import ConfigRefused, converted, nearest, options_of, trusted_text
+from workbench.cli.folders import has_several, trace_in
 from workbench.cli.options import settings_of
 
 FILE = "tcw.toml"
-OWN_KEYS = ("file", "fused", "tolerance")
+OWN_KEYS = ("file", "recording", "fused", "tolerance")
 NOT_CHECKED = frozenset({"trace", "show", "json", "as-json", "quiet", "engine-both"})
 """Options of `tcw explain` that say nothing about what is compiled."""
 
@@ -44,11 +48,13 @@ class NoProject(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """One thing to compile."""
+    """One thing to compile, or the recording of one."""
 
     name: str
     file: Path
-    settings: Settings
+    """The file to compile, or the recording."""
+    settings: Settings | None
+    """How to compile it; None for a recording."""
     fused: tuple[str, ...]
     tolerances: Mapping[str, Tolerance]
 
@@ -112,13 +118,18 @@ def read(file: Path, names: tuple[str, ...] = ()) -> Project:
 
 def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) -> Target:
     where = f"{file}: target {name}"
-    if not isinstance(table, dict) or not isinstance(table.get("file"), str):
-        raise click.UsageError(f"{where} has no `file`")
-    path, _, model = table["file"].partition("::")
+    table = table if isinstance(table, dict) else {}
+    named = [key for key in ("file", "recording") if isinstance(table.get(key), str)]
+    if len(named) != 1:
+        raise click.UsageError(f"{where} has no `file`, or `recording` instead")
+    path, _, model = table[named[0]].partition("::")
     source = (file.parent / path).resolve()
     if not source.is_relative_to(file.parent.resolve()):
         raise click.UsageError(f"{where}: {path} is outside of the project")
-    if not source.is_file():
+    recorded = named == ["recording"]
+    if recorded:
+        source = _recording(where, source, path)
+    elif not source.is_file():
         raise click.UsageError(f"{where}: there is no file {path}")
     fused = table.get("fused", [])
     if not isinstance(fused, list) or not all(isinstance(one, str) for one in fused):
@@ -126,8 +137,22 @@ def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) 
     given = {key: value for key, value in table.items() if key not in OWN_KEYS}
     if model:
         given["model"] = model
+    if recorded and given:
+        raise click.UsageError(
+            f"{where}: {next(iter(given))} says how to record, and it is recorded"
+        )
     tolerances = {**shared, **_tolerances(file, name, table.get("tolerance", {}))}
-    return Target(name, source, _settings(where, source, given), tuple(fused), tolerances)
+    settings = None if recorded else _settings(where, source, given)
+    return Target(name, source, settings, tuple(fused), tolerances)
+
+
+def _recording(where: str, source: Path, path: str) -> Path:
+    """The file of a recording; of a folder the only one."""
+    if not source.exists():
+        raise click.UsageError(f"{where}: there is no recording {path}: make it before the check")
+    if has_several(source):
+        raise click.UsageError(f"{where}: {path} has several recordings, or none: name one of them")
+    return trace_in(source)
 
 
 def _settings(where: str, file: Path, given: Mapping[str, Any]) -> Settings:

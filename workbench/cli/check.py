@@ -115,7 +115,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
     except (NoProject, NoRevision, budget_file.BadBudget) as error:
         raise click.UsageError(str(error), ctx) from error
     formats = (("json", None),) if given["as_json"] else given["formats"]
-    outputs = Outputs(*(target.settings for target in project.targets))
+    outputs = Outputs(*filter(None, (target.settings for target in project.targets)))
     for format, output in formats:
         outputs.expect("--format", output, _KINDS[format])
     base = "" if given["no_cause"] or given["accept"] else given["base"]

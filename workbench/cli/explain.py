@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from compiler.output_file import TRACE, OutputRefused
 from compiler.trace.reader import TraceError
@@ -73,6 +74,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     if ctx.params["as_markdown"] and ctx.params["as_json"]:
         raise click.UsageError("--json and --markdown exclude each other", ctx)
     if file.is_dir() or named_trace(file) or is_log(file):
+        only_for_reading(ctx, file)
         return _recorded(ctx, file)
     python_file(file)
     apply_defaults(ctx, file.resolve().parent)
@@ -89,16 +91,36 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     return outputs.code(exit_code(recording, end))
 
 
+_READING = ("file", "show", "as_json", "as_markdown", "quiet")
+"""Options that say how a recording is shown; the others say how one is made."""
+
+
+def only_for_reading(ctx: click.Context, path: Path) -> None:
+    """Raise `click.UsageError` for an option of the command line that says how to record."""
+    for option in ctx.command.params:
+        source = ctx.get_parameter_source(option.name or "")
+        if option.name not in _READING and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"{option.opts[0]} says how to record, and {path} is recorded already", ctx
+            )
+
+
 def _recorded(ctx: click.Context, path: Path) -> int:
     """What a trace, a log of torch's or a folder of either says: nothing is run."""
-    from workbench.cli.folders import has_several, markdown_of, only_trace, tell, trace_in
+    from workbench.cli.folders import (
+        has_several,
+        json_of,
+        markdown_of,
+        only_trace,
+        tell,
+        trace_in,
+    )
     from workbench.cli.open import check
 
     if has_several(path):
         if ctx.params["as_json"]:
-            two = "tcw diff A.tcw B.tcw --json compares two"
-            raise click.UsageError(f"--json is of one recording, {path} has several: {two}", ctx)
-        if ctx.params["as_markdown"]:
+            write_json(json_of(path))
+        elif ctx.params["as_markdown"]:
             write_markdown(markdown_of(path))
         elif not tell(path, "stdout", ctx.params["show"]):
             only_trace(path)

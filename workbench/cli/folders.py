@@ -4,24 +4,31 @@ file a process."""
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from compiler.plain_file import SAFELY
 from compiler.trace.reader import TraceError
-from compiler.trace.torch_logs.alike import glances
+from compiler.trace.torch_logs.alike import Glance, glances
+from compiler.trace.torch_logs.apart import Parted, parted
 from compiler.trace.torch_logs.files import logs
 from viewers.recording import Recording
 from viewers.text.lines import write
-from viewers.text.processes import Process, in_order, report
+from viewers.text.processes import Process, Unread, in_order, report
 from workbench.cli.files import TRACE
 from workbench.cli.output import room, say
+from workbench.worker.trace_file import is_recording
+
+DECODED = 40 << 20
+"""Bytes of logs that say different things from which only some of them are decoded: those that say
+what most do, and those that are the first to do something else."""
+
+if TYPE_CHECKING:
+    from viewers.json_folder import FolderReport
 
 NOTES = "not-recorded-*.txt"
 """Left by `tcw_start` where a process could not be recorded."""
@@ -60,34 +67,45 @@ def trace_in(path: Path) -> Path:
 def tell(folder: Path, stream: str, show: Sequence[str] = ()) -> int:
     """Write the verdict over all processes to `stdout` or `stderr`, with these sections of each.
     Returns how many compiled."""
-    processes = processes_in(folder)
+    processes, unread = processes_in(folder)
     if processes:
         target = sys.stdout if stream == "stdout" else sys.stderr
         width, height = room()
-        write(report(processes, width, height, str(folder), show), target, width)
-    return len(processes)
+        write(report(processes, width, height, str(folder), show, unread), target, width)
+    return len(processes) + len(unread)
 
 
-def processes_in(folder: Path) -> list[Process]:
-    """The processes that compiled, by rank, then by start. Which ones could not be recorded or
-    read is said on stderr."""
-    processes = _processes(traces(folder))
+def processes_in(folder: Path) -> tuple[list[Process], list[Unread]]:
+    """The processes that compiled, by rank, then by start, and the logs that were not decoded.
+    Which ones could not be recorded or read is said on stderr."""
+    processes, unread = _read(traces(folder))
     for note in sorted(folder.glob(NOTES)):
         with contextlib.suppress(OSError):
             words = note.read_text(encoding="utf-8", errors="replace")[:_NOTE_BYTES].strip()
             say(f"process {note.stem.rpartition('-')[2]} was not recorded: {words}")
-    return in_order(processes)
+    return in_order(processes), unread
+
+
+def json_of(folder: Path) -> FolderReport:
+    """The same as the object of `--json`. Raises `click.UsageError` if there is nothing in it."""
+    from viewers.json_folder import folder_report
+
+    return folder_report(*_some(folder))
 
 
 def markdown_of(folder: Path) -> str:
     """The same verdict as Markdown. Raises `click.UsageError` if there is nothing in it."""
     from viewers.markdown.processes import processes_markdown
 
-    processes = processes_in(folder)
+    return processes_markdown(*_some(folder))
+
+
+def _some(folder: Path) -> tuple[list[Process], list[Unread]]:
+    processes, unread = processes_in(folder)
     if not processes:
         only_trace(folder)
         raise click.UsageError(f"{folder} has no trace that can be read")
-    return processes_markdown(processes)
+    return processes, unread
 
 
 def has_several(path: Path) -> bool:
@@ -99,8 +117,9 @@ def has_several(path: Path) -> bool:
         raise click.UsageError(f"{path}: {error.strerror}") from error
 
 
-def _processes(files: list[Path]) -> list[Process]:
-    """What can be read; of logs that say the same, one is decoded."""
+def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:
+    """What can be read; of logs that say the same, one is decoded, and of very many that differ,
+    some."""
     logs = [file for file in files if file.suffix != TRACE]
     gc.disable()  # records live as long as this process: collecting takes longer than decoding
     try:
@@ -110,19 +129,38 @@ def _processes(files: list[Path]) -> list[Process]:
         first: dict[bytes, Path] = {}
         for file, look in seen.items():
             first.setdefault(look.digest, file)
-        known |= dict(_opened(file for file in files if file not in seen))
-        known |= dict(_opened(file for file in first.values() if file not in known))
-        processes = []
+        one_of_each = set(first.values())
+        apart = [one for one in parted(seen) if one.file in one_of_each]
+        left = _left_unread(apart, seen, known)
+        tried = [*(file for file in files if file not in seen), *first.values()]
+        known |= dict(_opened(one for one in tried if one not in known and one not in left))
+        processes, unread = [], []
         for file in files:
             glance = seen.get(file)
-            recording = known.get(first[glance.digest] if glance is not None else file)
-            if recording is not None:
-                running = file.suffix == TRACE and _is_locked(file)
-                processes.append(Process(file, recording, running, glance))
-        return processes
+            same = file if glance is None else first[glance.digest]
+            if glance is not None and same in left:
+                unread.append(Unread(file, glance, left[same], apart[0].file))
+            elif same in known:
+                running = file.suffix == TRACE and is_recording(file)
+                processes.append(Process(file, known[same], running, glance))
+        return processes, unread
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _left_unread(
+    apart: Sequence[Parted], seen: Mapping[Path, Glance], known: Collection[Path]
+) -> dict[Path, int | None]:
+    """The logs that are not decoded, with the first compile that differs from the usual log's:
+    those beyond `DECODED` bytes, but never the usual one and the first that parts from it."""
+    left: dict[Path, int | None] = {}
+    size = 0
+    for number, one in enumerate(apart):
+        size += seen[one.file].size
+        if number > 1 and size > DECODED and one.file not in known:
+            left[one.file] = one.compile
+    return left
 
 
 def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
@@ -132,20 +170,3 @@ def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
             yield file, Recording.open(file)
         except (TraceError, OSError) as error:
             say(f"{file}: {error}")
-
-
-def _is_locked(file: Path) -> bool:
-    """Whether a process is still recording into it."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | SAFELY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
@@ -21,8 +19,9 @@ from compiler.trace.reader import (
     TraceError,
     decoder_for,
 )
-from compiler.trace.records import AnyRecord, Start
+from compiler.trace.records import AnyRecord
 from workbench.tui.messages import Delivered, Unreadable
+from workbench.worker.trace_file import is_recording
 
 EVERY = 0.2
 """Seconds between looks at a trace that has not ended."""
@@ -57,7 +56,7 @@ class Feed(Protocol):
     def stop(self) -> None:
         """Leave off; where a worker runs, it ends."""
 
-    def alive(self, start: Start | None) -> bool:
+    def alive(self) -> bool:
         """Whether more may come, as far as this machine can say."""
 
 
@@ -85,8 +84,8 @@ class FileFeed:
     def stop(self) -> None:
         self._over.set()
 
-    def alive(self, start: Start | None) -> bool:
-        return writer_lives(start, self.file)
+    def alive(self) -> bool:
+        return is_recording(self.file)
 
     def _run(self) -> None:
         try:
@@ -135,18 +134,3 @@ class FileFeed:
                 gc.freeze()
                 gc.enable()
         return records
-
-
-def writer_lives(start: Start | None, path: Path) -> bool:
-    """Whether the process that records this trace still runs, as far as this machine can say."""
-    if start is None or start.pid <= 0:
-        return False
-    try:
-        if time.time() - path.stat().st_mtime > 3600:
-            return False
-        os.kill(start.pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return True

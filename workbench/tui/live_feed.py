@@ -102,7 +102,7 @@ class LiveFeed:
         self._urgent.set()
         self._arrived.set()
 
-    def alive(self, start: Start | None) -> bool:
+    def alive(self) -> bool:
         return not self.ended
 
     def _take(self, record: AnyRecord) -> None:

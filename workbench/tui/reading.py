@@ -68,7 +68,7 @@ class FeedReader(Reader):
         if end is None:
             self._followed = True
             growing = time.monotonic() - self._grew < PATIENCE
-            return "running" if growing or self.source.alive(self.recording.start) else "incomplete"
+            return "running" if growing or self.source.alive() else "incomplete"
         if failure is not None or end.status not in ("ok", "exited", "incomplete"):
             return "failed"
         if end.status == "incomplete":
@@ -80,7 +80,7 @@ class FeedReader(Reader):
         if end is not None:
             ended_well = end.status in ("ok", "exited", "interrupted") and failure is None
             return "finished" if ended_well else "failed"
-        if not self.source.alive(None):
+        if not self.source.alive():
             return "incomplete"
         waiting = self.view.track.waiting(self.view.track.count)
         if waiting is None:

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from compiler.control.hooks import Hook, on_demand, patch
+from compiler.graphs.current import current_compile_id
 from compiler.measure.rounds.noise import timed
 from compiler.trace.records import Timed
 
@@ -61,14 +62,13 @@ def guard_costs() -> Iterator[GuardCosts]:
         yield costs
         return
     from torch._dynamo import guards as torch_guards
-    from torch._guards import CompileContext
 
     original = torch_guards.profile_guard_manager
 
     def profile_guard_manager(root: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:
         latency = original(root, scope, *args, **kwargs)
         try:
-            name = str(CompileContext.current_compile_id() or "")
+            name = current_compile_id()
             costs.found[name] = _measured(original, root, scope, float(latency))
             costs.warm[name] = _warm(root, scope, costs.found[name].median)
         except Exception as error:  # our measurement must never break the user's compile

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ _ENTRY = re.compile(
     rb'\nV\d{4} [^\n\]]{10,300}\] \{"(?:artifact": \{"name": ")?'
     rb"((?:dynamo_(?:output_graph|start|graph_break_reason|error)|aot_\w+_graph|"
     rb"inductor_(?:post_grad_graph|output_code|collective_schedule)|recompile_reasons|"
-    rb'compilation_metrics|(?:aotautograd_cache|fx_graph_cache|fx_graph_bundled_cache)_\w+))"'
+    rb'(?:bwd_)?compilation_metrics|(?:aotautograd_cache|fx_graph_cache|fx_graph_bundled_cache)_\w+))"'
 )
 """The beginning of an entry that counts."""
 _PLACE = re.compile(rb'"(?:compiled_autograd_id|frame_id|frame_compile_id|attempt)": \d{1,10}')
@@ -36,7 +37,10 @@ _FACTS = re.compile(
     rb'"(?:guard_count|graph_op_count|graph_node_count|has_guarded_code|fail_type|fail_reason|'
     rb'co_name)": (?:"(?:[^"\\]|\\.){0,200}|[\w.]{1,30})'
 )
-_TOOK = re.compile(rb'"(?:duration_us|entire_frame_compile_time_s)": (\d{1,15}(?:\.\d{1,9})?)')
+_TOOK = re.compile(
+    rb'"(?:duration_us|entire_frame_compile_time_s|inductor_compile_time_s)": '
+    rb"(\d{1,15}(?:\.\d{1,9})?)"
+)
 _OWN = re.compile(
     rb"0x[0-9a-f]{4,16}|\d{9,20}|(?:cuda:|hip:|xpu:|_DeviceGuard\(|set_device\(|stream\(|stream)\d{1,3}"
 )
@@ -57,6 +61,10 @@ LARGE = 64 << 20
 _CHUNK = 32 << 20
 
 
+STEP = 8
+"""Bytes of a step's digest."""
+
+
 @dataclass(frozen=True)
 class Glance:
     """What is known of a log without decoding it."""
@@ -68,11 +76,22 @@ class Glance:
     """Of all its compiles."""
     size: int
     """Bytes, unpacked."""
+    steps: bytes
+    """A digest of each entry that counts, in order, each of `STEP` bytes."""
+    starts: tuple[int, ...]
+    """The steps with which a compile begins."""
+
+    def compiles_until(self, step: int) -> int:
+        """How many compiles have begun before this step."""
+        return bisect_left(self.starts, step)
 
 
 class _Look:
     def __init__(self) -> None:
-        self.digest = hashlib.blake2b(digest_size=16)
+        self.digest = hashlib.blake2b(digest_size=STEP)
+        """Of the current entry."""
+        self.steps = bytearray()
+        self.starts: list[int] = []
         self.rank: int | None = None
         self.pid = 0
         self.seconds = 0.0
@@ -82,6 +101,9 @@ class _Look:
         """Take in the entry of this kind whose metadata begin at `header`."""
         stop = data.find(b"\n", header, end)
         stop = end if stop < 0 else stop
+        self.digest = hashlib.blake2b(digest_size=STEP)
+        if name == b"dynamo_start":
+            self.starts.append(len(self.steps) // STEP)
         if name in _BY_TEXT:
             self._told(name, data, header, stop)
             checksum = _PAYLOAD.search(data, header, stop)
@@ -93,7 +115,7 @@ class _Look:
         elif name in _BY_WORDS:
             self._told(name, data, header, stop)
             self.digest.update(_OWN.sub(b"#", data[stop:end]))
-        elif name == b"compilation_metrics":
+        elif name in (b"compilation_metrics", b"bwd_compilation_metrics"):
             self._told(name, data, header, stop)
             for fact in _FACTS.findall(data, header, stop):
                 self.digest.update(_OWN.sub(b"#", fact))
@@ -102,6 +124,7 @@ class _Look:
                 self.seconds += longest / 1e6 if longest > 1e4 or b"." not in took[0] else longest
         else:
             self._told(name, data, header, stop)
+        self.steps += self.digest.digest()
 
     def _told(self, name: bytes, data: bytes, header: int, stop: int) -> None:
         self.digest.update(b"\0" + name)
@@ -123,7 +146,9 @@ def glance(file: Path) -> Glance:
             if len(held) > LONGEST:
                 held = b""
     _entries(look, held + b"\nV")
-    return Glance(look.digest.digest(), look.rank, look.pid, look.seconds, look.size)
+    steps = bytes(look.steps)
+    whole = hashlib.blake2b(steps, digest_size=16).digest()
+    return Glance(*(whole, look.rank, look.pid, look.seconds, look.size), steps, tuple(look.starts))
 
 
 @contextmanager

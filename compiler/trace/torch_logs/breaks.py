@@ -20,6 +20,11 @@ _STACK = re.compile(r"^User code traceback:$", re.MULTILINE)
 _TORCHS = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 _IN_LOOP = "graph break in loop"
 _SKIPPED = "The graph break occurred in the following user code:\n"
+_GAVE_UP = (
+    "Failed to handle graph break gracefully. Skipping the function and falling back to eager. "
+    "Graph break encountered:\n\n"
+)
+"""Before the reason of a break after which torch 2.9 and later give up the frame."""
 _RAISED = re.compile(r"^(?:[\w.]{1,200}\.)?(?:Unsupported|UserError): ?", re.MULTILINE)
 _FROM_USER = re.compile(r"^ *from user code:$", re.MULTILINE)
 """Before the user's stack in an error that ended a compile."""
@@ -49,6 +54,8 @@ def graph_break(
 ) -> GraphBreak:
     """The record of one break. `frame`: the compile it was in, as far as the log has it; `callers`:
     how many of the user's frames called it."""
+    gave_up = _GAVE_UP in text
+    text = text.replace(_GAVE_UP, "", 1)
     skipped = _SKIPPED in text
     torchs = _TORCHS.search(text)
     before = text[: torchs.start()] if torchs else text
@@ -56,7 +63,7 @@ def graph_break(
     stack = _stack(before if before.strip() else text, files, skipped, frame, callers)
     messages = [_message(part) for part in reason.split(JOINED)]
     # a break in a loop gives up the frame, which torch says in no other way
-    skipped = skipped or any(one.type == _IN_LOOP for one in messages)
+    skipped = skipped or gave_up or any(one.type == _IN_LOOP for one in messages)
     cause = messages[0]
     place = _PLACE.search(text)
     location = stack[-1] if stack else _named(place) or _unknown(frame)

@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.function_names import user_name
 from compiler.trace.key_components import Lookups, read_key, written
 from compiler.trace.losses import Losses
+from compiler.trace.matching import base_graph
 from compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
@@ -23,7 +25,6 @@ from compiler.trace.records import (
     DynamicSize,
     End,
     Environment,
-    Graph,
     Guards,
     Location,
     NotInLog,
@@ -33,13 +34,12 @@ from compiler.trace.records import (
     Start,
     Text,
     TextHash,
-    Wrapper,
 )
-from compiler.trace.records.graph import GraphKind
-from compiler.trace.torch_logs import frames, fx_text, output_code
+from compiler.trace.torch_logs import frames
 from compiler.trace.torch_logs.breaks import graph_break, unexplained_break
 from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
 from compiler.trace.torch_logs.files import rank_of
+from compiler.trace.torch_logs.graphs import KINDS, Graphs
 from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
 from compiler.trace.torch_logs.phases import Phases
 from compiler.trace.torch_logs.places import Files, outside_torch, users
@@ -50,14 +50,6 @@ NEVER: tuple[Any, ...] = (
     *("lowering", "fusion", "memory", "decisions", "kernel builds", "output", "kernel lines"),
 )
 """What no log of torch's holds."""
-_GRAPHS: dict[str, GraphKind] = {
-    "dynamo_output_graph": "captured",
-    "aot_joint_graph": "joint",
-    "aot_forward_graph": "forward",
-    "aot_backward_graph": "backward",
-    "aot_inference_graph": "inference",
-    "inductor_post_grad_graph": "lowered",
-}
 _CACHES = {
     "aotautograd_cache": "aot autograd",
     "fx_graph_cache": "fx graph",
@@ -93,7 +85,8 @@ class LogDecoder:
         self.start: Start | None = None
         self._reader = EntryReader(self.losses)
         self._files = Files()
-        self._phases = Phases()
+        self._compiles = CompileNames()
+        self._phases = Phases(self._compiles)
         self._held: list[Record] = []
         """Records from before the start is known."""
         self._out: list[Record] = []
@@ -110,21 +103,12 @@ class LogDecoder:
         self._python = ""
         self._texts: set[TextHash] = set()
         self._frames = frames.Frames()
-        self._graphs: dict[str, dict[str, Location]] = {}
-        """Graph -> the user's line of each of its nodes."""
-        self._names: dict[str, set[str]] = {}
-        """Graph -> its nodes, for the one that is made from it."""
-        self._used: dict[str, int] = {}
         self._symbols: dict[str, dict[str, DynamicSize]] = {}
         """Compile -> its symbolic sizes, by their source."""
         self._guards: dict[str, Guards] = {}
-        self._lowered: dict[str, str] = {}
-        """Compile -> the graph that Inductor is lowering."""
-        self._code: dict[str, tuple[str, str]] = {}
-        """Compile -> generated code of which the kernels are not yet written, and its graph."""
+        self._graphs = Graphs(self._emit, self._text, self._files)
         self._reasons = False
         """Whether the log has the reason of a break."""
-        self._kernels = 0
         self._lookups = 0
         self._cache_keys = Lookups()
         self._decode: dict[str, Callable[[Entry], None]] = {
@@ -140,10 +124,10 @@ class LogDecoder:
             "symbolic_shape_specialization": self._specialised,
             "recompile_reasons": self._recompile,
             "compilation_metrics": self._metrics,
-            "inductor_output_code": self._output,
-            "inductor_provenance_tracking_node_mappings": self._mapping,
+            "inductor_output_code": self._graphs.output,
+            "inductor_provenance_tracking_node_mappings": self._graphs.mapping,
             "inductor_collective_schedule": self._schedule,
-            **dict.fromkeys(_GRAPHS, self._graph),
+            **dict.fromkeys(KINDS, self._graphs.graph),
         }
 
     def feed(self, data: bytes) -> list[AnyRecord]:
@@ -155,8 +139,7 @@ class LogDecoder:
         records = self._records(self._reader.finish())
         if not self._entries:
             return records
-        for compile_id in list(self._code):
-            self._write_kernels(compile_id, {})
+        self._graphs.finish()
         for guards in self._frames.guarded.values():
             self._emit(guards)  # their compile did not end
         self._begin()
@@ -186,6 +169,7 @@ class LogDecoder:
             if not entry.whole:
                 self.losses.alter(entry.line)
                 continue
+            self._name(entry)
             self._attempt(entry)
             decode(entry)
         return self._taken()
@@ -262,6 +246,11 @@ class LogDecoder:
         if phase is not None:
             self._emit(phase)
 
+    def _name(self, entry: Entry) -> None:
+        begins = entry.kind == "dynamo_start" and entry.attempt == 0
+        name = self._compiles.begin if begins else self._compiles.of
+        entry.compile_id = name(entry.torchs_id) if entry.torchs_id else ""
+
     def _attempt(self, entry: Entry) -> None:
         """Say that Dynamo has restarted a frame."""
         again = self._frames.attempt(entry.compile_id, entry.attempt)
@@ -298,101 +287,6 @@ class LogDecoder:
         )
         self._frames.broke(record)
         self._emit(record)
-
-    def _graph(self, entry: Entry) -> None:
-        kind, compile_id = _GRAPHS[entry.kind], entry.compile_id
-        if kind == "forward" and f"{compile_id}/joint" not in self._used:
-            kind = "inference"  # so called before torch 2.9
-        printed = fx_text.parse(entry.text)
-        for (file, line), code in printed.lines.items():
-            self._files.quote(file, line, code)
-        parent = ""
-        name = f"{compile_id}/{kind}"
-        if kind == "captured":
-            name = compile_id
-        elif kind in ("joint", "inference"):
-            parent = compile_id
-        elif kind in ("forward", "backward"):
-            parent = f"{compile_id}/joint"
-        else:
-            parent = self._lowered_from(compile_id, printed)
-            name = f"{parent}/lowered"
-            self._lowered[compile_id] = name
-        if parent not in self._names:
-            parent = parent if kind == "lowered" and parent in self._used else ""
-        known = self._names.get(parent, set())
-        nodes = tuple(
-            msgspec.structs.replace(node, origins=(node.name,))
-            if kind in ("forward", "backward", "lowered") and node.name in known
-            else node
-            for node in printed.nodes
-        )
-        if kind != "lowered":
-            name = self._free(name)
-        self._names[name] = {node.name for node in nodes}
-        self._graphs[name] = {
-            node.name: node.location for node in nodes if node.location is not None
-        }
-        self._emit(
-            Graph(
-                id=name,
-                kind=kind,
-                compile_id=compile_id,
-                nodes=nodes,
-                parent=parent,
-                ops=sum(node.op.startswith("call_") for node in nodes),
-                code=self._text(entry.text),
-            )
-        )
-
-    def _free(self, name: str) -> str:
-        """A further graph of this kind in one compile has a number: DDP splits graphs."""
-        self._used[name] = count = self._used.get(name, 0) + 1
-        return name if count == 1 else f"{name}.{count}"
-
-    def _lowered_from(self, compile_id: str, printed: fx_text.FxText) -> str:
-        inputs = (node.name for node in printed.nodes if node.op == "placeholder")
-        kind = "inference"
-        if any(name.startswith("tangents_") for name in inputs):
-            kind = "backward"
-        elif f"{compile_id}/forward" in self._used:
-            kind = "forward"
-        name = f"{compile_id}/{kind}"
-        count = self._used.get(name, 0)
-        return name if count <= 1 else f"{name}.{count}"
-
-    def _output(self, entry: Entry) -> None:
-        compile_id, code = entry.compile_id, entry.text
-        self._write_kernels(compile_id, {})
-        graph = self._lowered.pop(compile_id, "")
-        if not graph:
-            kind = output_code.graph_kind(code) or "inference"
-            graph = f"{compile_id}/{kind}/lowered"
-        self._code[compile_id] = code, graph
-        self._emit(Wrapper(graph=graph, language="python", text=self._text(code)))
-
-    def _mapping(self, entry: Entry) -> None:
-        """Which nodes each kernel computes, where torch was asked to track it."""
-        found = entry.json
-        made = found.get("cppCodeToPost") if isinstance(found, dict) else None
-        mapped: dict[str, tuple[str, ...]] = {}
-        for name, nodes in made.items() if isinstance(made, dict) else ():
-            if isinstance(nodes, list):
-                kernel = name.partition(":")[0]
-                named = [node for node in nodes if isinstance(node, str)]
-                mapped[kernel] = tuple(dict.fromkeys([*mapped.get(kernel, ()), *named]))
-        self._write_kernels(entry.compile_id, mapped)
-
-    def _write_kernels(self, compile_id: str, mapped: dict[str, tuple[str, ...]]) -> None:
-        code, graph = self._code.pop(compile_id, ("", ""))
-        if not code:
-            return
-        places = self._graphs.get(graph, {})
-        for kernel in output_code.kernels_of(
-            code, graph, self._kernels, self._text, places, mapped
-        ):
-            self._kernels += 1
-            self._emit(kernel)
 
     def _function(self, compile_id: str) -> str:
         start = self._frames.starts.get(compile_id)
@@ -439,16 +333,17 @@ class LogDecoder:
                 entry.compile_id,
                 self._frames.first(entry.compile_id),
                 self._guards,
+                self._compiles,
             )
         )
 
     def _metrics(self, entry: Entry) -> None:
         if not isinstance(entry.data, dict):
             return
-        metrics = frames.Metrics(entry.data, entry.compile_id)
+        metrics = frames.Metrics(entry.data, entry.compile_id, self._compiles)
         if metrics.file:
             self._files.add(metrics.file)
-        self._write_kernels(metrics.compile_id, {})
+        self._graphs.write_kernels(metrics.compile_id)
         self._learn(metrics)
         for phase in self._phases.summed(metrics.compile_id, metrics.start, metrics.nested):
             self._emit(phase)
@@ -462,7 +357,7 @@ class LogDecoder:
             self._learn_torch(torch)
 
     def _lookup(self, entry: Entry) -> None:
-        self._write_kernels(entry.compile_id, {})
+        self._graphs.write_kernels(entry.compile_id)
         match, found = _LOOKUP.match(entry.kind), entry.json
         if match is None:
             return
@@ -473,7 +368,7 @@ class LogDecoder:
         verdict = match["verdict"]
         if verdict == "hash":  # torch before 2.6 has one name for all, and the verdict inside
             verdict = str(facts.get("cache_state"))
-        graph = self._lowered.get(entry.compile_id, "") if "fx" in match["cache"] else ""
+        graph = self._graphs.lowered.get(entry.compile_id, "") if "fx" in match["cache"] else ""
         made_of = facts.get("components")
         lines = (
             [one for one in made_of if isinstance(one, str)] if isinstance(made_of, list) else []
@@ -503,7 +398,7 @@ class LogDecoder:
                 Collectives(
                     compile_id=entry.compile_id,
                     operations=operations,
-                    graph=self._lowered.get(entry.compile_id, ""),
+                    graph=base_graph(self._graphs.written.get(entry.compile_id, "")),
                 )
             )
 
@@ -522,8 +417,8 @@ class LogDecoder:
         """What other logs hold and this one does not."""
         there = {
             "guards": bool(self._guards),
-            "graphs": bool(self._names),
-            "kernels": bool(self._kernels),
+            "graphs": self._graphs.any,
+            "kernels": self._graphs.kernels > 0,
             "phases": self._phases.any,
             "caches": self._lookups > 0,
         }

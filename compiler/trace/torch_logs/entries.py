@@ -52,10 +52,13 @@ class Entry:
     metadata: dict[str, Any]
     raw: bytes
     """The payload lines as they are in the log."""
+    compile_id: str = ""
+    """The name of the compile it belongs to, which the decoder gives it; "" outside a compile."""
 
     @property
-    def compile_id(self) -> str:
-        """torch's `frame/compile`, `!1/0/0` in compiled autograd; "" outside a compile."""
+    def torchs_id(self) -> str:
+        """torch's `frame/compile`, `!1/0/0` in compiled autograd; "" outside a compile. It may be
+        that of several compiles (`compiler.trace.compile_names`)."""
         frame, compile = self.metadata.get("frame_id"), self.metadata.get("frame_compile_id")
         outer = self.metadata.get("compiled_autograd_id")
         if not _small(frame) or not _small(compile):

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.function_names import resumes_at
 from compiler.trace.records import (
     DynamicSize,
@@ -36,9 +37,10 @@ _RANGE = re.compile(r"^(?:VR)?\[(?P<lower>[^,]+), (?P<upper>[^\]]+)\]$")
 class Metrics:
     """torch's account of one compile. A figure out of bounds counts as unknown."""
 
-    def __init__(self, facts: dict[str, Any], compile_id: str) -> None:
+    def __init__(self, facts: dict[str, Any], compile_id: str, names: CompileNames) -> None:
+        """`compile_id`: of the entry, for torch that does not repeat it among the facts."""
         self._facts = facts
-        self.compile_id = self.words("compile_id") or compile_id
+        self.compile_id = names.of(self.words("compile_id")) or compile_id
         self.file = self.words("co_filename")
         self.fail_type = self.words("fail_type")
         self.fail_reason = self.words("fail_reason")

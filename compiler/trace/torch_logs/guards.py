@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.dtypes import short_dtype
 from compiler.trace.records import (
     DynamicSize,
@@ -19,7 +20,14 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.refs import digits
-from compiler.trace.source_names import ATEN_DTYPES, SOURCE, guard_name, readable
+from compiler.trace.source_names import (
+    ATEN_DTYPES,
+    SOURCE,
+    class_name,
+    guard_name,
+    readable,
+    tensor_class,
+)
 from compiler.trace.torch_logs.places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
@@ -49,10 +57,16 @@ _SIZE = re.compile(
 _OTHER = re.compile(
     r"tensor '(?P<name>.+)' (?P<what>\w+) mismatch\. expected (?P<expected>.+), actual (?P<seen>.+)"
 )
+_GRADIENT = re.compile(
+    r"tensor '(?P<name>.+)' requires_grad mismatch\. expected requires_grad=(?P<expected>[01])"
+)
 _NO_TENSOR = re.compile(
-    r"expected type of '(?P<name>.+)' to be a tensor type, ' but found (?P<seen>.+)"
+    r"expected type of '(?P<name>.+)' to be (?:a tensor type|(?P<expected><class .+?>))"
+    r", .*?but found (?P<seen>.+)$"
 )
 _EQUAL = re.compile(r"^(?P<left>.+?) == (?P<right>.+)$", re.DOTALL)
+_AS_TENSOR = re.compile(r"^___as_tensor\((?P<name>.+)\)\.item\(\)$")
+"""A number of the user's that torch keeps as a tensor."""
 _ENTRY = re.compile(r"^(?P<entry>!?\d+(?:/\d+){1,2}): ")
 LONGEST = 20_000
 """Characters of a reason that are read."""
@@ -237,11 +251,12 @@ def recompile(
     compile_id: str,
     start: FrameStart | None,
     entries: Mapping[str, Guards],
+    names: CompileNames,
 ) -> Recompile:
     """Why a frame was compiled again. `start`: of a compile of it; `entries`: the guards of the
-    compiles so far."""
+    compiles so far, by their `names`."""
     texts = [reason[:LONGEST] for reason in reasons]
-    failed = tuple(_failed(text, files, entries) for text in texts)
+    failed = tuple(_failed(text, files, entries, names) for text in texts)
     location = (failed[0].location if failed else None) or (start.location if start else None)
     return Recompile(
         compile_id=compile_id,
@@ -254,11 +269,13 @@ def recompile(
     )
 
 
-def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGuard:
+def _failed(
+    text: str, files: Files, entries: Mapping[str, Guards], names: CompileNames
+) -> FailedGuard:
     stack = files.traceback(text)
     head = text.partition("\nUser stack trace:")[0]
     entry = _ENTRY.match(head)
-    number = entry["entry"] if entry else ""
+    number = names.of(entry["entry"]) if entry else ""
     condition = _condition(head[entry.end() if entry else 0 :]).strip()
     source, name, what = "", "", ""
     expected = seen = ""
@@ -269,7 +286,11 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
     elif kind_of := _NO_TENSOR.search(condition):
         source, name = _local(kind_of["name"]), readable(kind_of["name"])
         what = "TENSOR_MATCH"
-        expected, seen = "a tensor", kind_of["seen"]
+        expected, seen = tensor_class(kind_of["expected"] or ""), class_name(kind_of["seen"])
+    elif gradient := _GRADIENT.search(condition):
+        source, name = _local(gradient["name"]), f"{readable(gradient['name'])}.requires_grad"
+        what, required = "TENSOR_MATCH", gradient["expected"] == "1"
+        expected, seen = str(required), str(not required)
     elif other := _OTHER.search(condition):
         source = _local(other["name"])
         name = f"{readable(other['name'])}.{other['what'].replace(' ', '_')}"
@@ -282,6 +303,8 @@ def _failed(text: str, files: Files, entries: Mapping[str, Guards]) -> FailedGua
         source = known.group() if known else ""
         equal = _EQUAL.match(condition)
         left = equal["left"] if equal else ""
+        if number_of := _AS_TENSOR.match(left):
+            source = _local(number_of["name"])
         name = readable(source or left)
         expected = equal["right"] if equal else ""
         what = "EQUALS_MATCH" if equal else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.records import Phase
 
 DEEPEST = 1000
@@ -24,7 +25,8 @@ class _Open:
 class Phases:
     """The phases that are open, by thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: CompileNames) -> None:
+        self._names = names
         self.origin: float | None = None
         """Unix time of the first event, seconds."""
         self.timed: set[str] = set()
@@ -73,15 +75,16 @@ class Phases:
         return None
 
     def _ended(self, one: _Open, end: float, thread: int) -> Phase:
-        if one.compile_id:
-            self.timed.add(one.compile_id)
+        compile_id = self._names.of(one.compile_id)  # not before: it begins after its first phase
+        if compile_id:
+            self.timed.add(compile_id)
         return Phase(
             id=one.id,
             name=one.name,
             start=round(max(0.0, one.start - (self.origin or 0.0)), 6),
             seconds=round(max(0.0, end - one.start), 6),
             parent=one.parent,
-            compile_id=one.compile_id,
+            compile_id=compile_id,
             thread=thread,
         )
 

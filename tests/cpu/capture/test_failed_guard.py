@@ -74,6 +74,10 @@ TEXTS = [
         "not ___dict_contains('forward', L['self'].__dict__)",
         ("keys", "L['self'].__dict__", "'forward' in self.__dict__", "False", "True"),
     ),
+    (
+        "___as_tensor(L['temperature']).item() == 0.75  # (unknown source, please file a bug)",
+        ("value", "L['temperature']", "temperature", "0.75", ""),
+    ),
     ("L['mask'] is None", ("value", "L['mask']", "mask", "None", "")),
     ("L['b'] is L['a']", ("alias", "L['b']", "b, a", "one object", "different objects")),
     (

@@ -59,8 +59,8 @@ def test_sizes_lines_and_what_overlaps(locality: bool) -> None:
     assert reduce.bytes == 4 * 6 * 4
     assert reduce.wait is not None
     assert reduce.wait.meanwhile == called_between(codes[0])
-    assert ("nothing overlaps" in overlap(reduce)) == (reduce.wait.meanwhile == 0)
-    assert "nothing overlaps" in overlap(gather)
+    assert ("nothing overlaps" in overlap(reduce, recorded)) == (reduce.wait.meanwhile == 0)
+    assert "nothing overlaps" in overlap(gather, recorded)
 
 
 def called_between(code: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,10 +11,12 @@ import click
 import pytest
 
 from viewers.summary.budget import Tolerance
+from viewers.words import NOT_IN_LOG
 from workbench.check import budget_file
 from workbench.check.imports import reached_files
 from workbench.check.runs import changed_since
 from workbench.check.targets import NoProject, find, read
+from workbench.cli.main import main
 
 
 @pytest.fixture
@@ -184,3 +188,47 @@ def test_changed_since(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert touched() == ["edited", "gone", "accepted"]
     written(project, targets + "[tolerance]\nkernels = 1\n")
     assert touched() == list(names)
+
+
+LOG = Path(__file__).parents[1] / "torch_logs" / "torch-2.13.log.gz"
+
+
+def test_a_recording_is_read_and_nothing_is_run(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "out").mkdir()
+    log = project / "out" / "train.log.gz"
+    log.write_bytes(LOG.read_bytes())
+    text = '[targets.train]\nrecording = "out"\nfused = ["softmax + add"]\n'
+    (target,) = read(written(project, text)).targets
+    assert (target.file, target.settings) == (log, None)
+    monkeypatch.chdir(project)
+    assert main(["check", "--accept"]) == 0
+    accepted = (project / "tcw.budget.toml").read_text()
+    assert "graphs = 2\ngraph-breaks = 1\nrecompiles = 3\n" in accepted
+    assert f'"softmax + add" = "{NOT_IN_LOG}"' in accepted
+    assert not any(f"{name} =" in accepted for name in ("loop-nests", "bytes-moved", "memory-peak"))
+    assert main(["check"]) == 0
+    capsys.readouterr()
+    changed = accepted.replace("graph-breaks = 1", "graph-breaks = 0")
+    (project / "tcw.budget.toml").write_text(changed)
+    assert main(["check"]) == 1
+    assert "graph breaks 0 → 1" in capsys.readouterr().out
+    log.write_bytes(gzip.compress(gzip.decompress(LOG.read_bytes())[:300_000]))
+    assert main(["check"]) == 1
+    assert "the recording is cut off" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('recording = "out"', "there is no recording out"),
+        ('recording = "model.py"\ntrain = true', "train says how to record"),
+        ('recording = "model.py"\nfile = "model.py"', "no `file`, or `recording` instead"),
+        ('recording = "."', "has several recordings, or none"),
+        ('recording = "/tmp"', "outside of the project"),
+    ],
+)
+def test_a_recording_that_cannot_be_meant(project: Path, text: str, said: str) -> None:
+    with pytest.raises(click.UsageError, match=re.escape(said)):
+        read(written(project, f"[targets.train]\n{text}\n"))

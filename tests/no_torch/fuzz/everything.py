@@ -33,7 +33,6 @@ from viewers.text.lines import to_text
 from viewers.text.profile import profile
 from viewers.text.sections import DETAILS, SECTIONS
 from viewers.timeline import Track
-from workbench.tui.feed import writer_lives
 
 ROWS = 60
 """Rows of a pane that are made: a screenful; the rest is made as it scrolls into sight."""
@@ -66,7 +65,6 @@ def _opened(recording: Recording, path: Path, folder: Path) -> Iterator[None]:
     _prints(to_text(diff_lines(found, "a", "b", 100, code=True), 100))
     json_text(diff_report(found, "a", "b"))
     yield
-    writer_lives(recording.start, path)
     for whole in runs or [recording]:
         parts = list(whole.engines.values()) or [whole]
         for part in parts:

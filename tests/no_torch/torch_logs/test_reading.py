@@ -6,8 +6,10 @@ import gzip
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from compiler.trace.compile_names import CompileNames
 from compiler.trace.reader import read_trace
 from compiler.trace.records import (
     CacheLookup,
@@ -22,17 +24,24 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.torch_logs.alike import glance
+from compiler.trace.torch_logs.breaks import graph_break
 from compiler.trace.torch_logs.decoder import LogDecoder
 from compiler.trace.torch_logs.files import logs
 from compiler.trace.torch_logs.fx_text import parse, tensor_meta
+from compiler.trace.torch_logs.guards import recompile
+from compiler.trace.torch_logs.places import Files
 from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
+from viewers import json_folder
 from viewers.panes.arrangement import PANES
 from viewers.reader import whole
 from viewers.recording import Recording
+from viewers.summary.ranks import started
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
+from viewers.text.processes import ranks_of, report
 from viewers.text.sections import SECTIONS
 from viewers.words import NOT_IN_LOG
+from workbench.cli.folders import processes_in
 from workbench.cli.main import main
 
 
@@ -169,6 +178,52 @@ def test_collectives_and_an_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reason", "wanted"),
+    [
+        (
+            "0/0: expected type of 'kw['kv'].layers[0].keys' to be <class 'torch.Tensor'>, but "
+            "found <class 'NoneType'>",
+            ("L['kw']['kv'].layers[0].keys", "kw['kv'].layers[0].keys", "a tensor", "NoneType"),
+        ),
+        (
+            "0/0: expected type of 'x' to be a tensor type, ' but found <class 'int'>",
+            ("L['x']", "x", "a tensor", "int"),
+        ),
+        (
+            "0/0: tensor 'x' requires_grad mismatch. expected requires_grad=1",
+            ("L['x']", "x.requires_grad", "True", "False"),
+        ),
+        (
+            "0/0: ___as_tensor(temperature).item() == 0.75  # (unknown source, please file a bug)",
+            ("L['temperature']", "temperature", "0.75", ""),
+        ),
+    ],
+)
+def test_reasons_to_recompile(reason: str, wanted: tuple[str, ...]) -> None:
+    """In the words of torch 2.14, of 2.13 and of 2.11."""
+    (failed,) = recompile([reason], Files(), "0/1", None, {}, CompileNames()).failed
+    assert (failed.source, failed.name, failed.expected, failed.seen) == wanted
+    assert failed.entry == "0/0"
+
+
+def test_a_break_after_which_the_frame_is_given_up() -> None:
+    text = (
+        "Graph break in user code at /home/me/model.py:7\n"
+        "Graph Break Reason: Failed to handle graph break gracefully. Skipping the function and "
+        "falling back to eager. Graph break encountered:\n\ncopy.deepcopy()\n"
+        "  Explanation: Dynamo does not support copy.deepcopy()\n"
+        "  Hint: Avoid calling copy.deepcopy()\n\n"
+        "  Developer debug context: copy.deepcopy(x)\n\n"
+        " For more details about this graph break, please visit: "
+        "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0179.html\n\n"
+        'User code traceback:\n  File "/home/me/model.py", line 7, in f\n    copy.deepcopy(x)\n'
+    )
+    found = graph_break(text, Files(), "0/0", 0, None, 0)
+    assert (found.outcome, found.gb, found.type) == ("skip-frame", "GB0179", "copy.deepcopy()")
+    assert found.location.line == 7
+
+
+@pytest.mark.parametrize(
     ("text", "shape", "dtype", "size"),
     [
         ("f32[8, s0][64, 1]cuda:0", (8, "s0"), "float32", None),
@@ -247,3 +302,77 @@ def test_packed_with_zstd(tmp_path: Path) -> None:
     cut = read_trace(file)
     assert cut.losses.archive
     assert any(isinstance(record, GraphBreak) for record in cut.records)
+
+
+def test_a_folder_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for rank, version in enumerate(("2.13", "2.13", "2.11")):
+        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(log(version))
+    assert main(["explain", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, json_folder.schema())
+    first, second, other = found["processes"]
+    assert [one["name"] for one in found["processes"]] == ["rank 0", "rank 1", "rank 2"]
+    assert (first["same_as"], second["same_as"], other["same_as"]) == ("", "rank 0", "")
+    assert second["report"] is None
+    assert "fusion" in first["report"]["not_in_log"]
+    difference = found["first_difference"]
+    assert difference["sides"][0]["ranks"] == [2]
+    assert difference["kind"]
+
+
+@pytest.mark.parametrize("option", ["--train", "--engine=tcw", "--trace=x.tcw", "--until=capture"])
+def test_how_to_record_is_no_option_of_a_log(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for what in (FOLDER / "torch-2.13.log.gz", FOLDER):
+        assert main(["explain", str(what), option]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"{option.partition('=')[0]} says how to record" in said
+
+
+def test_a_log_of_a_process_that_was_killed_says_so(tmp_path: Path) -> None:
+    data = log("2.13")
+    at = data.index(b"compilation_metrics")
+    cut = data[: data.rindex(b"\nV", 0, at) + 1]
+    text = to_text(explain(recorded(cut), 100), 100)
+    assert "Read from a log that is cut off: the log ends within the compile of 0/0" in text
+    for rank, content in enumerate((data, cut)):
+        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(content)
+    processes, _ = processes_in(tmp_path)
+    said = to_text(report(processes, 100, 60, "logs"), 100)
+    (row,) = (one for one in said.split("\n  ") if one.startswith("rank 1  train.py"))
+    assert " ".join(row.split()).partition("·")[2].startswith(" killed, or cut")
+    assert [one.complete for one in ranks_of(processes)] == [True, False]
+
+
+def test_a_schedule_is_of_the_graph_that_was_written_last() -> None:
+    frame = '"frame_id": 0, "frame_compile_id": 0, "attempt": 0'
+    graph = """
+class <lambda>(torch.nn.Module):
+    def forward(self, arg0_1: "f32[4, 8][8, 1]cpu"):
+        # File: /home/me/model.py:7 in f, code: x = all_reduce(x)
+        all_reduce: "f32[4, 8][8, 1]cpu" = torch.ops._c10d_functional.all_reduce.default(arg0_1, \
+'sum', '0')
+        wait: "f32[4, 8][8, 1]cpu" = torch.ops._c10d_functional.wait_tensor.default(all_reduce)
+        return (wait,)
+""".replace("\\\n", "")
+    schedule = '["torch.ops._c10d_functional.all_reduce.default"]'
+    stack = '[{"line": 5, "name": "f", "filename": 0, "loc": "def f(x):"}]'
+    data = entry('"str": ["/home/me/model.py", 0]')
+    data += entry(f'"dynamo_start": {{"stack": {stack}}}, {frame}')
+    data += entry(f'"aot_inference_graph": {{}}, {frame}', graph)
+    lowered = '"artifact": {"name": "inductor_post_grad_graph", "encoding": "string"}'
+    data += entry(f"{lowered}, {frame}", graph)
+    data += entry(f'"inductor_output_code": {{}}, {frame}', "def call(args):\n    pass\n")
+    name = '"artifact": {"name": "inductor_collective_schedule", "encoding": "json"}'
+    data += entry(f"{name}, {frame}", schedule)
+    recording = recorded(data.encode())
+    (one,) = started(recording)
+    assert (one.operation, one.graph) == ("all_reduce", "0/0/inference")
+    assert one.words == "all_reduce f32 4×8"
+    assert one.place is not None
+    assert one.place.line == 7
+    text = to_text(explain(recording, 100, 60, ("collectives",)), 100)
+    assert "collectives  1 in graphs" in text
+    assert f"overlap {NOT_IN_LOG}" in text
+    assert f"outside of graphs and by DDP {NOT_IN_LOG}" in text

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import pytest
 
 from compiler.trace.records import (
+    AnyRecord,
     CallStart,
     End,
     Failure,
@@ -40,25 +43,44 @@ LONG = "n" * 10_000
 
 async def test_a_growing_trace(open_trace: Open, tmp_path: Path) -> None:
     records = block_trace()
-    start = msgspec.structs.replace(records[0], pid=os.getpid())
     path = tmp_path / "grows.tcw"
     middle = next(i for i, record in enumerate(records) if isinstance(record, GraphBreak))
-    path.write_bytes(encoded([start, *records[1 : middle + 1]]))
+    path.write_bytes(encoded(records[: middle + 1]))
+    with path.open("ab") as recording:
+        fcntl.flock(recording, fcntl.LOCK_EX)
+        await _grows(open_trace, path, recording, records, middle)
+
+
+async def _grows(
+    open_trace: Open, path: Path, stream: BinaryIO, records: list[AnyRecord], middle: int
+) -> None:
     async with open_trace(path) as reader:
         assert reader.bench.state == "running"
         assert "▸ running" in reader.text()
         assert "✗1 break" in reader.text()
         data = encoded(records[middle + 1 :])
-        with path.open("ab") as stream:
-            stream.write(data[: len(data) // 2 + 7])
-            stream.flush()
-            await reader.until(lambda: len(reader.bench.recording.records) > middle + 50)
-            assert reader.bench.state == "running"
-            stream.write(data[len(data) // 2 + 7 :])
+        stream.write(data[: len(data) // 2 + 7])
+        stream.flush()
+        await reader.until(lambda: len(reader.bench.recording.records) > middle + 50)
+        assert reader.bench.state == "running"
+        stream.write(data[len(data) // 2 + 7 :])
+        stream.flush()
         await reader.until(lambda: reader.bench.state == "finished")
         assert "■ finished" in reader.text()
         assert "✗2 breaks" in reader.text()
         assert len(reader.bench.recording.records) == len(records)
+
+
+async def test_a_trace_whose_writer_has_the_number_of_another(
+    open_trace: Open, tmp_path: Path
+) -> None:
+    """A process or a thread of this machine may have the number that was the recording's."""
+    start, *records = block_trace()
+    path = tmp_path / "killed.tcw"
+    mine = msgspec.structs.replace(start, pid=os.getpid())
+    path.write_bytes(encoded([mine, *records[: len(records) // 2]]))
+    async with open_trace(path) as reader:
+        assert reader.bench.state == "incomplete"
 
 
 async def test_a_trace_whose_writer_is_gone(open_trace: Open, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ KEYS = {
     "phases": {"name", "count", "seconds", "self_seconds", "beside_seconds"},
     "speed": {"eager_ms", "compiled_ms", "speedup", "noise", "compile_s"},
     "numerics": {"max_abs", "max_rel", "note"},
+    "not_in_log": None,
     "engines": None,
     "comparison": None,
     "profiles": None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from compiler.trace.records import (
     AnyRecord,
     CacheLookup,
@@ -25,9 +27,12 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from viewers.places import FileNames
 from viewers.recording import Recording
+from viewers.summary.differences import Alignment
+from viewers.summary.differences.caches import OWN_DEVICE, cache_changes
+from viewers.summary.own_words import common
 from viewers.summary.ranks import Divergence, Member, first_divergence, rank_times, started
-from viewers.summary.ranks.events import common
 from viewers.text.lines import to_text
+from viewers.text.processes import Process, report
 from viewers.text.ranks import divergence_lines, ranks_lines
 
 FILE = "/w/train.py"
@@ -81,10 +86,10 @@ def sent(line: int, *shape: int, operation: str = "all_reduce", count: int = 1) 
     )
 
 
-def member(rank: int, *records: AnyRecord, complete: bool = True) -> Member:
+def member(rank: int, *records: AnyRecord, complete: bool = True, time: float = 0.0) -> Member:
     start = Start(
         schema_version=1, tool_version="", settings=Settings(file=FILE, program=True), python="",
-        platform="", pid=rank, time=0.0, rank=rank,
+        platform="", pid=rank, time=time, rank=rank,
     )  # fmt: skip
     text = Text(hash=text_hash(CODE), body=CODE)
     end = [End(status="ok", seconds=1.0)] if complete else []
@@ -209,6 +214,43 @@ def test_the_order_of_collectives_in_a_graph() -> None:
     assert len(found.waits) == 2
 
 
+def looked_up(device: int, rows: int = 4) -> list[AnyRecord]:
+    """A miss whose key has an input on the rank's own GPU."""
+    tensor = f"shape=torch.Size([{rows}, 8]), device=device(type='cuda', index={device})"
+    lines = (
+        f"[i{rows}{device}] example_inputs[0]: TensorMetadata(dtype=torch.float32, {tensor}, "
+        "layout=torch.strided)\n[t] torch_version: torch"
+    )
+    lookup = CacheLookup(
+        cache="fx graph", graph="0/0/forward", compile_id="0/0", verdict="miss",
+        key=f"k{rows}{device}", components=(text_hash(lines),),
+    )  # fmt: skip
+    return [*compiled(RELU, rows=rows), Text(hash=text_hash(lines), body=lines), lookup]
+
+
+def missed(*members: Member) -> list[str]:
+    base, run = (one.recording for one in members)
+    return [one.because for one in cache_changes(Alignment(base, run))]
+
+
+def test_the_number_of_a_gpu_is_a_rank_s_own() -> None:
+    one, other, larger = (member(at % 2, *looked_up(at % 2, rows)) for at, rows in
+                          ((0, 4), (1, 4), (1, 6)))  # fmt: skip
+    assert first_divergence([one, other]) is None
+    assert missed(one, other) == [OWN_DEVICE]
+    assert missed(one, larger) == ["input x: shape [4, 8] → [6, 8]"]
+
+
+def test_ranks_do_not_follow_each_other() -> None:
+    """One that fails before another compiles has not warmed the cache for it."""
+    ranks = [member(rank, *looked_up(rank), time=9.0 - 5 * rank).recording for rank in range(2)]
+    text = to_text(
+        report([Process(Path(f"{n}.tcw"), one) for n, one in enumerate(ranks)], 100, 40, "f"), 100
+    )
+    assert "after rank" not in text
+    assert "against" not in text
+
+
 def test_what_each_rank_has_of_its_own_does_not_count() -> None:
-    text = "cuda:{0} index={0} 0x7f00{0}00 stream{0} set_device({0})"
+    text = "cuda:{0} index={0} 0x7f00{0}00 stream{0} set_device({0}) float32, device={0}, size=[4]"
     assert common(text.format(1)) == common(text.format(2))

@@ -24,6 +24,7 @@ from compiler.trace.key_components import (
 from compiler.trace.records import CacheLookup, End, FrameEnd, Graph, Node
 from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment, MatchedLine
+from viewers.summary.own_words import are_ranks, common
 from viewers.words import listed, plural, seconds_text
 
 _SHOWN = 3
@@ -31,6 +32,10 @@ _ARGUMENT = re.compile(r"L_(.+)_")
 UNKNOWN = "torch does not say what this key is made of"
 GONE = (
     "its key is that of the other run, but the entry is not there: another cache folder, or emptied"
+)
+
+OWN_DEVICE = (
+    "only the number of its GPU differs, and a key has it: each rank fills entries of its own"
 )
 
 
@@ -216,6 +221,11 @@ def _reason(
     names = leading(changed(other, key))
     if not names:
         return "no component of its key differs, as far as torch prints them", None
+    if are_ranks(alignment.base, alignment.run):
+        names = [one for one in names if not _same_but_for_device(one, other, key)]
+        other, key = _without_own(other), _without_own(key)
+        if not names:
+            return OWN_DEVICE, None
     inputs = any(name.startswith(INPUT) for name in names)
     line = None
     words = []
@@ -228,6 +238,17 @@ def _reason(
     words = list(dict.fromkeys(words)) or ["the graph"]
     more = f"; {plural(len(words) - _SHOWN, 'further component')}" if len(words) > _SHOWN else ""
     return "; ".join(words[:_SHOWN]) + more, line
+
+
+def _same_but_for_device(name: str, old: Key, new: Key) -> bool:
+    before, after = (side.components.get(name, ("", ""))[1] for side in (old, new))
+    return before != after and common(before) == common(after)
+
+
+def _without_own(key: Key) -> Key:
+    return Key(
+        key.graph, {name: (hash, common(text)) for name, (hash, text) in key.components.items()}
+    )
 
 
 def _input(run: Recording, lookup: CacheLookup, item: str) -> str:
@@ -272,5 +293,7 @@ def _first_other(before: Graph, after: Graph) -> Node | None:
 
 
 def _call(node: Node) -> str:
+    if node.op == "placeholder":
+        return "a new input"
     words = f"{node.target}({node.args})"
     return words if len(words) <= 80 else words[:79] + "…"

@@ -14,11 +14,13 @@ from viewers.summary.ranks.divergence import (
     first_divergence,
     rank_words,
 )
+from viewers.summary.ranks.events import Kind
 from viewers.summary.ranks.times import CompileTimes, RankTimes, compile_times, rank_times
 
 __all__ = [
     "CompileTimes",
     "Divergence",
+    "Kind",
     "Member",
     "RankTimes",
     "Side",

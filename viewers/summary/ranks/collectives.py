@@ -131,11 +131,12 @@ def _of(
 
 def _scheduled(record: Collectives, order: int, recording: Recording) -> Iterator[Started]:
     waits = {one.waits_for: one for one in record.details if one.waits_for is not None}
+    nodes = _nodes_of(record, recording)
     for at, operation in enumerate(record.operations):
         name = operation_name(operation)
         if not name:
             continue
-        detail = record.details[at] if at < len(record.details) else Collective()
+        detail = record.details[at] if at < len(record.details) else next(nodes, Collective())
         yield Started(
             operation=name,
             tensors=detail.tensors,
@@ -146,6 +147,18 @@ def _scheduled(record: Collectives, order: int, recording: Recording) -> Iterato
             graph=record.graph,
             wait=waits.get(at),
         )
+
+
+def _nodes_of(record: Collectives, recording: Recording) -> Iterator[Collective]:
+    """Sizes and lines of a schedule that has none (a log's), from the nodes of its graph; nothing
+    if Inductor has joined or moved operations."""
+    graph = recording.graphs.get(base_graph(record.graph))
+    named = [(node, operation_name(node.target)) for node in (graph.nodes if graph else ())]
+    found = [(node, name) for node, name in named if name]
+    scheduled = [name for one in record.operations if (name := operation_name(one))]
+    if graph is not None and not record.details and scheduled == [name for _, name in found]:
+        for node, _ in found:
+            yield Collective(tensors=_inputs(node, graph), location=node.location)
 
 
 def _reduced(record: DdpBuckets, recording: Recording, order: int) -> Iterator[Started]:

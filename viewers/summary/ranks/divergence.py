@@ -80,6 +80,8 @@ class Member:
     complete: bool = True
     """False while it is recorded, or where the process was killed: that nothing follows then says
     nothing."""
+    alike: int = 0
+    """How many further ranks, whose logs were not decoded, do the same for as long as any does."""
 
 
 def first_divergence(members: Sequence[Member]) -> Divergence | None:
@@ -126,6 +128,11 @@ def _cached_apart(lists: Iterable[tuple[Event, ...]]) -> set[str]:
     return {compile_id for compile_id, found in verdicts.items() if len(found) > 1}
 
 
+def _size(group: Sequence[Member]) -> tuple[int, int]:
+    """For sorting groups of ranks: the largest first."""
+    return -sum(1 + one.alike for one in group), group[0].rank
+
+
 def _first(members: Sequence[Member], lists: Mapping[int, tuple[Event, ...]]) -> Divergence | None:
     for at in range(max(map(len, lists.values()))):
         groups: dict[Hashable, list[Member]] = {}
@@ -136,7 +143,7 @@ def _first(members: Sequence[Member], lists: Mapping[int, tuple[Event, ...]]) ->
             elif one.complete:
                 groups.setdefault(None, []).append(one)
         if len(groups) > 1:
-            ordered = sorted(groups.values(), key=lambda group: (-len(group), group[0].rank))
+            ordered = sorted(groups.values(), key=_size)
             return _described(at, ordered, lists)
     return None
 

@@ -7,7 +7,6 @@ are left out: each rank has its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -25,6 +24,7 @@ from compiler.trace.records import (
     TensorMeta,
 )
 from viewers.recording import Recording
+from viewers.summary.own_words import common
 from viewers.summary.ranks.collectives import Started, started, without_group
 
 Kind = Literal[
@@ -34,12 +34,6 @@ _RANKED: tuple[Kind, ...] = (
     "recompile", "frame", "break", "graph", "constant", "guard", "collective", "kernel", "cache",
 )  # fmt: skip
 """The order within a compile."""
-
-_OWN = re.compile(
-    r"0x[0-9a-fA-F]{4,16}|\b\d{9,20}\b|(?:cuda|hip|xpu):\d+|\bindex=\d+|stream\d+|"
-    r"_DeviceGuard\(\d+\)|set_device\(\d+\)"
-)
-"""What differs between ranks that do the same."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +46,6 @@ class Event:
     compile_id: str
     order: tuple[float, int, int]
     record: AnyRecord | Started
-
-
-def common(text: str) -> str:
-    """A text without what each process has of its own."""
-    return _OWN.sub("#", text)
 
 
 def events_of(recording: Recording, world: int = 0) -> tuple[Event, ...]:

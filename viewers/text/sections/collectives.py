@@ -6,21 +6,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import DdpBucket, DdpBuckets
+from viewers.recording import Recording
 from viewers.summary.place import Place
 from viewers.summary.ranks.collectives import Started, started
 from viewers.text.lines import Line, line
 from viewers.text.sections import View
 from viewers.text.table import Cell, heading, table
-from viewers.words import bytes_text, listed, plural
+from viewers.words import NOT_IN_LOG, bytes_text, listed, plural
 
+_UNSEEN = f"outside of graphs and by DDP {NOT_IN_LOG}"
 NOT_SCHEDULED = "not scheduled by Inductor: overlap unknown"
 
 
 def section(view: View) -> list[Line]:
     found = started(view.recording)
     buckets = view.recording.all(DdpBuckets)
+    log = view.recording.lacks("calls")
     if not found and not buckets:
-        return [heading("collectives", "none recorded")]
+        return [heading("collectives", f"none in graphs, {_UNSEEN}" if log else "none recorded")]
     lines = [heading("collectives", counted(found))]
     for record in buckets:
         lines += _buckets(view, record)
@@ -30,6 +33,8 @@ def section(view: View) -> list[Line]:
         rows = [_row(view, one) for one in graphs if one.graph == graph]
         lines += table(rows, "llf", view.width, 4)
     lines += _outside(view, [one for one in found if one.where == "eager"])
+    if log:
+        lines.append(line(f"  {_UNSEEN}"))
     return lines
 
 
@@ -50,14 +55,14 @@ def counted(found: Sequence[Started]) -> str:
 
 
 def _row(view: View, one: Started) -> list[Cell]:
-    return [one.words, (_place(view, one.place), "dim"), overlap(one)]
+    return [one.words, (_place(view, one.place), "dim"), overlap(one, view.recording)]
 
 
-def overlap(one: Started) -> str:
+def overlap(one: Started, recording: Recording) -> str:
     """What runs between the start of an operation and the wait for it."""
     wait = one.wait
     if wait is None:
-        return NOT_SCHEDULED
+        return f"overlap {NOT_IN_LOG}" if recording.lacks("run time") else NOT_SCHEDULED
     if not wait.meanwhile:
         return "waited for at once: nothing overlaps"
     moved = f" ({bytes_text(wait.meanwhile_bytes)})" if wait.meanwhile_bytes else ""

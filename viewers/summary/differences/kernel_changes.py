@@ -13,6 +13,7 @@ from viewers.labels import kernel_label
 from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.lines import TextDiff, diff_lines
+from viewers.summary.own_words import are_ranks, common
 
 CALLS = ("extern", "nop")
 """Kinds of fusion groups that are not loop nests."""
@@ -84,7 +85,11 @@ def kernel_changes(alignment: Alignment, by_lines: bool) -> tuple[KernelChange, 
             ),
             matching.work_by_origins(second, matching.identities(run.all(SchedulerNode))),
         )
-    code = {k.id: _compared(base, k) for k in first}, {k.id: _compared(run, k) for k in second}
+    plain = common if are_ranks(base, run) else str
+    code = (
+        {k.id: plain(_compared(base, k)) for k in first},
+        {k.id: plain(_compared(run, k)) for k in second},
+    )
     return tuple(
         KernelChange(
             one,

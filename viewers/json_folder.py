@@ -1,0 +1,168 @@
+"""The object of `tcw explain FOLDER --json`: several processes of one program (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from viewers.json_profile import Item
+from viewers.json_report import Report, report
+from viewers.summary.place import Place
+from viewers.summary.ranks import Divergence, Kind, Side, Wait, first_divergence
+from viewers.text.processes import Process, Unread, program_of, ranks_of
+
+VERSION = 1
+
+
+class ProcessItem(Item):
+    """One process that compiled."""
+
+    name: str
+    """`rank 0` or `process 4711`."""
+    rank: int | None
+    pid: int | None
+    file: str
+    """Its trace or log, in the folder."""
+    program: str
+    running: bool
+    """Whether it is still recorded."""
+    same_as: str
+    """The name of an earlier process whose log says the same, and whose `report` holds here; "" if
+    there is none."""
+    differs_in: int | None
+    """Of a log that was not decoded, since many differ: the first of its compiles, from 1, that
+    is unlike the usual log's; null for a log that was decoded."""
+    compile_seconds: float | None = msgspec.field(name="compile_s")
+    """Of a log: of all its compiles; null for a trace, whose phases have it."""
+    report: Report | None
+    """The object of `tcw explain FILE --json`; null if another process has it, or if the log was
+    not decoded."""
+
+
+class SideItem(Item):
+    """What some ranks did."""
+
+    ranks: list[int]
+    words: str
+    file: str
+    line: int | None
+
+
+class WaitItem(Item):
+    """A collective operation in which ranks wait because of the difference."""
+
+    ranks: list[int]
+    words: str
+    because: str
+    file: str
+    line: int | None
+
+
+class DifferenceItem(Item):
+    """The first thing that ranks did differently."""
+
+    kind: Kind
+    compile_id: str
+    function: str
+    file: str
+    line: int | None
+    sides: list[SideItem]
+    """The one that is reported first comes first."""
+    because: str
+    """The condition of the source that decides it, or the cause in words; "" if neither is
+    known."""
+    fix: str
+    waits: list[WaitItem]
+
+
+class FolderReport(Item):
+    """The whole object."""
+
+    version: int
+    processes: list[ProcessItem]
+    first_difference: DifferenceItem | None
+    """null if the ranks did the same as far as they were recorded and decoded, or if there are not
+    several."""
+
+
+def folder_report(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> FolderReport:
+    """`unread`: logs of the same folder that were not decoded."""
+    items = []
+    first: dict[int, str] = {}
+    for one in processes:
+        same = first.get(id(one.recording), "")
+        first.setdefault(id(one.recording), one.name)
+        start = one.recording.start
+        pid = one.glance.pid if one.glance is not None else start.pid if start else None
+        items.append(
+            ProcessItem(
+                name=one.name,
+                rank=one.rank,
+                pid=pid,
+                file=one.file.name,
+                program=program_of(one),
+                running=one.running,
+                same_as=same,
+                differs_in=None,
+                compile_seconds=one.glance.seconds if one.glance is not None else None,
+                report=None if same else report(one.recording),
+            )
+        )
+    for log in unread:
+        items.append(
+            ProcessItem(
+                name=log.name,
+                rank=log.glance.rank,
+                pid=log.glance.pid,
+                file=log.file.name,
+                program="",
+                running=False,
+                same_as="",
+                differs_in=log.compile,
+                compile_seconds=log.glance.seconds,
+                report=None,
+            )
+        )
+    ranks = ranks_of(processes, unread)
+    found = first_divergence(ranks) if len(ranks) > 1 else None
+    difference = _difference(found) if found is not None else None
+    return FolderReport(version=VERSION, processes=items, first_difference=difference)
+
+
+def _difference(found: Divergence) -> DifferenceItem:
+    first = found.sides[found.subject]
+    sides = [first, *(one for one in found.sides if one is not first)]
+    condition = found.condition.text.strip() if found.condition is not None else ""
+    return DifferenceItem(
+        kind=found.kind,
+        compile_id=found.compile_id,
+        function=found.function,
+        sides=[_side(one) for one in sides],
+        because=condition or found.why,
+        fix=found.fix,
+        waits=[_wait(one) for one in found.waits],
+        **_at(found.place),
+    )
+
+
+def _side(one: Side) -> SideItem:
+    return SideItem(ranks=list(one.ranks), words=one.words, **_at(one.place))
+
+
+def _wait(one: Wait) -> WaitItem:
+    return WaitItem(ranks=list(one.ranks), words=one.words, because=one.because, **_at(one.place))
+
+
+def _at(place: Place | None) -> dict[str, Any]:
+    return {"file": place.file if place else "", "line": place.line if place else None}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of `FolderReport`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"tcw explain FOLDER --json, version {VERSION}",
+        **msgspec.json.schema(FolderReport),
+    }
