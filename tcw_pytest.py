@@ -13,7 +13,7 @@ Nothing of tcw is imported before a test uses one of the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +80,22 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.fail("the tcw marker needs a test function", pytrace=False)
     if marker.args:
         pytest.fail("the tcw marker takes keywords: graphs=1, breaks=0, …", pytrace=False)
-    item.stash[_RECORDING].close()  # a report of what goes on says so
     wrong = list(_wrong(recorded, marker.kwargs))
     if wrong:
-        pytest.fail("\n".join([*wrong, "", recorded.text()]), pytrace=False)
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The report of `tcw explain`, below the failure of a test that was recorded."""
+    report = yield
+    recorded = item.stash.get(_SHOWN, None)
+    if report.when == "call" and report.failed and recorded is not None:
+        item.stash[_RECORDING].close()  # or the report would say that the recording goes on
+        report.sections.insert(0, ("tcw", recorded.text()))
+    return report
 
 
 def _wrong(recorded: Recorded, wanted: Mapping[str, Any]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Every operation that the engine compiles, against Inductor and eager: a sweep for cliffs.
 
     python benchmarks/engine_sweep.py [--quick] [--only NAME] [--worse-than 0.9] [--threads 1]
-                                      [--results FILE] [--again] [--seconds 0.3] [--part 2/16]
+                                      [--results FILE] [--again] [--seconds 0.3]
+                                      [--jobs 14] [--seed 1] [--count 250] [--minutes 8]
 
 Cases come from torch's op database (`sweep_cases.py` grows its samples to three sizes) and from
 fused patterns (`fused_patterns.py`), in several dtypes and layouts, forward, and forward and
@@ -9,25 +10,22 @@ backward. The three sides are called in turn through torch.compile, as a user ca
 is the lower quartile of the rounds, in CPU time of the thread (wall time of several threads).
 
 The results are lines of JSON in a file, appended as they come: a sweep that was interrupted goes on
-where it ended, and `--worse-than` without new cases only prints. `--only` selects names that
-contain it (or the whole key, `pad float32 medium contiguous forward`); `--again` measures its
-cases anew. A case that ends the process is recorded as a crash. The whole sweep takes hours:
-`--part 2/16` is the second of sixteen random parts, in random order, so that cores can share it
-(each with its own results) and a sweep that is stopped has measured a fair sample.
+where it ended, and `--print` only prints. `--only` selects names that contain it (or the whole key,
+`pad float32 medium contiguous forward`); `--again` measures its cases anew. A case that ends its
+process is recorded as a crash.
+
+The whole sweep takes hours on one core. `--jobs N` measures N cases at a time, each on cores of its
+own (`--threads 2`: two). The order of the cases is random, and a seed's is always the same: a sweep
+that `--count` or `--minutes` ends has measured a fair sample.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
-import warnings
+import time
 import zlib
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,73 +33,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import timing  # noqa: E402
+from benchmarks.sweep_workers import Row, in_workers, serve  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "engine_sweep.jsonl"
 CHILD = "--child"
 """The option that starts the process that measures."""
-A_CHILD = 100
-"""Cases after which a new process is started, because compiled code stays in memory."""
-MORE = 3
-"""The exit code of a process that leaves cases to the next."""
-SLOWEST = 0.3
-"""Seconds of an eager call above which a case is not measured."""
-PATIENCE = 180
-"""Seconds after which a case is recorded as a crash."""
+KINDS = ("skipped", "failed", "crashed")
+"""What a case without times is."""
 LARGE = 50e-6
 """Seconds of eager from which a case counts in the comparison with eager."""
-
-Row = dict[str, Any]
-
-
-def measure(case: Any, seconds: float, threads: int) -> Row:
-    """The row of one case: seconds of each side, or why there are none."""
-    import torch
-
-    from benchmarks.backend import backend
-    from benchmarks.sweep_cases import NoCase, called
-
-    try:
-        function, tensors = case.make()
-        eager = partial(called, function, tensors, case.backward)
-        eager()
-        clock = timing.clock(threads)
-        began = clock()
-        eager()
-        if clock() - began > SLOWEST:
-            raise NoCase("slow in eager")
-    except Exception as error:
-        return {"skipped": f"{type(error).__name__}: {error}"[:200]}
-    sides: dict[str, Callable[[], Any]] = {"eager": eager}
-    for engine in ("inductor", "tcw"):
-        torch._dynamo.reset()
-        compiled = torch.compile(function, backend=backend(engine), dynamic=False)
-        sides[engine] = partial(called, compiled, tensors, case.backward)
-        try:
-            sides[engine]()
-        except Exception as error:
-            return {"failed": engine, "error": f"{type(error).__name__}: {error}"[:200]}
-    times = timing.interleaved(sides, seconds, clock)
-    return {side: timing.undisturbed(found) for side, found in times.items()}
-
-
-def run_cases(cases: Sequence[Any], results: Path, seconds: float, threads: int) -> int:
-    """Measure the cases in this process and append their rows."""
-    import torch
-
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(threads)
-    with results.open("a") as stream:
-        for case in cases[:A_CHILD]:
-            print(json.dumps({"case": case.key, "threads": threads, "begun": True}), file=stream)
-            stream.flush()
-            signal.alarm(PATIENCE)
-            row = measure(case, seconds, threads)
-            signal.alarm(0)
-            print(json.dumps({"case": case.key, "threads": threads, **row}), file=stream)
-            stream.flush()
-            if "tcw" in row:
-                print(line(case.key, row), flush=True)
-    return MORE if len(cases) > A_CHILD else 0
 
 
 def read(results: Path, threads: int) -> dict[str, Row]:
@@ -130,10 +70,10 @@ def summary(rows: dict[str, Row]) -> list[str]:
         return ["no case was measured"]
     against = [row["inductor"] / row["tcw"] for row in timed]
     eager = [row["eager"] / row["tcw"] for row in timed if row["eager"] >= LARGE]
-    kinds = {kind: sum(kind in row for row in rows.values()) for kind in ("skipped", "failed")}
+    kinds = {kind: sum(kind in row for row in rows.values()) for kind in KINDS}
     found = [
         f"{len(timed)} cases; {kinds['skipped']} skipped, {kinds['failed']} failed,"
-        f" {sum('begun' in row for row in rows.values())} crashed",
+        f" {kinds['crashed']} crashed",
         f"Inductor's time over ours: geomean {timing.geomean(against):.2f}, worst"
         f" {min(against):.2f}; below 0.9 {share(against, 0.9)}, below 0.7 {share(against, 0.7)}",
     ]
@@ -151,13 +91,35 @@ def share(values: list[float], limit: float) -> str:
     return f"{count} ({count / len(values):.1%})"
 
 
-def part(chosen: list[Any], asked: str) -> list[Any]:
-    """The cases of `K/N`, the K-th of N parts, in an order that is random and always the same."""
-    which, parts = (int(number) for number in asked.split("/"))
-    if not 1 <= which <= parts:
-        raise SystemExit(f"--part {asked}: it has to be from 1/{parts} to {parts}/{parts}")
-    shuffled = sorted(chosen, key=lambda case: zlib.crc32(case.key.encode()))
-    return shuffled[which - 1 :: parts]
+def shuffled(chosen: list[Any], seed: int) -> list[Any]:
+    """The cases in an order that is random, and always the same for a seed."""
+    return sorted(chosen, key=lambda case: zlib.crc32(f"{seed} {case.key}".encode()))
+
+
+def sweep(given: argparse.Namespace, chosen: list[Any]) -> None:
+    """Measure the cases that have no row yet, and append their rows."""
+    known = read(given.results, given.threads)
+    left = [case.key for case in shuffled(chosen, given.seed) if case.key not in known]
+    measured = sum("tcw" in known[case.key] for case in chosen if case.key in known)
+    with given.results.open("a") as stream:
+
+        def found(key: str, row: Row) -> bool:
+            nonlocal measured
+            print(json.dumps({"case": key, "threads": given.threads, **row}), file=stream)
+            stream.flush()
+            if "tcw" in row:
+                measured += 1
+                print(line(key, row), flush=True)
+            return given.count is None or measured < given.count
+
+        in_workers(
+            left,
+            [sys.executable, *sys.argv, CHILD],
+            jobs=given.jobs,
+            threads=given.threads,
+            until=time.monotonic() + 60 * given.minutes,
+            found=found,
+        )
 
 
 def main() -> None:
@@ -170,27 +132,25 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure known cases anew")
     parser.add_argument("--print", action="store_true", help="measure nothing")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each case")
-    parser.add_argument("--part", metavar="K/N", help="one of N random parts of the cases")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at a time, each on its cores")
+    parser.add_argument("--seed", type=int, default=0, help="of the random order of the cases")
+    parser.add_argument("--count", type=int, help="stop when this many have been measured")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these")
     parser.add_argument(CHILD, action="store_true", dest="child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     from benchmarks.sweep_cases import cases
 
     chosen = [case for case in cases(given.quick) if given.only in case.key]
-    if given.part:
-        chosen = part(chosen, given.part)
     if given.child:
-        known = read(given.results, given.threads)
-        left = [case for case in chosen if case.key not in known]
-        raise SystemExit(run_cases(left, given.results, given.seconds, given.threads))
+        serve({case.key: case for case in chosen}, given.seconds, given.threads)
+        return
     if given.again:
         forget(given.results, {case.key for case in chosen}, given.threads)
-    environment = {**os.environ, **timing.SAME_ALLOCATOR, "TCW_STRICT": "1"}
-    code = 0 if given.print else MORE
-    while code:
-        # a signal, SIGALRM included: the case that had begun is a crash, and the next are measured
-        code = subprocess.run([sys.executable, *sys.argv, CHILD], env=environment).returncode
-        if code not in (0, MORE) and code > 0:
-            raise SystemExit(code)
+    if not given.print:
+        try:
+            sweep(given, chosen)
+        except ValueError as error:
+            raise SystemExit(str(error)) from None
     rows = read(given.results, given.threads)
     rows = {case.key: rows[case.key] for case in chosen if case.key in rows}
     if given.worse_than is not None:
@@ -202,7 +162,7 @@ def main() -> None:
             if min(row["inductor"], row["eager"]) / row["tcw"] < given.worse_than:
                 print(line(key, row))
         for key, row in rows.items():
-            if "failed" in row or "begun" in row:
+            if "failed" in row or "crashed" in row:
                 print(f"{key:56.56} {row.get('failed', 'crash')}: {row.get('error', '')}")
     print("\n".join(summary(rows)))
 

@@ -26,7 +26,7 @@ from compiler.engine.predicted import predict
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
 from compiler.engine.step_buffers import graph_buffers
-from compiler.engine.targets import target_of
+from compiler.engine.targets import rewrite, target_of
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
 from compiler.lowering.driver import load_families, lower
@@ -104,7 +104,7 @@ def _compiled(
         if mode.cuda_graphs:
             skipped(f"left to ATen ({target})")
         return _left_to_aten(module, graph, records)
-    target.rewrite(module, example_inputs, graph, user_outputs, gate)
+    rewrite(module, example_inputs, target, graph=graph, promised=user_outputs, gate=gate)
 
     def make() -> Artifact:
         """Build the artifact, if it is not in the cache."""

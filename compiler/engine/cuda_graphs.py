@@ -16,7 +16,7 @@ from torch import fx
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.engine.aten import calls_aten
-from compiler.engine.graph_facts import donated, static_inputs
+from compiler.engine.graph_facts import donated, outputs_of_the_user, static_inputs
 from compiler.engine.recording import current
 from compiler.graphs.current import current_compile_id
 from compiler.graphs.lines import parse_stack_trace
@@ -25,9 +25,6 @@ from compiler.runtime.compiled import Compiled
 from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs
 from compiler.trace.records import CudagraphSkip, Location
 from compiler.trace.records.graph import GraphKind
-
-TRAINING = "only graphs of inference are replayed"
-"""A GPT-2 whose forward and backward were replayed had wrong losses on an H100."""
 
 KIND = "cuda-graph"
 REPLAY = "replay"
@@ -55,9 +52,7 @@ def replayed(
     if found is not None:
         skipped(found[0], found[1])
         return compiled
-    if kind != "inference":
-        skipped(f"{TRAINING} ({graph})")
-    if not _wanted(compiled.artifact, module, kind, graph, gate):
+    if not _wanted(compiled.artifact, module, graph, gate):
         return compiled
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     places = {node.name: place for place, node in enumerate(inputs)}
@@ -70,6 +65,7 @@ def replayed(
             if kind == "backward" and "tangents" not in str(node.target)
         ),
         written=frozenset(written),
+        loose=outputs_of_the_user(module, kind) if kind == "forward" else 0,
         symbolic=any(_is_symbolic(node.meta.get("val")) for node in inputs),
         device=compiled.artifact.device,
     )
@@ -111,13 +107,10 @@ def skipped(reason: str, node: fx.Node | None = None) -> None:
     recorder.emit(CudagraphSkip(reason=reason, compile_id=current_compile_id(), location=place))
 
 
-def _wanted(
-    artifact: Artifact, module: fx.GraphModule, kind: GraphKind, graph: str, gate: Gate | None
-) -> bool:
+def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate | None) -> bool:
     calls = [node.name for node in module.graph.nodes if calls_aten(node)]
     launches = _launches(artifact)
-    forbidden = {} if kind == "inference" else {REPLAY: ("training", TRAINING)}
-    default = REPLAY if launches > 1 and not forbidden else LAUNCH
+    default = REPLAY if launches > 1 else LAUNCH
     if gate is None or not calls:
         return default == REPLAY
     decision = Decision(
@@ -126,10 +119,9 @@ def _wanted(
         names=(calls[0],),
         default=default,
         choices=(REPLAY, LAUNCH),
-        rule="training" if forbidden else "several-launches" if launches > 1 else "one-launch",
+        rule="several-launches" if launches > 1 else "one-launch",
         reason=f"a call launches {launches} kernels and library calls",
         numbers={"launches": launches},
-        forbidden=forbidden,
         detail=(lambda: Detail(origins=tuple(calls), means=MEANS)) if gate.asks else None,
     )
     return gate.decide(decision) == REPLAY

@@ -24,7 +24,7 @@ from compiler.control.stages import reached
 from compiler.engine.graph_facts import comments, donated, let_go
 from compiler.engine.records.writer import GraphRecords
 from compiler.engine.step_buffers import graph_buffers
-from compiler.engine.targets import Gpu
+from compiler.engine.targets import Gpu, rewrite
 from compiler.fusion.fuse import fuse
 from compiler.gpu.architectures import ARCHITECTURES, DEFAULT, Architecture
 from compiler.gpu.binaries import Binary, read, record
@@ -89,7 +89,7 @@ def _predict(
     copied, moved = retarget(module, inputs)
     records = GraphRecords(recorder, copied, f"{graph}@{arch}", user_outputs, predicted=True)
     target, gate = Gpu(torch.device(DEVICE), architecture), Gate()
-    target.rewrite(copied, moved, f"{graph}@{arch}", user_outputs, gate)
+    rewrite(copied, moved, target, graph=f"{graph}@{arch}", promised=user_outputs, gate=gate)
     values = lower(copied, f"{graph}@{arch}", target.device, gate)
     records.lowered(copied, values)
     fusion = fuse(values, gate, records.fusing(), target.machine)

@@ -35,6 +35,12 @@ from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import find_compiler, instruction_set
 
 
+class ProductPass(Protocol):
+    """Changes an ATen graph in place and returns the number of products changed."""
+
+    def __call__(self, module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int: ...
+
+
 class Target(Protocol):
     """Where loops run, and how they are written for it."""
 
@@ -50,16 +56,9 @@ class Target(Protocol):
     def settings(self) -> dict[str, str]:
         """What a compile for it depends on besides the machine's CPU, by name."""
 
-    def rewrite(
-        self,
-        module: fx.GraphModule,
-        inputs: Sequence[Any],
-        graph: str,
-        promised: int,
-        gate: Gate | None,
-    ) -> None:
-        """Change the ATen graph in place for this machine's libraries: layouts and products. The
-        first `promised` outputs retain their strides."""
+    @property
+    def product_passes(self) -> tuple[ProductPass, ...]:
+        """How products of the ATen graph are changed for this machine's libraries."""
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
@@ -76,22 +75,11 @@ class Cpu:
 
     device = torch.device("cpu")
     machine = weights.CPU
+    product_passes = (vector_products, products)
 
     @property
     def settings(self) -> dict[str, str]:
         return {}
-
-    def rewrite(
-        self,
-        module: fx.GraphModule,
-        inputs: Sequence[Any],
-        graph: str,
-        promised: int,
-        gate: Gate | None,
-    ) -> None:
-        channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
-        vector_products(module, graph=graph, gate=gate)
-        products(module, graph=graph, gate=gate)
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
@@ -118,20 +106,13 @@ class Gpu:
         return weights.GPU
 
     @property
+    def product_passes(self) -> tuple[ProductPass, ...]:
+        return (aligned_products,)
+
+    @property
     def settings(self) -> dict[str, str]:
         tuned = {"tiles": "measured"} if self.tuned else {}
         return {"gpu": self.architecture.name, "triton": triton_version(), **tuned}
-
-    def rewrite(
-        self,
-        module: fx.GraphModule,
-        inputs: Sequence[Any],
-        graph: str,
-        promised: int,
-        gate: Gate | None,
-    ) -> None:
-        channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
-        aligned_products(module, graph=graph, gate=gate)
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
@@ -151,6 +132,22 @@ class Gpu:
         isa = instruction_set(find_compiler())
         index = self.device.index or 0
         return assemble(plan, program, code, isa, extra, index, self.architecture.name)
+
+
+def rewrite(
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    target: Target,
+    *,
+    graph: str,
+    promised: int,
+    gate: Gate | None,
+) -> None:
+    """Change the ATen graph in place for the target's libraries: layouts and products. The first
+    `promised` outputs retain their strides."""
+    channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
+    for change in target.product_passes:
+        change(module, graph=graph, gate=gate)
 
 
 def target_of(module: fx.GraphModule, *, tuned: bool = False) -> Target | str:

@@ -128,9 +128,8 @@ class _Driver:
         self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
         written = [node for node in nodes if node.target is torch.ops.aten.copy_.default]
-        if written:
-            self.builder.written.update(n.args[0].name for n in written)
-            self.replacing = replaced_arguments(nodes, written)
+        self.builder.written.update(n.args[0].name for n in written)
+        self.replacing = replaced_arguments(nodes, written)
         for node in nodes:
             if node.op == "call_function":
                 self.builder.node = node.name
@@ -325,7 +324,8 @@ class _Driver:
                 reason = f"ATen is faster: {worth.why}" if worth and leaves(worth) else BY_OVERRIDE
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
-                self.builder.in_place = self.replacing.get(node, "")
+                replaced = self.replacing.get(node, "")
+                self.builder.in_place = replaced if self.builder.is_storable(replaced) else ""
                 self.unshared.clear()
                 try:
                     args, kwargs = self.arguments(node)

@@ -29,35 +29,44 @@ _OVERWRITES = frozenset(
 def replaced_arguments(nodes: list[fx.Node], written: list[fx.Node]) -> dict[fx.Node, str]:
     """The operations in `_OVERWRITES` that may overwrite their argument, -> the argument's name.
 
-    Their result becomes the argument's new content (by a final `copy_`), and nothing reads the old
-    content afterwards.
+    Nothing reads the old content afterwards, and either the argument is an input of which the
+    result becomes the new content (by a final `copy_`), or it is itself the result of such an
+    operation: memory of the graph's own.
     """
     found: dict[fx.Node, str] = {}
     place = {node: i for i, node in enumerate(nodes)}
     for copy_ in written:
         target, source = copy_.args[:2]
-        if (
-            target.op != "placeholder"
-            or getattr(source.target, "overloadpacket", None) not in _OVERWRITES
-            or source.args[0] is not target
-        ):
-            continue
-        here = place[source]
-        views = [target]
-        for view in views:
-            for user in view.users:
-                if user is copy_ or (user is source and view is target):
-                    continue
-                if place[user] >= here:
-                    break
-                if user.target is operator.getitem or _may_show(user, view):
-                    views.append(user)
-            else:
-                continue
-            break
-        else:
+        in_place = target.op == "placeholder" and _overwrites(source) and source.args[0] is target
+        if in_place and not _read_later(target, source, copy_, place):
             found[source] = target.name
+    for node in nodes:
+        again = _overwrites(node) and _overwrites(node.args[0]) and node not in found
+        if again and not _read_later(node.args[0], node, None, place):
+            found[node] = node.args[0].name
     return found
+
+
+def _overwrites(node: fx.Node) -> bool:
+    return getattr(node.target, "overloadpacket", None) in _OVERWRITES
+
+
+def _read_later(
+    target: fx.Node, source: fx.Node, copy_: fx.Node | None, place: dict[fx.Node, int]
+) -> bool:
+    """Whether anything but `source` and `copy_` reads the target, or a view of it, after `source`
+    began, which includes the graph's outputs."""
+    here = place[source]
+    views = [target]
+    for view in views:
+        for user in view.users:
+            if user is copy_ or (user is source and view is target):
+                continue
+            if place.get(user, here) >= here:
+                return True
+            if user.target is operator.getitem or _may_show(user, view):
+                views.append(user)
+    return False
 
 
 def _may_show(user: fx.Node, source: fx.Node) -> bool:

@@ -17,8 +17,8 @@ from compiler.runtime import wrapper_helpers
 from compiler.runtime.artifact import Artifact, Binding
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.gpu.load import gpu_functions
-from compiler.runtime.kernels import Unit, library, library_by_digest
 from compiler.runtime.launcher import Launcher, launcher
+from compiler.runtime.libraries import Unit, library, library_by_digest
 from compiler.runtime.load import functions, load_unit
 from compiler.runtime.operations import operation
 from compiler.runtime.python_path import python_functions

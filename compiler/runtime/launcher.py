@@ -11,7 +11,7 @@ from functools import cache
 from compiler.codegen.launcher.launcher import launcher_text
 from compiler.control.hooks import Missing
 from compiler.runtime.addresses import Addresses, addresses
-from compiler.runtime.kernels import Library, Unit, library
+from compiler.runtime.libraries import Library, Unit, library
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, NoCompiler, launcher_flags
 

@@ -151,9 +151,35 @@ def match(
         )
         graph = base_graph((other_ones or one)[0].graph)
         pairs.append(Match(graph, one, other_ones, codes[0] == codes[1]))
+    pairs = _moved(pairs, code_before, code_after)
     places = {id(kernel): place for place, kernel in enumerate(second)}
     places |= {id(kernel): place for place, kernel in enumerate(first) if id(kernel) not in places}
     return sorted(pairs, key=lambda pair: places[id((pair.after or pair.before)[0])])
+
+
+def _moved(
+    pairs: list[Match], code_before: Mapping[str, str], code_after: Mapping[str, str]
+) -> list[Match]:
+    """Kernels that are gone from one graph and new in another with the same code are the same: the
+    graphs are cut elsewhere."""
+    gone: dict[Hashable, list[Match]] = defaultdict(list)
+    for one in pairs:
+        if one.kind == "gone" and len(one.before) == 1:
+            (kernel,) = one.before
+            gone[kernel.language, kernel.label, code_before[kernel.id]].append(one)
+    found: list[Match] = []
+    met: set[int] = set()
+    for one in pairs:
+        if one.kind == "new" and len(one.after) == 1:
+            (kernel,) = one.after
+            others = gone[kernel.language, kernel.label, code_after[kernel.id]]
+            other = next((each for each in others if each.graph != one.graph), None)
+            if other is not None:
+                others.remove(other)
+                met.add(id(other))
+                one = Match(one.graph, other.before, one.after, True)
+        found.append(one)
+    return [one for one in found if id(one) not in met]
 
 
 def _joined(kernels: list[tuple[int, Kernel, Work]]) -> list[list[tuple[int, Kernel]]]:

@@ -59,6 +59,11 @@ def test_by_hand(tcw_recording, x):
     assert not tcw_recording.fused("softmax")
 
 
+def test_by_hand_fails(tcw_recording, x):
+    torch.compile(printing, backend="tcw")(x)
+    assert not tcw_recording.breaks
+
+
 @pytest.mark.tcw(graphs=1)
 class TestClass:
     def test_method(self, x):
@@ -93,10 +98,12 @@ def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 def test_a_project(tmp_path: Path) -> None:
     done = run(tmp_path, PROJECT)
     out = done.stdout
-    assert "3 failed, 3 passed, 1 xfailed" in out, out
+    assert "4 failed, 3 passed, 1 xfailed" in out, out
+    of_the_fixture = out.partition("_ test_by_hand_fails _")[2]
+    assert "test_it.py:11" in of_the_fixture, "a failure by hand has the report, too"
     assert "graph breaks: 1, expected 0" in out
     assert "test_it.py:11" in out, "the finding names its line"
-    assert "Still recording" not in out
+    assert "cut off" not in out
     assert "fix  " in out
     assert "recompiles: 1, expected 0" in out
     assert "not in one kernel: softmax + sin" in out

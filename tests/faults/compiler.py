@@ -126,10 +126,10 @@ FAULTS = (
     ),
     Fault(
         "libraries built with other flags are shared",
-        "compiler/runtime/kernels.py",
+        "compiler/runtime/libraries.py",
         "        unit.flags,\n",
         "",
-        ("tests/no_torch/runtime/test_kernels.py",),
+        ("tests/no_torch/runtime/test_libraries.py",),
     ),
     Fault(
         "an entry under another's name is a hit",
@@ -150,7 +150,7 @@ FAULTS = (
         "compiler/runtime/build.py",
         "lines[number - 1].strip()",
         "lines[number - 2].strip()",
-        ("tests/no_torch/runtime/test_kernels.py",),
+        ("tests/no_torch/runtime/test_libraries.py",),
     ),
     Fault(
         "0.0 and -0.0 are one constant",

@@ -80,7 +80,7 @@ class Net(nn.Module):
 
 
 @pytest.mark.parametrize("to_none", [True, False])
-def test_training_is_launched_and_said(
+def test_training_of_two_graphs(
     monkeypatch: pytest.MonkeyPatch, strict: list[str], to_none: bool
 ) -> None:
     counted = replays(monkeypatch)
@@ -101,9 +101,8 @@ def test_training_is_launched_and_said(
     for one, other in zip(models[0].state_dict().values(), models[1].state_dict().values(),
                           strict=True):  # fmt: skip
         torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-4)
-    assert not counted
-    assert all(reason.startswith(engine.TRAINING) for reason in strict)
-    assert len(strict) == 4
+    assert len(counted) >= 4 * (len(data) - 4), strict
+    assert not strict
 
 
 def test_written_inputs(strict: list[str]) -> None:

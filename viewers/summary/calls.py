@@ -77,7 +77,8 @@ class Call:
 
 
 def calls_of(recording: Recording) -> tuple[Call, ...]:
-    """All calls in order; compiles outside of any call come first, as call 0."""
+    """All calls in order. Compiles outside of any call are call 0: the first, or, where they began
+    after the calls (while timing), the last."""
     starts = {start.call: start for start in recording.all(CallStart)}
     ends = {end.call: end for end in recording.all(CallEnd)}
     pieces: dict[int, list[Piece]] = defaultdict(list)
@@ -85,7 +86,10 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
         pieces[piece.call].append(piece)
     calls = []
     before: dict[str, str] = {}
-    for number in sorted({*starts, *ends, *pieces}):
+    numbers = sorted({*starts, *ends, *pieces})
+    if numbers[:1] == [0] and 1 in starts and _began(recording) > starts[1].at:
+        numbers = [*numbers[1:], 0]
+    for number in numbers:
         arguments = arguments_of(starts[number]) if number in starts else {}
         short = short_arguments_of(starts[number]) if number in starts else {}
         differ = {name for name in arguments if before.get(name) not in (None, arguments[name])}
@@ -105,8 +109,15 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
 
 
 def first_cut_call(calls: tuple[Call, ...]) -> Call | None:
-    """The call that best shows the split into graphs: the first that compiled anything."""
-    return next((call for call in calls if call.pieces), None)
+    """The call that best shows the split into graphs: the first that compiled anything anew."""
+    compiling = [call for call in calls if call.pieces]
+    anew = (call for call in compiling if any(not one.recompiles for one in call.pieces))
+    return next(anew, compiling[0] if compiling else None)
+
+
+def _began(recording: Recording) -> float:
+    """When the first compile outside of any call began."""
+    return next((one.at for one in recording.all(FrameStart) if not one.call), 0.0)
 
 
 def _pieces(recording: Recording) -> list[Piece]:

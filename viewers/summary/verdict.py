@@ -69,7 +69,8 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     last = recording.last(Waiting)
     if end is None and (last is None or last.kind != "end"):
         so_far = _words("what was written so far follows")
-        return Verdict("Still recording, or cut off", so_far, "neutral")
+        words = "Still recording" + (", or cut off" if recording.file is not None else "")
+        return Verdict(words, so_far, "neutral")
     if not graphs:
         return Verdict("Nothing was compiled", _words("torch.compile captured no graph"), "lost")
     start = recording.start

@@ -12,7 +12,7 @@ from compiler.control.safely import Safely
 from compiler.control.stages import reached
 from compiler.engine.records.compiled import Compiled
 from compiler.engine.records.fused import FusionRecords, groups_record, take_members
-from compiler.engine.records.kernels import call_records, kernel_records, name_kernels
+from compiler.engine.records.generated import call_records, kernel_records, name_kernels
 from compiler.engine.records.lowered import graph_record, lowered_records
 from compiler.engine.records.planned import plan_record, steps_of
 from compiler.fusion.fuse import Fusion

@@ -30,7 +30,7 @@ from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow.binaries import assemble
 from compiler.inductor.shadow.device import pretending
 from compiler.inductor.shadow.guard import NoGuard
-from compiler.inductor.shadow.kernels import kernel_sources
+from compiler.inductor.shadow.triton_sources import kernel_sources
 from compiler.inductor.shadow.undisturbed import undisturbed
 from compiler.trace.records import Kernel, Progress, Record
 

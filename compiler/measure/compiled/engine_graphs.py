@@ -26,8 +26,8 @@ from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.rounds.whole_runs import DeviceRun
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
-from compiler.runtime.kernels import Unit, library
 from compiler.runtime.launcher import launcher
+from compiler.runtime.libraries import Unit, library
 from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries

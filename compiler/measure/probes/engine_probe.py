@@ -33,8 +33,8 @@ from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, sta
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import loaded_segments, run_wrapper
-from compiler.runtime.kernels import Unit, library
 from compiler.runtime.launcher import launcher
+from compiler.runtime.libraries import Unit, library
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries

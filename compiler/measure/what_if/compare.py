@@ -30,7 +30,7 @@ from compiler.measure.precision.numerics import OutputComparison
 from compiler.measure.probes.naming import BACKWARD, root_graph
 from compiler.measure.rounds.pairs import Paired, in_turn
 from compiler.measure.what_if.finished_run import FinishedRun
-from compiler.runtime.kernels import without_comments
+from compiler.runtime.libraries import without_comments
 from compiler.trace import matching
 from compiler.trace.matching import Match
 from compiler.trace.records import Kernel, SchedulerNode, WhatIf

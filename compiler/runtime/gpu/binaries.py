@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from compiler.codegen.device import DeviceKernel
-from compiler.runtime.kernels import without_comments
+from compiler.runtime.libraries import without_comments
 from compiler.runtime.store import Store, digest
 
 FORMAT = 2

@@ -2,11 +2,14 @@
 
 A recording belongs to the sizes of a call and to the addresses of what it reads in place:
 parameters, buffers, and outputs of other recordings. Other inputs are copied into memory of its
-own. Its outputs and temporaries lie in a pool of its own. A recording is replayed only while nobody
-holds an output of its last replay: otherwise another recording is made, at most `RECORDINGS`, then
-the kernels are launched one by one into new memory. So no output is ever overwritten while it is
-alive, and none is copied. (Inductor's cudagraph_trees overwrite, and raise at an access to what was
-overwritten.) A replay on another stream waits for the stream of the last one.
+own. Its outputs and temporaries lie in a pool of its own: in a pool of several recordings, the
+outputs of a later one may lie where an earlier one has its temporaries, and a replay of the earlier
+one (say of a backward, while the loss of a second forward is alive) overwrites them. A recording is
+replayed only while nobody holds an output of its last replay: otherwise another recording is made,
+at most `RECORDINGS`, then the kernels are launched one by one into new memory. So no output is ever
+overwritten while it is alive, and only a forward's small ones are copied: a loss that lives must
+not hold what was saved beside it. (Inductor's cudagraph_trees overwrite, and raise at an access to
+what was overwritten.) A replay on another stream waits for the stream of the last one.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ SIZES = 8
 """Sets of sizes that are recorded."""
 SAVED_BYTES = 1 << 20
 """At most this much of what a forward saved is copied for a replay of its backward."""
+SMALL_BYTES = 4096
+"""Outputs of a forward that are copied at most: a loss, a count."""
 HOLDERS = "torch._C:_storage_Use_Count"
 
 Boxed = Callable[[list[Any]], Any]
@@ -58,6 +63,8 @@ class About:
     """What a backward gets from its forward, in large tensors that are not worth a copy."""
     written: frozenset[int] = frozenset()
     """Inputs whose memory the graph writes."""
+    loose: int = 0
+    """How many of the first outputs are the caller's, beside what is saved for a backward."""
     symbolic: bool = False
     """Sizes may differ from call to call."""
     device: int = 0
@@ -156,7 +163,24 @@ class Recording:
         ]
         passed = list(given)
         self._graph, outputs = device.capture(call, passed)
-        self._answers = [_answer(output, given) for output in outputs]
+        distinct: dict[int, int] = {}
+        """Place of an output among `_answers`, by its identity: if two outputs became two tensors
+        on one memory, autograd would take it twice as a gradient that it may add to."""
+        self._order = [
+            distinct.setdefault(id(output) if isinstance(output, torch.Tensor) else -place - 1,
+                                len(distinct))
+            for place, output in enumerate(outputs)
+        ]  # fmt: skip
+        first = [self._order.index(number) for number in range(len(distinct))]
+        self._answers = [_answer(outputs[place], given) for place in first]
+        self._loose = frozenset(
+            number
+            for number, (place, own) in enumerate(zip(first, self._answers, strict=True))
+            if place < about.loose
+            and isinstance(own, torch.Tensor)
+            and own.nbytes <= SMALL_BYTES
+            and own.is_contiguous()
+        )
         self._storages = {
             own.untyped_storage().data_ptr(): own.untyped_storage()
             for own in self._answers
@@ -190,15 +214,17 @@ class Recording:
                 [arguments[place] for place, _ in self._back], [room for _, room in self._back]
             )
         answers = [
-            own.detach()
+            (own.clone() if number in self._loose else own.detach())
             if isinstance(own, torch.Tensor)
             else own.of(arguments)
             if isinstance(own, _OfInput)
             else own
-            for own in self._answers
+            for number, own in enumerate(self._answers)
         ]
         arguments.clear()
-        return answers
+        if len(answers) == len(self._order):
+            return answers
+        return [answers[number] for number in self._order]
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +343,7 @@ class Gpu:
             with torch.cuda.stream(self.stream):
                 try:
                     # Other threads may go on with what a capture must not contain. Without a pool
-                    # the graph gets its own: in a shared one, outputs would lie where an earlier
-                    # recording has its temporaries.
+                    # the graph gets its own.
                     graph.capture_begin(capture_error_mode="thread_local")
                     outputs = list(call(arguments))
                 except BaseException:

@@ -262,3 +262,38 @@ def test_constant_exponents_and_divisors(isa, lanes) -> None:
             torch.testing.assert_close(out, expected, equal_nan=True)
         else:
             assert torch.equal(out, expected), (op, operand, dtype, x, out, expected)
+
+
+@each_width
+def test_integer_division_where_floats_round(isa, lanes) -> None:
+    """Quotients by floats are exact: beside multiples, at the limits, and beyond 2^52."""
+    unit = Unit(isa, lanes)
+    dtypes = [dtype for dtype in INTEGERS_TESTED if fits(dtype, isa, lanes)]
+    ops = ("floor_divide", "trunc_divide", "remainder", "fmod")
+    numbers = {
+        (op, dtype): elementwise(unit, op, [dtype, dtype], dtype, dtype)
+        for op in ops
+        for dtype in dtypes
+    }
+    unit.build()
+    chance = torch.Generator().manual_seed(0)
+    for dtype in dtypes:
+        info = torch.iinfo(getattr(torch, dtype))
+        greatest = min(info.max, 1 << 52) if dtype == "int64" else info.max
+        b = torch.randint(1, greatest, (2048,), generator=chance)
+        b[::2] = torch.randint(1, 100, (1024,), generator=chance)
+        a = b * (torch.randint(0, greatest, (2048,), generator=chance) // b)
+        a += torch.randint(-1, 2, (2048,), generator=chance)
+        if info.min < 0:
+            b *= torch.randint(0, 2, (2048,), generator=chance) * 2 - 1
+            a *= torch.randint(0, 2, (2048,), generator=chance) * 2 - 1
+            a[:8] = info.min
+            a[8:16] = info.max
+        a, b = a.clamp(info.min, info.max), b.where(b != -1, 1)
+        a, b = (side.to(getattr(torch, dtype)) for side in (a, b))
+        for op in ops:
+            out = torch.empty_like(a)
+            assert unit.run(numbers[op, dtype], [a, b, out], a.numel()) == 0
+            expected = reference(op)(a, b)
+            wrong = out != expected
+            assert not wrong.any(), (op, dtype, a[wrong][0], b[wrong][0], out[wrong][0])

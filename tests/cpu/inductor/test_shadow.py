@@ -13,7 +13,7 @@ from compiler.gpu.architectures import ARCHITECTURES
 from compiler.inductor.predicted import predicting
 from compiler.inductor.shadow import HOOK, guard, install, why_not
 from compiler.inductor.shadow import compile as shadow
-from compiler.inductor.shadow.kernels import kernel_sources
+from compiler.inductor.shadow.triton_sources import kernel_sources
 from compiler.trace.records import HookStatus, Kernel, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from tests.cpu.inductor.predictions import Block, Listening, Prediction, predicted, train

@@ -139,6 +139,18 @@ def test_kernels_that_are_new_and_gone() -> None:
     assert [one.kind for one in compared(less, base_run()).changed_kernels] == ["new"]
 
 
+def test_a_kernel_that_is_in_another_graph_now_is_the_same() -> None:
+    """A new graph break moves what follows it into a graph of its own."""
+    moved = [
+        structs.replace(one, graph="1/0/forward/lowered", nodes=())
+        if isinstance(one, Kernel) and one.id == "k8"
+        else one
+        for one in base_run()
+    ]
+    assert compared(base_run(), moved).changed_kernels == ()
+    assert compared(moved, base_run()).changed_kernels == ()
+
+
 def test_guards_by_kind_and_name() -> None:
     run = []
     for one in base_run():

@@ -6,6 +6,7 @@ import io
 import os
 import pty
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -30,7 +31,7 @@ from viewers.text.sections import SECTIONS, View, section
 
 
 def text(records: list[AnyRecord], width: int = 100, height: int = 40, **more: object) -> str:
-    lines = explain(Recording(records), width, height, **more)  # type: ignore[arg-type]
+    lines = explain(Recording(records, file=Path("run.tcw")), width, height, **more)  # type: ignore[arg-type]
     return to_text(lines, width)
 
 

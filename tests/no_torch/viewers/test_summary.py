@@ -92,6 +92,26 @@ def test_counts(block: Summary) -> None:
     assert block.calls[3].changed == {"x": "6×128×256"}
 
 
+def test_what_timing_compiles_is_no_cut_of_the_model() -> None:
+    """Recompiles outside of the calls come after them, and say nothing about graph breaks."""
+    place = Location(file="/w/m.py", line=1, function="forward")
+    again = [
+        FrameStart(
+            compile_id=f"0/{n}", attempt=0, function="forward", location=place, call=0, at=9.0
+        )
+        for n in (1, 2)
+    ]
+    first = FrameStart(
+        compile_id="0/0", attempt=0, function="forward", location=place, call=1, at=2.0
+    )
+    found = summary([msgspec.structs.replace(traces.call(), at=1.0), first, *again])
+    assert [call.number for call in found.calls] == [1, 0]
+    assert found.cut is not None
+    assert found.cut.number == 1
+    early = summary([again[0], msgspec.structs.replace(traces.call(), at=10.0)])
+    assert [call.number for call in early.calls] == [0, 1]
+
+
 def test_wrong_results_come_first() -> None:
     found = summary([*traces.slower()[:-1], traces.graph_break(), traces.end()]).findings
     assert [one.kind for one in found] == ["numerics", "slower", "break"]

@@ -33,7 +33,7 @@ from viewers.summary.differences.figures import (
     recompile_changes,
     setting_changes,
 )
-from viewers.summary.differences.kernels import KernelChange, kernel_changes
+from viewers.summary.differences.kernel_changes import KernelChange, kernel_changes
 from viewers.summary.differences.lines import DiffLine, Hunk, Sign, TextDiff, diff_lines
 from viewers.summary.differences.measured import MeasuredDifference, measured_of
 from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict

@@ -117,7 +117,9 @@ class Causes:
         place = at.line - lines.start
         other = edit.added if at.gone else edit.removed
         before = other[place].strip() if len(other) == len(text) else ""
-        return f"{self._alignment.words(at)} is {what}: {_quoted(text[place].strip(), before)}"
+        words = f"{self._alignment.words(at)} is {what}"
+        code = text[place].strip()  # none in a redacted trace
+        return f"{words}: {_quoted(code, before)}" if code else words
 
 
 def _quoted(text: str, before: str) -> str:

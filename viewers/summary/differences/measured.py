@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace.records import WhatIf
-from viewers.summary.differences.kernels import KernelChange
+from viewers.summary.differences.kernel_changes import KernelChange
 from viewers.words import error_text, percent
 
 MeasuredOutcome = Literal["faster", "slower", "in noise", "not measured"]

@@ -8,7 +8,7 @@ from compiler.control.decisions import APART, FUSE, split_id
 from compiler.trace.matching import base_graph
 from compiler.trace.records import FusionGroups, SchedulerNode
 from viewers.recording import Recording
-from viewers.summary.differences.kernels import CALLS
+from viewers.summary.differences.kernel_changes import CALLS
 from viewers.summary.differences.overrides import settings_of
 
 

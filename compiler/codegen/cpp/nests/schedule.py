@@ -45,6 +45,8 @@ MOST_TILES = 2
 """Maximum number of reads per nest that are transposed in registers; more do not fit."""
 PAGE, WAYS = 4096, 8
 """The distance in bytes between lines that share an L1 set, and the number of lines per set."""
+EVICTED = 8
+"""Cost of an element whose line was evicted since its last use, in instructions."""
 LARGE = 1 << 21
 """Elements of a nest that exceeds the caches; its tiles are processed in squares."""
 SQUARE = 128
@@ -217,6 +219,7 @@ def _lane(
 ) -> tuple[int | None, int]:
     costs: dict[int, float] = {}
     best: tuple[float, int, int] | None = None
+    scalar = _scalar_cost(facts)
     bare = [axis.size for axis in facts.nest.axes]
     for axis in _candidates(facts, ordered):
         lanes = isa.lanes(itemsizes(facts, axis))
@@ -225,13 +228,15 @@ def _lane(
             continue
         band = turned_axis(facts, axis, lanes, ordered)
         turned = set() if band is None else set(turned_reads(facts, axis, band))
-        cost = costs[axis] = _cost(facts, axis, lanes, bare, axis in ordered, turned)
+        cost = _cost(facts, axis, lanes, bare, axis in ordered, turned)
+        if scalar is not None:
+            cost += _evicted(facts, axis, lanes)
+        costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
     if best is None:
         return None, 1
     lane, lanes = -best[1], best[2]
-    scalar = _scalar_cost(facts)
     if choose is not None:
         lane = questions.lane_axis(choose, facts, lane, costs)
         sizes = itemsizes(facts, lane)
@@ -245,7 +250,8 @@ def _lane(
 
 def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
     """Whether more of what a nest touches is contiguous along the lanes than along an ordered axis:
-    scalar code then walks along the former in its innermost loop."""
+    scalar code then walks along the former in its innermost loop, unless its writes evict each
+    other there."""
 
     def contiguous(axis: int) -> int:
         found = 0
@@ -257,6 +263,11 @@ def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
                 found += statement.address.strides[axis] == 1
         return found
 
+    for statement in facts.nest.statements:
+        if isinstance(statement, Write) and not statement.address.then:
+            step, count = statement.address.strides[lane], estimate(facts.nest.axes[lane].size)
+            if _share_a_set(step, statement.dtype, min(count, 16)):
+                return False
     return contiguous(lane) > max((contiguous(axis) for axis in ordered), default=0)
 
 
@@ -281,6 +292,28 @@ def _scalar_cost(facts: Facts) -> float | None:
             total += 1 if statement.mode == "set" else 1.5
             scatters = scatters or bool(colliding(facts, statement))
     return 16 * total if scatters else None
+
+
+def _evicted(facts: Facts, lane: int, lanes: int) -> float:
+    """Instructions' time per 16 elements for lines of a vector that evict each other from L1.
+
+    A scatter walks along them, and so needs each again.
+    """
+    found = 0
+    for statement in facts.nest.statements:
+        for part in expressions(statement):
+            if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
+                found += _share_a_set(part.address.strides[lane], part.dtype, lanes)
+        if isinstance(statement, Write) and not statement.address.then:
+            found += _share_a_set(statement.address.strides[lane], statement.dtype, lanes)
+    return 16.0 * EVICTED * found
+
+
+def _share_a_set(step: Size, dtype: str, count: int) -> bool:
+    """Whether so many elements, a step apart, need more lines of an L1 set than there are."""
+    if not isinstance(step, int) or step == 0:
+        return False
+    return count * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
 
 
 def _candidates(facts: Facts, ordered: frozenset[int]) -> Iterator[int]:
@@ -397,10 +430,8 @@ def aliased_rows(facts: Facts, lane: int, tile: int) -> bool:
     """
 
     def aliased(address: Address, dtype: str) -> bool:
-        step = address.strides[tile]
-        if address.strides[lane] != 1 or address.then or not isinstance(step, int):
-            return False
-        return step != 0 and 16 * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
+        along_the_lanes = address.strides[lane] == 1 and not address.then
+        return along_the_lanes and _share_a_set(address.strides[tile], dtype, 16)
 
     for statement in facts.nest.statements:
         if isinstance(statement, Write) and aliased(statement.address, statement.dtype):

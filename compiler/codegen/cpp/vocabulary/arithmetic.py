@@ -149,12 +149,17 @@ def loop(lanes: Lanes, register: str, each: str) -> str:
 def if_any(lanes: Lanes, test: str, held: str, far: str) -> str:
     """Statements that return `far` if the comparison `test` of `held` holds in a lane, which is
     rare."""
-    count = lanes.count
-    each = f"({{ int any = 0; for (int k = 0; k < {count}; k++) any |= v[k]; any; }})"
     return (
         f"{lanes.type('bool')} v = {conversions.to_mask(lanes, test, held)}; "
-        f"if (__builtin_expect({hardware.any_lane(lanes) or each}, 0)) return {far};"
+        f"if (__builtin_expect({any_lane(lanes)}, 0)) return {far};"
     )
+
+
+def any_lane(lanes: Lanes) -> str:
+    """Whether a lane of the mask `v` is set."""
+    count = lanes.count
+    each = f"({{ int any = 0; for (int k = 0; k < {count}; k++) any |= v[k]; any; }})"
+    return hardware.any_lane(lanes) or each
 
 
 _RENAMED = {"abs": "absolute", "round": "round_even"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
 from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INFINITY, SCALARS
 from compiler.loops.dtypes import BYTES
 
@@ -37,11 +37,83 @@ def of_integers(lanes: Lanes, op: str, held: str) -> str:
         f"if (b == 0) {{ *error = {DIVISION_BY_ZERO}; return 0; }} {minus_one}{body}",
     )
     if lanes.count > 1:
-        register = lanes.type(held)
-        each = arithmetic.loop(lanes, register, f"{op}(a[k], b[k], error)")
-        parameters = f"{register} a, {register} b, int* error"
-        arithmetic.function(lanes, op, parameters, register, each, "OUTLINE")
+        _on_vectors(lanes, op, held)
     return f"{op}({{0}}, {{1}}, {error})"
+
+
+_QUOTIENTS = {"int64": "float64", "int32": "float64"}
+"""Integer -> the float that holds its quotients; float32 for shorter ones."""
+_CORRECTED = {
+    "trunc_divide": "return t;",
+    "fmod": "return a - t * b;",
+    "floor_divide": "{T} r = a - t * b; return t + ((r != 0) & ((r ^ b) < 0));",
+    "remainder": "{T} r = a - t * b; return r + ((r != 0) & ((r ^ b) < 0) & b);",
+}
+"""From the quotient t that was rounded to zero; a true comparison is -1."""
+
+
+def _on_vectors(lanes: Lanes, op: str, held: str) -> None:
+    """Define `op` on vectors: by floats, whose truncated quotient is exact, or lane by lane.
+
+    A quotient that is no whole number is at least 1/|a| of itself away from the next one. That is
+    more than the float's rounding for all numbers up to 32 bits, and for those below 2^52.
+    """
+    register = lanes.type(held)
+    parameters = f"{register} a, {register} b, int* error"
+    each = arithmetic.loop(lanes, register, f"{op}(a[k], b[k], error)")
+    wide = _QUOTIENTS.get(held, "float32")
+    if BYTES[wide] * lanes.count > lanes.isa.vector_bytes:
+        arithmetic.function(lanes, op, parameters, register, _by_halves(lanes, op, held))
+        return
+    if held == "int64" and not hardware.is_avx512(lanes):
+        # no instruction converts 64-bit integers to floats
+        arithmetic.function(lanes, op, parameters, register, each, "OUTLINE")
+        return
+    far = ""
+    if held == "int64":
+        outline = arithmetic.function(
+            lanes, f"{op}_far", parameters, register, each, "OUTLINE"
+        ).format("a", "b", "error")
+        unsigned, limit = lanes.unsigned(8), 1 << 52
+        near = " & ".join(f"(({unsigned})({x} + {limit}L) < {2 * limit}ul)" for x in "ab")
+        far = f"  {arithmetic.if_any(lanes, f'~({near})', held, outline)}\n"
+    a, b = (conversions.cast(lanes, name, held, wide) for name in "ab")
+    quotient = conversions.cast(lanes, f"{a} / {b}", wide, held)
+    report = (
+        f"{{ {lanes.type('bool')} v = {conversions.to_mask(lanes, 'zero', held)};"
+        f" if (__builtin_expect({arithmetic.any_lane(lanes)}, 0)) *error = {DIVISION_BY_ZERO}; }}"
+    )
+    signed = lanes.signed(BYTES[held])
+    body = (
+        f"{signed} zero = b == 0; {report}\n"
+        f"  b = zero ? {register}{{}} + ({SCALARS[held]})1 : b; a = zero ? {register}{{}} : a;\n"
+        f"{far}  {register} t = {quotient};\n"
+        f"  {_corrected(op, held, register)}"
+    )
+    arithmetic.function(lanes, op, parameters, register, body)
+
+
+def _corrected(op: str, held: str, register: str) -> str:
+    op = (
+        {"floor_divide": "trunc_divide", "remainder": "fmod"}.get(op, op) if held == "uint8" else op
+    )
+    return _CORRECTED[op].format(T=register)
+
+
+def _by_halves(lanes: Lanes, op: str, held: str) -> str:
+    """The body of a function of two vectors that calls its version for half as many lanes."""
+    half = lanes.vocabulary.lanes(lanes.count // 2)
+    _on_vectors(half, op, held)
+
+    def part(name: str, start: int) -> str:
+        order = ", ".join(str(start + lane) for lane in range(half.count))
+        return f"__builtin_shufflevector({name}, {name}, {order})"
+
+    low, high = (
+        f"{op}({part('a', start)}, {part('b', start)}, error)" for start in (0, half.count)
+    )
+    order = ", ".join(map(str, range(lanes.count)))
+    return f"return __builtin_shufflevector({low}, {high}, {order});"
 
 
 def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> str | None:

@@ -1,10 +1,13 @@
-"""float32 exp and related functions on vectors: Cephes (expf.c), tanh and erf after N. Juffa.
+"""exp and related functions on vectors: Cephes (expf.c, exp.c), tanh and erf after N. Juffa.
 
-Each function returns the body of the C++ function of its name, with one parameter x.
+Each function returns the body of the C++ function of its name, with one parameter x. Those of
+`WIDE` also exist in float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import arithmetic
@@ -14,42 +17,88 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
-_EXP = (
-    "1.9875691500e-4f",
-    "1.3981999507e-3f",
-    "8.3334519073e-3f",
-    "4.1665795894e-2f",
-    "1.6666665459e-1f",
-    "5.0000001201e-1f",
-)
-"""(exp(r) - 1 - r) / r^2 for |r| <= log(2)/2."""
+@dataclass(frozen=True, slots=True)
+class _Exponential:
+    """exp in one dtype: 2^n (1 + r + r^2 p(r)) with n = nearest(x / log 2), r = x - n log 2."""
+
+    polynomial: tuple[str, ...]
+    """(exp(r) - 1 - r) / r^2 for |r| <= log(2)/2, the highest power first."""
+    one_by_log2: str
+    log2: tuple[str, str]
+    """log 2 in two parts, of which the first has so few bits that n times it is exact, negated."""
+    low: str
+    """Below it, exp is 0."""
+    high: str
+    """Above it, exp is infinite."""
 
 
-def _exponent(lanes: Lanes, register: str, low: str, high: str | None) -> str:
+_EXP = {
+    "float32": _Exponential(
+        polynomial=(
+            "1.9875691500e-4f",
+            "1.3981999507e-3f",
+            "8.3334519073e-3f",
+            "4.1665795894e-2f",
+            "1.6666665459e-1f",
+            "5.0000001201e-1f",
+        ),
+        one_by_log2="1.44269504f",
+        log2=("-0.693359375f", "2.12194440e-4f"),
+        low="-104.0f",
+        high="89.0f",
+    ),
+    # interpolated at Chebyshev's points: 2^-61 of exp
+    "float64": _Exponential(
+        polynomial=(
+            "2.0914679376583935e-09",
+            "2.510520637395701e-08",
+            "2.7557273661348637e-07",
+            "2.7557255425746435e-06",
+            "2.4801587325533363e-05",
+            "1.9841269874800493e-04",
+            "1.3888888888883752e-03",
+            "8.333333333326141e-03",
+            "4.166666666666667e-02",
+            "1.666666666666667e-01",
+            "5.0e-01",
+        ),
+        one_by_log2="1.4426950408889634",
+        log2=("-6.93145751953125e-1", "-1.42860682030941723212e-6"),
+        low="-746.0",
+        high="710.0",
+    ),
+}
+
+
+def _exponent(lanes: Lanes, register: str, held: str, *, clamped_above: bool = True) -> str:
     """Lines: x clamped, n = nearest(x / log 2), r = x - n log 2, p the polynomial."""
-    multiply_add(lanes, register)
-    nearest(lanes, register)
-    scale(lanes, register)
-    upper = f" x = {register}{{}} + {high} < x ? {register}{{}} + {high} : x;" if high else ""
+    multiply_add(lanes, register, held)
+    nearest(lanes, register, held)
+    scale(lanes, register, held)
+    own = _EXP[held]
+    low, high = f"{register}{{}} + {own.low}", f"{register}{{}} + {own.high}"
+    upper = f" x = {high} < x ? {high} : x;" if clamped_above else ""
+    first, second = own.log2
     return (
-        f"x = {register}{{}} + {low} > x ? {register}{{}} + {low} : x;{upper}\n"
-        f"  {register} n = nearest(x * 1.44269504f);\n"
-        f"  {register} r = multiply_add(n, -0.693359375f, x);"
-        f" r = multiply_add(n, 2.12194440e-4f, r);\n"
-        f"  {horner('p', 'r', _EXP, register)}"
+        f"x = {low} > x ? {low} : x;{upper}\n"
+        f"  {register} n = nearest(x * {own.one_by_log2});\n"
+        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);\n"
+        f"  {horner('p', 'r', own.polynomial, register)}"
     )
 
 
-_EXP_RESULT = "return scale(multiply_add(p, r * r, r) + 1.0f, n);"
+def _exp_result(held: str) -> str:
+    one = "1.0f" if held == "float32" else "1.0"
+    return f"return scale(multiply_add(p, r * r, r) + {one}, n);"
 
 
-def exp(lanes: Lanes, register: str) -> str:
-    return f"{_exponent(lanes, register, '-104.0f', '89.0f')}\n  {_EXP_RESULT}"
+def exp(lanes: Lanes, register: str, held: str = "float32") -> str:
+    return f"{_exponent(lanes, register, held)}\n  {_exp_result(held)}"
 
 
-def exp_nonpositive(lanes: Lanes, register: str) -> str:
+def exp_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> str:
     """exp for x <= 0, as in x - max(x): no upper clamp."""
-    return f"{_exponent(lanes, register, '-104.0f', None)}\n  {_EXP_RESULT}"
+    return f"{_exponent(lanes, register, held, clamped_above=False)}\n  {_exp_result(held)}"
 
 
 def define_nonpositive(lanes: Lanes, register: str) -> None:
@@ -66,23 +115,34 @@ def exp2(lanes: Lanes, register: str) -> str:
     return (
         f"x = {low} > x ? {low} : x; x = {high} < x ? {high} : x;\n"
         f"  {register} n = nearest(x), r = (x - n) * 0.693147181f;\n"
-        f"  {horner('p', 'r', _EXP, register)}\n  {_EXP_RESULT}"
+        f"  {horner('p', 'r', _EXP['float32'].polynomial, register)}\n  {_exp_result('float32')}"
     )
 
 
-def expm1(lanes: Lanes, register: str) -> str:
-    # half of 2^n, so that n = 128 does not overflow before the addition
+def expm1(lanes: Lanes, register: str, held: str = "float32") -> str:
+    # half of 2^n, so that the greatest n does not overflow before the addition
+    half, zero = ("0.5f", "0.0f") if held == "float32" else ("0.5", "0.0")
     return (
-        f"{register} whole = x;\n  {_exponent(lanes, register, '-104.0f', '89.0f')}\n"
-        f"  {register} t = scale({register}{{}} + 0.5f, n);\n"
-        f"  {register} y = multiply_add(multiply_add(p, r * r, r), t, t - 0.5f);\n"
-        f"  return whole == 0.0f ? whole : y + y;"
+        f"{register} whole = x;\n  {_exponent(lanes, register, held)}\n"
+        f"  {register} t = scale({register}{{}} + {half}, n);\n"
+        f"  {register} y = multiply_add(multiply_add(p, r * r, r), t, t - {half});\n"
+        f"  return whole == {zero} ? whole : y + y;"
     )
 
 
-def sigmoid(lanes: Lanes, register: str) -> str:
-    arithmetic.function(lanes, "exp", f"{register} x", register, exp(lanes, register))
-    return "return 1.0f / (1.0f + exp(-x));"
+def sigmoid(lanes: Lanes, register: str, held: str = "float32") -> str:
+    arithmetic.function(lanes, "exp", f"{register} x", register, exp(lanes, register, held))
+    one = "1.0f" if held == "float32" else "1.0"
+    return f"return {one} / ({one} + exp(-x));"
+
+
+WIDE: dict[str, Callable[..., str]] = {
+    "exp": exp,
+    "exp_nonpositive": exp_nonpositive,
+    "expm1": expm1,
+    "sigmoid": sigmoid,
+}
+"""The functions that also exist in float64."""
 
 
 def tanh(lanes: Lanes, register: str) -> str:

@@ -74,13 +74,13 @@ def fma(lanes: Lanes, dtype: str) -> str | None:
     return f"__builtin_ia32_vfmadd{letters}{'256' if bits == 256 else ''}(a, b, c)"
 
 
-def scale(lanes: Lanes) -> str | None:
-    """`x` * 2^n in float32 lanes for whole n, rounded once, including overflow and denormals."""
-    if not is_avx512(lanes) or lanes.count * 32 < 128:
+def scale(lanes: Lanes, dtype: str) -> str | None:
+    """`x` * 2^n in each lane for whole n, rounded once, including overflow and denormals."""
+    bits = lanes.count * (64 if dtype == "float64" else 32)
+    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
         return None
-    bits = lanes.count * 32
-    rounding_mode = ", 4" if bits == 512 else ""
-    return f"__builtin_ia32_scalefps{bits}_mask(x, n, x, {all_lanes(lanes)}{rounding_mode})"
+    letters, rounding_mode = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
+    return f"__builtin_ia32_scalef{letters}{bits}_mask(x, n, x, {all_lanes(lanes)}{rounding_mode})"
 
 
 def any_lane(lanes: Lanes) -> str | None:

@@ -1,4 +1,4 @@
-"""Building blocks of polynomials on vectors, of float32 where nothing else is said.
+"""Building blocks of polynomials on vectors.
 
 In a clamp, the constant comes first in the comparison: lo > x ? lo : x propagates NaN and is one
 instruction.
@@ -49,20 +49,33 @@ def horner(name: str, variable: str, coefficients: Sequence[str], register: str)
     return " ".join(lines)
 
 
-def nearest(lanes: Lanes, register: str) -> None:
-    """Define `nearest(x)`: the nearest whole number for |x| < 2^22."""
-    builtin = hardware.rounding(lanes, "float32", "round")
-    body = f"return {builtin};" if builtin else "return (x + 12582912.0f) - 12582912.0f;"
+_WHOLE = {"float32": "12582912.0f", "float64": "0x1.8p52"}
+"""1.5 * 2^23 and 1.5 * 2^52: adding it rounds to a whole number, which the low bits then hold."""
+
+
+def nearest(lanes: Lanes, register: str, held: str = "float32") -> None:
+    """Define `nearest(x)`: the nearest whole number for |x| < 2^22 (2^51)."""
+    builtin, whole = hardware.rounding(lanes, held, "round"), _WHOLE[held]
+    body = f"return {builtin};" if builtin else f"return (x + {whole}) - {whole};"
     arithmetic.function(lanes, "nearest", f"{register} x", register, body)
 
 
-def scale(lanes: Lanes, register: str) -> None:
+def scale(lanes: Lanes, register: str, held: str = "float32") -> None:
     """Define `scale(x, n)`: x * 2^n for whole n, rounded once."""
-    builtin, i32 = hardware.scale(lanes), lanes.type("int32")
-    body = f"return {builtin};"
-    if builtin is None:
+    builtin = hardware.scale(lanes, held)
+    if builtin is not None:
+        body = f"return {builtin};"
+    elif held == "float32":
+        i32 = lanes.type("int32")
         body = (
             f"{i32} k = {conversions.cast(lanes, 'n', 'float32', 'int32')}, h = k >> 1, g = k - h; "
             f"return x * ({register})((h + 127) << 23) * ({register})((g + 127) << 23);"
+        )
+    else:
+        u64, whole = lanes.unsigned(8), _WHOLE[held]
+        body = (
+            f"{register} h = (n * 0.5 + {whole}) - {whole}, g = n - h; "
+            f"return x * ({register})(({u64})(h + ({whole} + 1023.0)) << 52)"
+            f" * ({register})(({u64})(g + ({whole} + 1023.0)) << 52);"
         )
     arithmetic.function(lanes, "scale", f"{register} x, {register} n", register, body)

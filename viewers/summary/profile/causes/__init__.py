@@ -15,8 +15,8 @@ from viewers.summary.profile.causes.breaks import breaks
 from viewers.summary.profile.causes.calls import copies, fallbacks, libraries
 from viewers.summary.profile.causes.capture import only_captured, recomputed, removed
 from viewers.summary.profile.causes.cause import Cause, CauseKind, Suggestion
+from viewers.summary.profile.causes.generated_code import spills, threads
 from viewers.summary.profile.causes.host import host_bound
-from viewers.summary.profile.causes.kernels import spills, threads
 from viewers.summary.profile.causes.padding import padding
 from viewers.summary.profile.causes.precision import wrong_results
 from viewers.summary.profile.causes.recompiles import recompiles

@@ -1,6 +1,6 @@
 """Loop nests of our C++ emitter against Inductor's kernels on the same inputs.
 
-    python benchmarks/kernels.py [--threads 1] [--only NAME] [--seconds 1]
+    python benchmarks/generated_loops.py [--threads 1] [--only NAME] [--seconds 1]
 
 Times only the code inside the compiled graphs, without guards and Dynamo, interleaved call by call;
 each figure is the minimum over the rounds. Both sides allocate fresh outputs from torch's

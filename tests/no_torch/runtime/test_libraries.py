@@ -11,7 +11,7 @@ import pytest
 
 from compiler.codegen.cpp.isa import detect
 from compiler.runtime.build import BuildFailed
-from compiler.runtime.kernels import Unit, kernel_key, library, without_comments
+from compiler.runtime.libraries import Unit, kernel_key, library, without_comments
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import (
     Compiler,
@@ -101,7 +101,7 @@ def test_what_the_compiler_refuses_is_said(compiler: Compiler, store: Store) -> 
 PROCESS = """
 import sys
 from pathlib import Path
-from compiler.runtime.kernels import Unit, library
+from compiler.runtime.libraries import Unit, library
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import find_compiler
 sys.stdin.readline()

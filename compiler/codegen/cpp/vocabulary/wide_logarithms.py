@@ -1,0 +1,132 @@
+"""float64 log and log1p on vectors (FreeBSD's e_log.c by Sun Microsystems); atanh in both floats.
+
+Each function returns the body of the C++ function of its name, with one parameter x. All find the
+exponent in a number's bits, without conversions of 64-bit integers, which AVX2 lacks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.codegen.cpp.vocabulary import arithmetic
+from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
+from compiler.codegen.cpp.vocabulary.types import INFINITY, NAN
+
+if TYPE_CHECKING:
+    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+
+_LOG = (
+    "1.479819860511658591e-01",
+    "1.531383769920937332e-01",
+    "1.818357216161805012e-01",
+    "2.222219843214978396e-01",
+    "2.857142874366239149e-01",
+    "3.999999999940941908e-01",
+    "6.666666666666735130e-01",
+)
+"""(log((1+s)/(1-s)) - 2s) / s^3 by s^2, for 1+s over 1-s from sqrt(1/2) to sqrt(2)."""
+_LOG2 = ("6.93147180369123816490e-01", "1.90821492927058770002e-10")
+"""log 2 in two parts, of which the first has so few bits that e times it is exact."""
+_TO_FIELD = "0x00095f6200000000ul"
+"""The bits of 1 less those of sqrt(1/2), rounded: added to a number's bits, they make its exponent
+that of the nearest power of two."""
+_LEAST = "0x3fe6a09e00000000ul"
+
+
+def _result() -> str:
+    """Lines: y the logarithm of 2^e (1+m)."""
+    high, low = _LOG2
+    return (
+        f"{{T}} h = m * m * 0.5, w = m / (m + 2.0), z = w * w;\n  {{P}}\n"
+        f"  {{T}} y = multiply_add(w, multiply_add(p, z, h), e * {low});\n"
+        f"  y = multiply_add(e, {high}, m - (h - y));"
+    )
+
+
+def _finished(lanes: Lanes, register: str) -> str:
+    multiply_add(lanes, register, "float64")
+    return _result().format(T=register, P=horner("p", "z", _LOG, register))
+
+
+def log(lanes: Lanes, register: str) -> str:
+    u64, infinity, nan = lanes.unsigned(8), INFINITY["float64"], NAN["float64"]
+    mask = lanes.signed(8)
+    return (
+        f"{mask} small = x < 0x1p-1022; {register} v = small ? x * 0x1p54 : x;\n"
+        f"  {u64} k = ({u64})v + {_TO_FIELD};\n"
+        f"  {register} e = ({register})((k >> 52) | 0x4330000000000000ul) - 0x1.00000000003ffp52;\n"
+        f"  e = small ? e - 54.0 : e;\n"
+        f"  {register} m = ({register})((k & 0xffffffffffffful) + {_LEAST}) - 1.0;\n"
+        f"  {_finished(lanes, register)}\n"
+        f"  return x > 0.0 ? (x < {infinity} ? y : x)"
+        f" : (x == 0.0 ? {register}{{}} - {infinity} : {register}{{}} + {nan});"
+    )
+
+
+def log1p(lanes: Lanes, register: str) -> str:
+    """1+x is scaled by a power of two chosen from its rounding; 1+m itself is never rounded."""
+    u64, infinity, nan = lanes.unsigned(8), INFINITY["float64"], NAN["float64"]
+    return (
+        f"{u64} k = ({u64})(x + 1.0) + {_TO_FIELD}; k = k >> 52;\n"
+        f"  {register} e = ({register})(k | 0x4330000000000000ul) - 0x1.00000000003ffp52;\n"
+        f"  {register} s = ({register})(0x8000000000000000ul - (k << 52));\n"
+        f"  {register} m = multiply_add(s * x, 0.25, multiply_add(s, {register}{{}} + 0.25,"
+        f" {register}{{}} - 1.0));\n"
+        f"  {_finished(lanes, register)}\n"
+        f"  y = x > -1.0 ? (x < {infinity} ? y : x)"
+        f" : (x == -1.0 ? {register}{{}} - {infinity} : {register}{{}} + {nan});\n"
+        f"  return x == 0.0 ? x : y;"
+    )
+
+
+_ATANH = {
+    "float32": ("0.10815883f", "0.10986231f", "0.14289331f", "0.19999963f", "0.33333334f"),
+    "float64": (
+        "0.0693074350017873",
+        "0.04869059122402853",
+        "0.05920622488630218",
+        "0.06664452295776094",
+        "0.07692386427550188",
+        "0.0909090739381252",
+        "0.1111111113206256",
+        "0.14285714285583206",
+        "0.20000000000000318",
+        "0.3333333333333333",
+    ),
+}
+"""(atanh(w) - w) / w^3 by w^2 <= 0.0798, interpolated at Chebyshev's points to 2^-59 (2^-30)."""
+
+
+def atanh(lanes: Lanes, register: str, held: str) -> str:
+    """With s a power of two near (1-t)/(1+t), t the magnitude: -log(s)/2 + atanh(w), where
+    w = (s(1+t) - (1-t)) / (s(1+t) + (1-t)). Below 0.22, s is 1 and w is t."""
+    multiply_add(lanes, register, held)
+    single = held == "float32"
+    size, mantissa, bias = (4, 23, 127) if single else (8, 52, 1023)
+    end, unsigned = ("f", "u") if single else ("", "ul")
+    bits = lanes.unsigned(size)
+    # log2 is nearly linear in a number's bits; by the quarter, s is 1 until the result is 0.23
+    near = f"({bits})u - ({bits})d + {hex(1 << (mantissa - 2))}{unsigned}"
+    shift = f"({bias}{unsigned} - k) << {mantissa}"
+    if single:
+        whole, low = f"({register})(k | 0x4b000000u) - 8388608.0f", "-1.06097220e-4f"
+        high = "0.3466796875f"
+    else:
+        whole, low = f"({register})(k | 0x4330000000000000ul) - 0x1p52", "9.54107464635293889e-11"
+        high = "3.46573590184561908e-01"
+    absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
+    signed = arithmetic.of_floats(lanes, "copysign", held).format("y", "x")
+    one = f"{register}{{}} + 1.0{end}"
+    return (
+        f"{register} t = {absolute}, u = 1.0{end} + t, d = 1.0{end} - t;\n"
+        f"  {bits} k = ({near}) >> {mantissa};\n"
+        f"  {register} e = {whole}, s = ({register})({shift});\n"
+        f"  {register} n = multiply_add(s, t - (u - 1.0{end}), multiply_add(s, u, -d));\n"
+        f"  {register} w = n / multiply_add(s, u, d); w = s == 1.0{end} ? t : w;\n"
+        f"  {register} z = w * w;\n"
+        f"  {horner('p', 'z', _ATANH[held], register)}\n"
+        f"  {register} y = multiply_add(p * z, w, e * {low}); y = multiply_add(e, {high}, w + y);\n"
+        f"  y = t < {one} ? y : (t == {one} ? {register}{{}} + {INFINITY[held]}"
+        f" : {register}{{}} + {NAN[held]});\n"
+        f"  return {signed};"
+    )
