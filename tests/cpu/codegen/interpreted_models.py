@@ -107,6 +107,8 @@ def calls_of(sample: str) -> tuple[Any, list[tuple[Any, ...]]]:
     given = given() if callable(given) else given
     given = list(given) if isinstance(given, list) else [given]
     calls = [one if isinstance(one, tuple) else (one,) for one in given]
+    if sample == "attention_mask":
+        calls = [(x[:, :ROWS], reach[:, :ROWS, :ROWS]) for x, reach in calls]
     return space["model"], [pytree.tree_map_only(torch.Tensor, _few_rows, one) for one in calls]
 
 
