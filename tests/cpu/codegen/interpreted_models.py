@@ -89,7 +89,7 @@ def differs(
         if one.shape != other.shape or one.dtype != other.dtype:
             return f"output {place}: {one.dtype} {tuple(one.shape)}"
         bound = 2e-2 if low else 2e-5
-        largest = max(1.0, other.abs().max().item() if other.numel() else 0.0)
+        largest = max(1.0, other.double().abs().max().item() if other.numel() else 0.0)
         try:
             torch.testing.assert_close(one, other, rtol=bound, atol=bound * largest, equal_nan=True)
         except AssertionError as error:
