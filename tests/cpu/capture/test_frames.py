@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.capture import HOOKS
 from compiler.capture.frames import current
 from compiler.trace.records import FrameEnd, FrameStart, Graph, Step
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled
+from tests.cpu.recorded import record
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -97,40 +99,20 @@ def test_a_compile_inside_a_compile_keeps_the_outer_one() -> None:
 
 
 def test_nothing_is_recorded_while_quiet_or_after() -> None:
-    from compiler.capture import HOOKS
-    from compiler.control.hooks import install_all
-    from compiler.control.recorder import Recorder
-    from compiler.trace.records import Settings
-    from compiler.trace.writer import TraceWriter
-
-    lines: list[bytes] = []
-    recorder = Recorder(TraceWriter(lines.append), Settings(file=__file__, record="steps"))
     before = vars(torch._dynamo.convert_frame)["_compile"]
-    _, uninstall = install_all(HOOKS, recorder)
-    recorder.quiet = True
-    torch._dynamo.reset()
-    torch.compile(breaking.prints, backend="eager")(X)
-    uninstall()
+    with record(HOOKS, record="steps") as recorded:
+        recorded.recorder.quiet = True
+        torch.compile(breaking.prints, backend="eager")(X)
     assert vars(torch._dynamo.convert_frame)["_compile"] is before
-    torch._dynamo.reset()
     torch.compile(breaking.branch_clamp, backend="eager")(X)
-    assert lines == []
+    assert recorded.records == []
 
 
 def test_the_calls_compiles_are_noted() -> None:
-    from compiler.capture import HOOKS
-    from compiler.control.hooks import install_all
-    from compiler.control.recorder import Recorder
-    from compiler.trace.records import Settings
-    from compiler.trace.writer import TraceWriter
-
-    recorder = Recorder(TraceWriter(), Settings(file=__file__))
-    torch._dynamo.reset()
-    _, uninstall = install_all(HOOKS, recorder)
-    torch.compile(breaking.prints, backend="eager")(X)
-    uninstall()
-    assert recorder.compiled_in_call == ["0/0", "1/0"]
-    assert recorder.compile_id == ""
+    with record(HOOKS) as recorded:
+        torch.compile(breaking.prints, backend="eager")(X)
+    assert recorded.recorder.compiled_in_call == ["0/0", "1/0"]
+    assert recorded.recorder.compile_id == ""
 
 
 def test_captured_graphs_are_those_of_the_structured_trace() -> None:

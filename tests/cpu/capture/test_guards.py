@@ -10,10 +10,12 @@ import pytest
 import torch
 from torch._dynamo import guards as torch_guards
 
+from compiler.capture import HOOKS
 from compiler.capture import guards as guards_hook
 from compiler.capture.guard_tree import parse_global_state, walk_guard_tree
 from compiler.trace.records import Guard, Guards, Source, Warned
 from tests.cpu.capture.conftest import Capture
+from tests.cpu.recorded import record
 
 
 class Scaled(torch.nn.Module):
@@ -198,12 +200,12 @@ def test_an_error_of_ours_does_not_reach_torch(
     assert "our own mistake" in messages[0]
 
 
-def test_nothing_while_quiet_and_nothing_left_behind(capture: Capture) -> None:
-    capture.recorder.quiet = True
-    function = compiled(lambda x: x.sin())
-    function(torch.ones(2))
-    assert capture.lines == []
-    capture.uninstall()
+def test_nothing_while_quiet_and_nothing_left_behind() -> None:
+    with record(HOOKS) as recorded:
+        recorded.recorder.quiet = True
+        function = compiled(lambda x: x.sin())
+        function(torch.ones(2))
+        assert recorded.records == []
     for name in ("__init__", "compile_check_fn"):
         method = vars(torch_guards.CheckFunctionManager)[name]
         assert method.__module__ == "torch._dynamo.guards"

@@ -20,6 +20,7 @@ from typing import Any, TypeGuard
 import torch
 import torch.nn.functional as F
 from triton import language as tl
+from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from compiler.codegen.triton import functions
@@ -201,7 +202,7 @@ def two_ways() -> dict[str, Case]:
 
 def moments() -> dict[str, Case]:
     """Means and variances in one pass: rows, columns and all elements, far from zero too."""
-    wide, tall = torch.randn(3, 20000) + 100, torch.randn(4001, 37) * 3 - 5
+    wide, tall = torch.randn(3, 17001) + 100, torch.randn(2501, 37) * 3 - 5
     return {
         "rows": (lambda x: torch.var_mean(x, 1), (wide,)),
         "normalised rows": (
@@ -233,7 +234,7 @@ def moments() -> dict[str, Case]:
         ),
         "loss": (
             lambda x, i: F.cross_entropy(x, i),
-            (torch.randn(9, 33000).to(torch.bfloat16), torch.arange(9)),
+            (torch.randn(3, 33000).to(torch.bfloat16), torch.arange(3)),
         ),
     }
 
@@ -245,6 +246,10 @@ def small() -> dict[str, Case]:
         "alike": (lambda x, y: (x.sin(), y.sin(), (x + 1).exp()), (first, second)),
         "rows": (lambda x, y: (x.softmax(-1), y.softmax(-1)), (first, torch.randn(9, 120))),
         "not alike": (lambda x, y: (x * 2, y.to(torch.bfloat16) + 1), (first, second)),
+        "transposed": (
+            lambda x, y: (x.mT.contiguous(), y.mT.contiguous() + 1),
+            (torch.randn(2, 70, 300), torch.randn(40, 170)),
+        ),
         "one after another": (lambda x, y: (x * 2, (x * 2).sum(0), y + 1), (first, second)),
     }
 
@@ -270,6 +275,11 @@ def chosen(name: str) -> dict[str, Case]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    # it makes a table of all dtypes for each operand: a fifth of the time
+    look_up, known = interpreter._get_np_dtype, dict[str, Any]()
+    interpreter._get_np_dtype = lambda kind: (
+        known.get(name := str(kind.scalar)) or known.setdefault(name, look_up(kind))
+    )
     for name in sys.argv[1:]:
         torch.manual_seed(0)
         for case, (fn, inputs) in chosen(name).items():

@@ -7,6 +7,7 @@ g++ returns what g++ built before, so that rebuilding is quick.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -47,8 +48,10 @@ with open(kept, "rb") as read, open(words[at], "wb") as write:
 """
 
 CHILDREN = """
-import os, signal, sys, warnings
+import gc, json, os, signal, sys, warnings
 import torch, torch._dynamo, torch._inductor.compile_fx
+import torch._dynamo.repro.after_dynamo, torch._functorch._aot_autograd.subclass_codegen
+import torch._inductor.compiler_bisector, torch.export._unlift  # else each child imports them
 import compiler.engine.backend
 from compiler.engine.backend import backend
 
@@ -60,39 +63,45 @@ def works():
         torch.testing.assert_close(torch.compile(model, backend=backend)(x), model(x))
         assert torch.compile(model, backend=backend)(x).shape == (8,)
 
+gc.collect()
+gc.freeze()
 for line in sys.stdin:
     child = os.fork()
     if not child:
         signal.alarm(90)
-        os.environ["TCW_CACHE_DIR"] = line.strip()
-        code = 1
+        os.environ.update(json.loads(line))
+        said = ["killed"]
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 works()
             said = [str(one.message) for one in caught if "tcw" in str(one.message)]
-            code = 0 if not said else 2
-            print(*said, file=sys.stderr)
         except BaseException as error:
-            print(type(error).__name__, error, file=sys.stderr)
-        os._exit(code)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+            said = [f"{type(error).__name__}: {error}"]
+        print(json.dumps(said), flush=True)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        print(json.dumps([f"exit code {code}"]), flush=True)
 """
 
 
 class Children:
-    """Ask the process whether the models work with a cache folder: 0 means yes."""
+    """Ask the process how the models work with a cache folder."""
 
     def __init__(self, process: subprocess.Popen[str], good: Path) -> None:
         self.process = process
         self.good = good
 
-    def work_with(self, folder: Path) -> str:
+    def work_with(self, folder: Path, **environment: str) -> list[str]:
+        """Our warnings, or the error; nothing if all is well."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{folder}\n")
+        line = json.dumps({"TCW_CACHE_DIR": str(folder), **environment})
+        self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
+        said: list[str] = json.loads(self.process.stdout.readline())
+        return said
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +125,7 @@ def children(tmp_path_factory: pytest.TempPathFactory) -> Children:
     good = folder / "good"
     good.mkdir(mode=0o700)
     found = Children(process, good)
-    assert found.work_with(good) == "0"
+    assert found.work_with(good) == []
     yield found
     assert process.stdin is not None
     process.stdin.close()
@@ -168,7 +177,7 @@ def test_a_kind_of_entry_that_is_damaged(
     files = sorted((folder / kind).iterdir())
     assert len(files) >= 2
     damage(files, how)
-    assert children.work_with(folder) == "0"
+    assert children.work_with(folder) == []
 
 
 @pytest.mark.long
@@ -182,7 +191,7 @@ def test_each_entry_alone_and_what_was_made_anew(
         shutil.copytree(children.good, folder)
         damage([folder / kind / name], how)
         for _ in range(2):
-            assert children.work_with(folder) == "0", name
+            assert children.work_with(folder) == [], name
 
 
 @pytest.mark.parametrize("what", ["fifo", "file", "gone"])
@@ -198,43 +207,24 @@ def test_a_folder_of_a_kind_that_is_none(
         os.mkfifo(folder / kind)
     elif what == "file":
         (folder / kind).write_bytes(b"")
-    assert children.work_with(folder) == "0"
+    assert children.work_with(folder) == []
 
 
-def test_a_capacity_below_one_graph(tmp_path: Path) -> None:
+def test_a_capacity_below_one_graph(children: Children, tmp_path: Path) -> None:
     """An entry that is about to be loaded stays."""
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    code = CHILDREN.replace("for line in sys.stdin", "works()\nfor line in ()")
-    done = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "TCW_CACHE_DIR": str(folder), "TCW_CACHE_BYTES": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    assert children.work_with(folder, TCW_CACHE_BYTES="1", TCW_STRICT="1") == []
     assert list((folder / "objects").iterdir())
 
 
-def test_a_cache_folder_that_is_refused_is_said_once(tmp_path: Path) -> None:
+def test_a_cache_folder_that_is_refused_is_said_once(children: Children, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(0o755)
-    code = CHILDREN.replace("for line in sys.stdin", "works()\nfor line in ()")
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "TCW_CACHE_DIR": str(folder), "TCW_STRICT": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if "without a cache" in line]
-    assert len(said) == 1, done.stderr
-    assert f"run: chmod 700 {folder}" in said[0]
+    (said,) = children.work_with(folder)
+    assert "without a cache" in said
+    assert f"run: chmod 700 {folder}" in said
     assert not list(folder.iterdir())
 
 

@@ -67,7 +67,8 @@ def _plain(output: Any) -> Any:
 
 
 SLOW = {"longformer", "reformer", "mamba", "t5", "whisper"}
-"""Their gradients are long tests, those of t5 apart."""
+"""Their gradients are long tests, those of t5 apart; of the others, and t5, what is computed
+without gradients is one."""
 TWO_SIZES = {"gpt2", "convnext"}
 """A second batch size compiles a model again, with symbolic sizes: of the others a long test."""
 
@@ -88,7 +89,13 @@ def check_forward(name: str, batches: tuple[int, ...]) -> None:
             torch.testing.assert_close(one, other, rtol=BOUND, atol=BOUND)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in TWO_SIZES | SLOW - {"t5"} else pytest.mark.long)
+        for name in MODELS
+    ],
+)
 def test_forward(name: str) -> None:
     check_forward(name, (2, 3) if name in TWO_SIZES else (2,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.inductor import generation, scheduler_nodes
+from compiler.inductor import HOOKS, generation, scheduler_nodes
 from compiler.trace.records import (
     FusionGroups,
     Graph,
@@ -15,6 +15,7 @@ from compiler.trace.records import (
     Warned,
     Wrapper,
 )
+from tests.cpu import recorded as harness
 from tests.cpu.inductor.recorded import record, recording
 
 
@@ -76,19 +77,8 @@ def test_an_error_of_ours_is_said_and_breaks_nothing(
 
 
 def test_nothing_is_recorded_while_the_recorder_is_quiet() -> None:
-    from compiler.control.hooks import install_all
-    from compiler.control.recorder import Recorder
-    from compiler.inductor import HOOKS
-    from compiler.trace.records import Settings
-    from compiler.trace.writer import TraceWriter
-
-    lines: list[bytes] = []
-    recorder = Recorder(TraceWriter(lines.append), Settings(file="", until="codegen"), quiet=True)
-    torch._dynamo.reset()
-    _, uninstall = install_all(HOOKS, recorder)
-    try:
+    with harness.record(HOOKS, until="codegen") as recorded:
+        recorded.recorder.quiet = True
         output = torch.compile(lambda x: torch.softmax(x, -1) * 2)(torch.ones(2, 4))
-    finally:
-        uninstall()
     torch.testing.assert_close(output, torch.full((2, 4), 0.5))
-    assert lines == []
+    assert recorded.records == []
