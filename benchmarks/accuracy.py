@@ -1,6 +1,7 @@
 """Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
 
     python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
+                                  [--jobs 14]
 
 float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
 float64 function. Two arguments: random bit patterns, half of them near each other, against float64.
@@ -15,8 +16,10 @@ digamma beside their roots) an error of less than an ulp may be the reference's.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -187,13 +190,21 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("float32", "float64"))
     parser.add_argument("--stride", type=int, default=1, help="of the float32 bit patterns")
     parser.add_argument("--samples", type=int, default=4000, help="arguments in float64")
+    parser.add_argument("--jobs", type=int, default=1, help="functions at a time")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    print("| function | dtype | values | tcw, ulp | eager | Inductor | ours above 1 ulp | at |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name in (*UNARY, *(name for name in BINARY if name not in EXACT[1:])):
-        if given.only not in (None, name):
-            continue
+    names = [*UNARY, *(name for name in BINARY if name not in EXACT[1:])]
+    if given.only is not None:
+        names = [name for name in names if name == given.only]
+    if given.only is None:
+        print("| function | dtype | values | tcw, ulp | eager | Inductor | ours above 1 ulp | at |")
+        print("|---|---|---|---|---|---|---|---|", flush=True)
+    if given.jobs > 1:
+        with ThreadPoolExecutor(given.jobs) as pool:
+            for text in pool.map(_in_a_process, names):
+                print(text, end="", flush=True)
+        return
+    for name in names:
         two = name in BINARY
         call = partial(binary if two else unary, name)
         if given.dtype != "float64":
@@ -202,6 +213,12 @@ def main() -> None:
             row = sampled(name, call, given.samples)
             if row is not None:
                 print(line(row), flush=True)
+
+
+def _in_a_process(name: str) -> str:
+    """The lines of one function, measured by this program with the same arguments."""
+    command = [sys.executable, *sys.argv, "--jobs", "1", "--only", name]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """CPU seconds of compiling: our engine against Inductor, cold and warm.
 
-    python benchmarks/engine_compile.py [--pairs 5] [--only NAME] [--imports]
+    python benchmarks/engine_compile.py [--pairs 5] [--only NAME] [--imports] [--where]
 
 Each measurement is a separate process, in which torch, TorchDynamo, AOTAutograd (by a compile with
 the backend `aot_eager`) and the engine are imported and nothing is compiled yet. The clock counts
@@ -12,7 +12,8 @@ Cold: the caches contain what a machine pays for once and keeps, from compiling 
 another process: Inductor's precompiled header and its instruction set probes, and our launcher.
 Warm: the next process on the same caches, which finds every graph there. Sides alternate; the table
 has medians, and the spread of the ratio. `--imports` also prints the import time of each engine,
-which no other figure includes. Target: cold at least 6 times less than Inductor, warm not more than
+which no other figure includes. `--where` prints where our engine's cold first call spends its time
+instead. Target: cold at least 6 times less than Inductor, warm not more than
 Inductor.
 """
 
@@ -28,7 +29,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = ("inductor", "tcw")
@@ -93,12 +96,78 @@ def compile_once(engine: str, name: str) -> float:
     return seconds[0] - min(seconds[1:])
 
 
-def run_child(engine: str, name: str, cache: str) -> float:
+STAGES = (
+    ("AOTAutograd", "compiler.engine.backend", "backend"),
+    ("between stages, records", "compiler.engine.backend", "compile_graph"),
+    ("cache key, lookup", "compiler.engine.compile", "compiled_graph"),
+    ("lowering", "compiler.engine.compile", "lower"),
+    ("fusion", "compiler.engine.compile", "fuse"),
+    ("memory", "compiler.engine.compile", "plan"),
+    ("codegen", "compiler.engine.targets", "Cpu.unit"),
+    ("g++", "compiler.runtime.compiled", "library"),
+    ("loading", "compiler.runtime.compiled", "load_unit"),
+)
+"""Stage -> the function that runs it, with the stages below it taken off."""
+
+
+def stages_of(name: str) -> dict[str, float]:
+    """CPU seconds of each stage of our first call."""
+    imported("tcw")
+    import importlib
+    from functools import wraps
+
+    spent = dict.fromkeys(("TorchDynamo, first call", *(stage for stage, *_ in STAGES)), 0.0)
+    open_stages = ["TorchDynamo, first call"]
+    last = 0.0
+
+    def turn() -> None:
+        nonlocal last
+        now = cpu_seconds()
+        spent[open_stages[-1]] += now - last
+        last = now
+
+    def counted(stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            turn()
+            open_stages.append(stage)
+            try:
+                return function(*arguments, **keywords)
+            finally:
+                turn()
+                open_stages.pop()
+
+        return call
+
+    for stage, module, place in STAGES:
+        holder: Any = importlib.import_module(module)
+        *owner, attribute = place.split(".")
+        for part in owner:
+            holder = getattr(holder, part)
+        setattr(holder, attribute, counted(stage, getattr(holder, attribute)))
+    import torch
+
+    from benchmarks.backend import backend
+    from benchmarks.models import MODELS, run_once
+
+    torch.manual_seed(0)
+    function, inputs = MODELS[name].make()
+    run_once(function, inputs, MODELS[name].train)
+    compiled = torch.compile(function, backend=backend("tcw"))
+    gc.collect()
+    last = cpu_seconds()
+    run_once(compiled, inputs, MODELS[name].train)
+    turn()
+    return spent
+
+
+def run_child(engine: str, name: str, cache: str, *options: str) -> Any:
+    """What a process that measures one first call prints: seconds, or those of its stages."""
     environment = dict(
         os.environ, TORCHINDUCTOR_CACHE_DIR=f"{cache}/inductor", XDG_CACHE_HOME=f"{cache}/xdg"
     )
     done = subprocess.run(
-        [sys.executable, __file__, "--child", engine, "--only", name],
+        [sys.executable, __file__, "--child", engine, "--only", name, *options],
         env=environment,
         capture_output=True,
         text=True,
@@ -106,7 +175,7 @@ def run_child(engine: str, name: str, cache: str) -> float:
     )
     if done.returncode:
         sys.exit(f"{engine}, {name}:\n{done.stderr[-4000:]}")
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def fresh(base: str) -> str:
@@ -123,9 +192,13 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", default="")
     parser.add_argument("--imports", action="store_true")
+    parser.add_argument("--where", action="store_true", help="our stages, cold")
     parser.add_argument("--child", choices=ENGINES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
+        if arguments.where:
+            print(json.dumps(stages_of(arguments.only)))
+            return
         primes = arguments.only == PRIME
         seconds = (
             prime(arguments.child) if primes else compile_once(arguments.child, arguments.only)
@@ -137,6 +210,14 @@ def main() -> None:
         seconds = run_child(engine, PRIME, base)
         if arguments.imports:
             print(f"{engine}: importing it takes {seconds:.2f} CPU seconds")
+    if arguments.where:
+        for name in (name for name in MODELS if arguments.only in name):
+            runs = [run_child("tcw", name, fresh(base), "--where") for _ in range(arguments.pairs)]
+            spent = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
+            print(f"{name}: {sum(spent.values()):.3f} CPU seconds")
+            for stage, seconds in spent.items():
+                print(f"  {stage:26} {seconds:.3f}")
+        return
     print(
         f"{'first call, CPU seconds':30} {'inductor':>9} {'tcw':>7} {'ratio':>7}  spread"
         f"      {'warm: inductor':>15} {'tcw':>7} {'ratio':>7}"

@@ -160,6 +160,8 @@ class Kernels:
                 registers=22,
                 shared_bytes=16,
                 spill_bytes=0,
+                resident_warps=64,
+                most_warps=64,
                 seconds=0.42,
             )
         )

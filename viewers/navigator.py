@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _OF_NOW = (
     "unfolded", "facts", "engine", "live", "driven", "breakpoints", "overrides", "kept", "base",
-    "quiz",
+    "quiz", "several",
 )  # fmt: skip
 """Fields of a view that depend on the recording or on what the reader did; going back keeps
 them."""
@@ -80,6 +80,9 @@ class Navigator:
             self.light_region()
         elif arrangement == "differences":
             self.light_effect()
+        elif arrangement == "ranks" and self.view.several is not None:
+            place = self.view.several.place
+            self.select(refs.source(place.file, place.line) if place is not None else "")
 
     def stop(self, focus: str) -> None:
         self.stops.append(Visited(self.arrangement, replace(self.view), focus))

@@ -188,7 +188,10 @@ def _device(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     tensor = changed.subject
     if changed.seen == "True":
-        text = "If its gradient is not needed, detach it before the call"
+        text = (
+            "If its gradient is not needed, detach it before the call; where one block feeds the "
+            "next, it is needed: request it in the first call, too"
+        )
         code = f"{tensor} = {tensor}.detach()"
     else:
         text = "If its gradient is needed, request it in every call: the compiled graph computes it"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 TRIED_ON: Mapping[str, tuple[str, ...]] = {
     "autograd graphs": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+    "autotuning": ("2.11.0", "2.13.0"),
     "cache entries": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "cached code": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "caches": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),

@@ -126,8 +126,8 @@ class _Binaries:
     def record(
         self, recorder: Recorder, id: str, function: Function, kernels: list[DeviceKernel]
     ) -> None:
-        """Emit what the kernels of one nest hold, as one binary: the texts one after another, and
-        the most that one of them takes."""
+        """Emit what the kernels of one nest hold, as one binary: the texts one after another, the
+        most that one of them takes, and the fewest warps that a processor holds of one."""
         found = [self._binary(kernel) for kernel in kernels]
         if not found:
             return
@@ -147,6 +147,10 @@ class _Binaries:
                 shared_bytes=most([one.shared_bytes for one in found]),
                 spill_bytes=most([one.spill_bytes for one in found]),
                 stack_bytes=most([one.stack_bytes for one in found]),
+                resident_warps=min(
+                    (one.resident_warps for one in found if one.resident_warps is not None),
+                    default=None,
+                ),
                 seconds=sum(one.seconds for one in found),
                 error="; ".join(dict.fromkeys(one.error for one in found if one.error)),
             ),

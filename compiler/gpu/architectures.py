@@ -36,12 +36,34 @@ class Architecture:
     registers_per_processor: int = 65536
     threads_per_processor: int = 2048
     threads_per_block: int = 1024
+    blocks_per_processor: int = 32
     warp_size: int = 32
 
     @property
     def number(self) -> int:
         """Compute capability as in Triton's target: 90."""
         return self.capability[0] * 10 + self.capability[1]
+
+    @property
+    def most_warps(self) -> int:
+        """Warps that a processor holds at most."""
+        return self.threads_per_processor // self.warp_size
+
+    def resident_warps(self, warps: int, registers: int | None, shared: int) -> int | None:
+        """Warps that a processor holds at a time, of blocks of `warps` warps; None if the
+        `registers` of a thread are not known. `shared`: bytes that a block asks for.
+
+        As in CUDA's occupancy calculator: registers are given to a warp in units of 256, to four
+        warps at a time, and each block takes 1 KiB of shared memory for itself.
+        """
+        if registers is None:
+            return None
+        unit, together = 256, 4
+        a_warp = -(-max(registers, 1) * self.warp_size // unit) * unit
+        by_registers = self.registers_per_processor // a_warp // together * together // warps
+        by_shared = self.shared_per_processor // (shared + KIB)
+        by_threads = self.most_warps // warps
+        return min(by_registers, by_shared, by_threads, self.blocks_per_processor) * warps
 
     def properties(self) -> SimpleNamespace:
         """What `torch.cuda.get_device_properties` would return."""

@@ -24,6 +24,8 @@ class Binary:
     shared_bytes: int | None = None
     spill_bytes: int | None = None
     stack_bytes: int | None = None
+    resident_warps: int | None = None
+    """Of a processor."""
     seconds: float = 0.0
     error: str = ""
 
@@ -47,6 +49,9 @@ def read(compiled: Any, begun: Binary, architecture: Architecture, cache: Path) 
             shared_bytes=compiled.metadata.shared,
             spill_bytes=spilled if usage.stack_bytes is not None else None,
             stack_bytes=usage.stack_bytes,
+            resident_warps=architecture.resident_warps(
+                int(compiled.metadata.num_warps), usage.registers, int(compiled.metadata.shared)
+            ),
             seconds=begun.seconds + time.perf_counter() - start,
         )
     except Exception as error:
@@ -65,6 +70,8 @@ def record(recorder: Recorder, binary: Binary, kernel: str, architecture: Archit
             shared_bytes=binary.shared_bytes,
             spill_bytes=binary.spill_bytes,
             stack_bytes=binary.stack_bytes,
+            resident_warps=binary.resident_warps,
+            most_warps=architecture.most_warps,
             seconds=round(binary.seconds, 4),
             predicted=True,
             error=binary.error,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.control.hooks import Hook
 from compiler.inductor import (
+    autotuning,
     cached,
     caches,
     codegen,
@@ -30,6 +31,7 @@ HOOKS: tuple[Hook, ...] = (
     until.HOOK,
     passes.HOOK,
     caches.HOOK,
+    autotuning.HOOK,
     overrule_caches.HOOK,
     lowering.HOOK,
     loop_origins.HOOK,

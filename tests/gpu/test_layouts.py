@@ -43,15 +43,17 @@ def test_a_vocabulary_of_odd_size(bias: bool) -> None:
         torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2 * scale)
 
 
-def test_convolutions_are_channels_last() -> None:
+@pytest.mark.parametrize("channels", [3, 16])
+def test_convolutions_are_channels_last(channels: int) -> None:
+    """The copies of image and weight share a launch; with three channels they are transposed."""
     model = nn.Sequential(
-        nn.Conv2d(16, 32, 3, padding=1, bias=False),
+        nn.Conv2d(channels, 32, 3, padding=1, bias=False),
         nn.BatchNorm2d(32),
         nn.ReLU(),
         nn.Conv2d(32, 32, 3, bias=False),
     )
     model = model.cuda().bfloat16()
-    x = torch.randn(4, 16, 32, 32, device="cuda", dtype=torch.bfloat16)
+    x = torch.randn(4, channels, 32, 32, device="cuda", dtype=torch.bfloat16)
     results = []
     for call in (model, torch.compile(model, backend=backend)):
         model.zero_grad()

@@ -34,6 +34,7 @@ from viewers.panes import (
     overview,
     pair_loops,
     picture,
+    ranks,
     recompiles,
     region,
     score,
@@ -113,6 +114,7 @@ _DRAWN: dict[str, Pane] = {
     "modes": account.modes,
     "precision": account.precision,
     "effects": effects.content,
+    "ranks": ranks.content,
     "source-base": two_sources.base,
     "source-run": two_sources.run,
     "what-if": what_if.verdict,
@@ -315,6 +317,11 @@ ARRANGEMENTS: dict[str, Arrangement] = {
             Column((Slot("source-run"),), 5),
             Column((Slot("changed"), Slot("diff")), 4),
         ),
+    ),
+    "ranks": Arrangement(
+        _columns((5, "ranks"), (3, "source")),
+        narrow=(Slot("ranks", 3), Slot("source", 2)),
+        focus="ranks",
     ),
     "what-if": Arrangement(
         _columns((7, "diff"), (4, "changed")),

@@ -40,6 +40,8 @@ def header(
     start = recording.start
     name = view.facts.names.short(start.settings.file) if start else file
     left: list[Span] = [("tcw ", "title"), text(name, "strong")]
+    if start is not None and start.rank is not None:
+        left.append((f" rank {start.rank}", "strong"))
     settings: list[Span] = []
     if start is not None:
         chosen = start.settings

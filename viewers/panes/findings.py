@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from compiler.trace.records import Advice
 from viewers.kit.cells import pad, pad_left, wrap
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import came_of_it
@@ -81,23 +82,25 @@ def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
         code = highlight(place.text.strip(), "python")[0]
         rows.append(Row(body=(indent, text(f"{name}  ", "dim"), *code)))
     if fix is not None:
-        words = fix.code.split("\n")[0] or fix.text
-        words += " …" if "\n" in fix.code else ""
-        shown: Span = text(words, "good" if fix.code else "text")
-        rows += _fix(shown, fix.text if fix.code else "", width)
+        rows += _fix(fix, width)
     return rows
 
 
-def _fix(shown: Span, note: str, width: int) -> list[Row]:
-    """The fix, and what it does: on its line where that has room, else below it."""
+def _fix(fix: Advice, width: int) -> list[Row]:
+    """The code of a fix, and what it does: on its line where that has room, else below it."""
     start = COST + 9
-    head: Line = ((" " * (start - 5), "text"), ("fix  ", "dim"), shown)
-    if not note:
-        return [Row(body=head)]
-    if width_of(head) + 3 + cell_len(plain(note)) < width:
-        return [Row(body=(*head, text(f"   {note}", "faint")))]
-    lines = wrap(note, width - start - 1)
-    return [Row(body=head), *(Row(body=((" " * start, "text"), (line, "faint"))) for line in lines)]
+    lead: Line = ((" " * (start - 5), "text"), ("fix  ", "dim"))
+    room = width - start - 1
+    if not fix.code:
+        first, *rest = wrap(fix.text, room) or [""]
+        rows = [Row(body=(*lead, (first, "text")))]
+        return rows + [Row(body=((" " * start, "text"), (line, "text"))) for line in rest]
+    code, *more = fix.code.split("\n")
+    head: Line = (*lead, text(code + (" …" if more else ""), "good"))
+    if width_of(head) + 3 + cell_len(plain(fix.text)) < width:
+        return [Row(body=(*head, text(f"   {fix.text}", "faint")))]
+    notes = wrap(fix.text, room)
+    return [Row(body=head), *(Row(body=((" " * start, "text"), (line, "faint"))) for line in notes)]
 
 
 def _rest(view: View, any_finding: bool) -> Row:

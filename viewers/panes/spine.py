@@ -59,7 +59,7 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
     if piece.cuts and not (piece.recompiles and width < WIDE):
         badge.append(("✗", "bad"))
     if piece.status in ("failed", "skipped"):
-        badge = [(piece.status, "bad")]
+        badge = [(piece.status if width >= WIDE else "✗", "bad")]
     target = ToCompile(piece.compile_id)
     if width < WIDE:
         body: Line = (

@@ -154,6 +154,15 @@ class ToEffect(_Target):
 
 
 @dataclass(frozen=True, slots=True)
+class ToProcess(_Target):
+    """Another recording of the same folder: a group of processes that did the same, by its number;
+    after the groups come the logs that were only looked through."""
+
+    word: ClassVar[str] = "process"
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToNote(_Target):
     """The thing that a note is on."""
 
@@ -218,6 +227,7 @@ Target = (
     | ToLineup
     | ToBlock
     | ToEffect
+    | ToProcess
     | ToNote
     | ToBreakpoint
     | ToOverride

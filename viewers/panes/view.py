@@ -39,6 +39,7 @@ from viewers.timeline import Track
 if TYPE_CHECKING:
     from viewers.kit.spans import Role
     from viewers.panes.profiled import Table
+    from viewers.several import Several
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {
@@ -271,6 +272,8 @@ class View:
     kept: dict[str, str] = field(default_factory=dict)
     """Those of them that the reader keeps: a what-if is compared with a run of these."""
     breakpoints: tuple[Breakpoint, ...] = ()
+    several: Several | None = None
+    """The processes of the folder that this recording is in; None if it was opened alone."""
     beside: frozenset[str] = frozenset()
     """The panes that are on the screen."""
 

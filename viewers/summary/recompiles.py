@@ -22,6 +22,12 @@ from viewers.summary.place import Place, place_of
 from viewers.words import numbers_text
 
 _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
+_NO_REASON = "Unexpected recompilation: "
+"""How torch begins where all guards of an entry hold when it looks for the reason."""
+UNEXPLAINED = (
+    "no guard fails any more when torch looks for the reason; where threads call it at once, "
+    "another has compiled it meanwhile"
+)
 
 
 @dataclass(frozen=True)
@@ -166,9 +172,10 @@ class _Calls:
     def nearest(self, record: Recompile) -> FailedGuard | None:
         """The failure that explains the recompile: that of the entry compiled for the most similar
         call, the most recent if several. Each entry fails at its first difference, which for
-        another entry often has nothing to do with the change."""
+        another entry often has nothing to do with the change. None if torch has no reason."""
+        explained = [one for one in record.failed if not one.guard.startswith(_NO_REASON)]
         return min(
-            record.failed,
+            explained,
             key=lambda one: self.differing(one.entry, record.call),
             default=None,
         )
@@ -178,9 +185,7 @@ def _frame(
     recording: Recording, record: Recompile, calls: _Calls, seconds: dict[str, float]
 ) -> RecompiledFrame:
     why = calls.nearest(record)
-    change = (
-        GuardChange(name=record.reason, expected="", seen="") if why is None else change_of(why)
-    )
+    change = GuardChange(_words(record.reason), "", "") if why is None else change_of(why)
     return RecompiledFrame(
         compile_id=record.compile_id,
         instead_of=why.entry if why else "",
@@ -193,6 +198,12 @@ def _frame(
         why=why,
         record=record,
     )
+
+
+def _words(reason: str) -> str:
+    """torch's reason where no guard of ours stands for it."""
+    unexplained = not reason.strip() or _NO_REASON in reason
+    return UNEXPLAINED if unexplained else reason
 
 
 def _whole_advice(frames: list[RecompiledFrame], resumed: Collection[str]) -> tuple[Advice, ...]:
@@ -211,7 +222,7 @@ def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
     """The failure's; the record's own one belongs to its first failure."""
     if why is not None and (why.advice or why != record.failed[0]):
         return why.advice
-    return record.advice
+    return record.advice if why is not None or not record.failed else ()
 
 
 def _place(recording: Recording, record: Recompile, why: FailedGuard | None) -> Place | None:

@@ -92,10 +92,15 @@ class Told:
     group."""
     groups: tuple[tuple[Process, ...], ...]
     """Processes that compiled the same, the largest group first."""
-    first: Summary
-    """Of the first process."""
+    summaries: tuple[Summary, ...]
+    """Of each process."""
     unread: str
     """What is known of the logs that were not decoded; "" if all were."""
+
+    @property
+    def first(self) -> Summary:
+        """Of the first process."""
+        return self.summaries[0]
 
 
 def told(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> Told:
@@ -112,7 +117,7 @@ def told(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> Told:
     names = {one.file: one.name for one in processes}
     rows += [_unread_row(one, names) for one in unread[: max(0, ROWS - len(rows))]]
     return Told(
-        headline, tuple(rows), tuple(map(tuple, groups)), summaries[0], _unread_words(unread)
+        *(headline, tuple(rows), tuple(map(tuple, groups))), tuple(summaries), _unread_words(unread)
     )
 
 
@@ -306,6 +311,18 @@ def _unread_words(unread: Sequence[Unread]) -> str:
 
 def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
     """Name, program, counts, and how it ended unless that was well."""
+    ended = ""
+    if one.running:
+        ended = "still running"
+    elif not _ended(one.recording):
+        ended = "killed, or cut off"
+    elif summary.failure is not None:
+        ended = summary.failure.type
+    return one.name, _program(summary), counts_of(one, summary), ended
+
+
+def counts_of(one: Process, summary: Summary) -> str:
+    """`1 graph, no breaks, 1 recompile, 8 kernels, 2.5 s of compiling`."""
     recompiles = sum(len(cause.frames) for cause in summary.recompiles)
     seconds = sum(stage.seconds for stage in summary.stages)
     if one.glance is not None and one.recording.file != one.file:
@@ -317,14 +334,7 @@ def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
         plural(summary.kernels.count, "kernel"),
         f"{seconds_text(seconds)} of compiling",
     ]
-    ended = ""
-    if one.running:
-        ended = "still running"
-    elif not _ended(one.recording):
-        ended = "killed, or cut off"
-    elif summary.failure is not None:
-        ended = summary.failure.type
-    return one.name, _program(summary), ", ".join(parts), ended
+    return ", ".join(parts)
 
 
 def _program(summary: Summary) -> str:

@@ -17,6 +17,7 @@ from compiler.trace.torch_logs.alike import Glance, glances
 from compiler.trace.torch_logs.apart import Parted, parted
 from compiler.trace.torch_logs.files import logs
 from viewers.recording import Recording
+from viewers.several import Several
 from viewers.text.lines import write
 from viewers.text.processes import Process, Unread, in_order, report
 from workbench.cli.files import TRACE
@@ -52,9 +53,9 @@ def only_trace(folder: Path) -> Path:
             f"{folder} is a folder without traces (*{TRACE}) or logs of torch's (*.log)"
         )
     if len(found) > 1:
-        names = "\n".join(f"  tcw open {one}" for one in found)
+        names = "\n".join(f"  {one}" for one in found)
         raise click.UsageError(
-            f"{folder} has {len(found)} traces, one a process; open one of them:\n{names}"
+            f"{folder} has {len(found)} traces, one a process; name one of them:\n{names}"
         )
     return found[0]
 
@@ -84,6 +85,11 @@ def processes_in(folder: Path) -> tuple[list[Process], list[Unread]]:
             words = note.read_text(encoding="utf-8", errors="replace")[:_NOTE_BYTES].strip()
             say(f"process {note.stem.rpartition('-')[2]} was not recorded: {words}")
     return in_order(processes), unread
+
+
+def several_in(folder: Path) -> Several:
+    """All processes, for the workbench. Raises `click.UsageError` if there is nothing in it."""
+    return Several(*_some(folder))
 
 
 def json_of(folder: Path) -> FolderReport:

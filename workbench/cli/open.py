@@ -1,9 +1,10 @@
 """Browse a recorded trace in the terminal.
 
-FILE is a trace written by `tcw explain --trace FILE`, or the folder of `tcw run` if that has only
-one; it may still be growing. Everything is read from that file, so a trace from another machine
-opens as well. With a second trace, OTHER, the workbench shows what OTHER does differently, with
-both sources next to each other.
+FILE is a trace written by `tcw explain --trace FILE`, a log of torch's (TORCH_TRACE), or a folder
+of them, as `tcw run` writes it; a trace may still be growing. The first screen of a folder with
+several has what ranks did differently first, and who did the same. Everything is read from that
+file, so a trace from another machine opens as well. With a second trace, OTHER, the workbench shows
+what OTHER does differently, with both sources next to each other.
 
 Opening a trace runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows
 what would run, and asks: the trace may come from a stranger. If the recorded file is outside of the
@@ -12,6 +13,7 @@ current folder or has changed since, --file is required; an expression for the m
 \b
   tcw open run.tcw
   tcw open before.tcw after.tcw
+  tcw open ddp.tcw                                  all ranks of tcw run
   tcw open run.tcw --file model.py --model 'Net(64)'
   tcw open mailed.tcw --view-only
 """
@@ -27,6 +29,7 @@ import click
 
 from compiler.trace.reader import HEAD, TraceError, decoder_for, open_trace
 from workbench.cli.files import existing_file, python_file
+from workbench.cli.folders import has_several, several_in, trace_in, traces
 from workbench.cli.options import ascii_option, questions_option
 
 
@@ -61,7 +64,8 @@ def command(
     yes: bool,
     view_only: bool,
 ) -> int:
-    file = _trace(file)
+    folder = other is None and has_several(file) and bool(traces(file))
+    file = file if folder else _trace(file)
     other = _trace(other) if other is not None else None
     if view_only and (source is not None or model or yes):
         raise click.UsageError(
@@ -78,20 +82,20 @@ def command(
     gc.freeze()
     gc.enable()
     word = Word(source, model, yes, view_only)
+    several = several_in(file) if folder else None
     return run(
-        other or file,
+        several.usual.file if several is not None else other or file,
         predict=predict,
         questions=questions,
         ascii_only=ascii_only,
         word=word,
         base=file if other is not None else None,
+        several=several,
     )
 
 
 def _trace(file: Path) -> Path:
     """A trace that can be opened; of a folder the only one."""
-    from workbench.cli.folders import trace_in
-
     file = trace_in(file)
     check(file)
     return file

@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from textual.app import App
@@ -23,6 +24,7 @@ from viewers.panes.view import Facts
 from viewers.plain import plain
 from viewers.reader import whole
 from viewers.recording import Recording
+from viewers.several import Several
 from viewers.teaching.predict import QUESTIONS
 from workbench.cli import codes
 from workbench.tui.again import Word
@@ -51,9 +53,10 @@ class Workbench(App[None]):
         ascii_only: bool = False,
         word: Word | None = None,
         against: Facts | None = None,
+        several: Several | None = None,
     ) -> None:
         """`word`: what the reader said about compiling a recorded file again. `against`: another
-        recording to compare with."""
+        recording to compare with. `several`: the processes of the folder that `source` is in."""
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
@@ -66,6 +69,7 @@ class Workbench(App[None]):
         self.drive = drive
         self.word = word or Word()
         self.against = against
+        self.several = several
         self.last_words = ""
         encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
         self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
@@ -85,9 +89,28 @@ class Workbench(App[None]):
         if not self.is_headless:
             self.set_interval(LOOK_SECONDS, self._look_at_terminal)
         bench = Bench(self.feed, self.look, self.theme_chosen, self.against)
+        bench.view.several = self.several
         bench.predicting.predict_first = self.predict
         bench.predicting.questions = self.questions
         self.push_screen(bench)
+
+    def look_at(self, number: int, look: Theme) -> None:
+        """Show another recording of the folder, by its number in the list of its groups and of
+        the logs that were not decoded: what it does differently from the usual one."""
+        if self.several is None:
+            return
+        groups, unread = self.several.told.groups, self.several.unread
+        usual = self.several.usual
+        file = groups[number][0].file if number < len(groups) else unread[number - len(groups)].file
+        against = self._usual if file != usual.file else None
+        bench = Bench(FileFeed(file), look, True, against)
+        bench.view.several = self.several
+        self.switch_screen(bench)
+
+    @cached_property
+    def _usual(self) -> Facts | None:
+        """What the other processes of the folder are compared with."""
+        return whole(self.several.usual.recording).view.facts if self.several else None
 
     def _look_at_terminal(self) -> None:
         """Leave when the terminal is gone. SIGHUP says so, unless it is ignored (`nohup`): then
@@ -132,8 +155,10 @@ def run(
     ascii_only: bool = False,
     word: Word | None = None,
     base: Path | None = None,
+    several: Several | None = None,
 ) -> int:
     """Show the trace at `path`, or how it differs from that at `base`, until the reader quits.
+    `several`: all processes of the folder that `path` is in.
 
     Returns the exit code: 0; 2 where a file cannot be read or is no trace; 4 for a fault of ours.
     One line on stderr says why.
@@ -156,6 +181,7 @@ def run(
             ascii_only=ascii_only or _ascii_terminal(),
             word=word,
             against=against,
+            several=several,
         )
     )
 

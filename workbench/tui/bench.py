@@ -17,7 +17,7 @@ from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, spine
 from viewers.panes.arrangement import presented
 from viewers.panes.rows import Content, Row
-from viewers.panes.targets import ToBreakpoint, ToInputs, ToSetting, ToSuggestion
+from viewers.panes.targets import ToBreakpoint, ToInputs, ToProcess, ToSetting, ToSuggestion
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
 from workbench.tui import edges
@@ -359,6 +359,9 @@ class Bench(Screen[None]):
                 self.breaking.toggle(number)
             case ToSetting(name, index):
                 self.setting.choose(name, index)
+            case ToProcess(number):
+                self.remembering.remember()
+                self.app.look_at(number, self.look)  # type: ignore[attr-defined]
             case ToInputs():
                 self.setting.ask_inputs()
             case ToSuggestion(cause, place):
@@ -437,6 +440,10 @@ class Bench(Screen[None]):
         self.app.push_screen(Palette(self.look, choices, asks), chosen)
 
     # Another screen
+
+    @command("Show all ranks of this folder", "at", shown="@")
+    async def ranks(self) -> None:
+        await self.show("ranks")
 
     def hand_over(self, feed: LiveFeed) -> None:
         """Drive a compile of what is recorded, on a screen in place of this one."""

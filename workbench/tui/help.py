@@ -49,6 +49,7 @@ SENTENCES: dict[str, str] = {
     "modes": "Ways to run this model, each against eager; what tcw tried, and what came of it.",
     "precision": "Each kernel's results against float64, beside the error of eager's own.",
     "effects": "What this recording does differently, by cost. n next, ⏎ shows one in full.",
+    "ranks": "What ranks did differently first; then who did the same. ⏎ looks at those of a row.",
     "source-base": "The source before. A line lights up with its counterpart after the change.",
     "source-run": "The source after. A line lights up with its counterpart before the change.",
     "what-if": "What the change cost, measured in turn; ± is what the noise of this run hides.",

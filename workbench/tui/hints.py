@@ -123,6 +123,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
         ("raw", "raw"),
         _SEARCH,
     ),
+    "ranks": (("down up", "ranks"), ("open", "look at them"), _PANES, ("copy", "copy"), _SEARCH),
     "what-if": (("down up", "move"), _PANES, ("raw", "raw"), _SEARCH),
     "engines": (("down up", "lines"), ("engine", "other engine"), _PANES, ("raw", "raw"), _SEARCH),
 }
@@ -202,6 +203,7 @@ GOES: tuple[tuple[str, str], ...] = (
     ("account", "Go to the account, the modes and the precision"),
     ("engines", "Go to both engines, lined up"),
     ("differences", "Go to what differs from the base"),
+    ("ranks", "Go to the ranks: what they did differently"),
     ("what-if", "Go to the difference of two runs"),
     ("output", "Go to the program's output"),
     ("decision", "Go to the decisions"),

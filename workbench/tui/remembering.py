@@ -64,6 +64,8 @@ class Remembering:
             navigator.grown()
         elif view.compares_traces and not view.driven:
             navigator.go("differences")
+        elif view.several is not None:
+            navigator.go("ranks")
         if found.theme in THEMES and not self.theme_chosen:
             await self.desk.use_theme(found.theme)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 
 import torch
 
+from compiler.capture.setting_variables import setting_variables
 from compiler.measure.work.ceilings import cpu_name
 from compiler.trace.records import Environment, HookStatus
 from workbench.worker.toolchain import compiler_version
@@ -26,6 +28,7 @@ def environment(hooks: tuple[HookStatus, ...], only_begun: bool = False) -> Envi
         threads=torch.get_num_threads(),
         gpu=_gpu(only_begun),
         hooks=hooks,
+        variables=setting_variables(os.environ),
     )
 
 

@@ -11,6 +11,9 @@ from compiler.loops.layouts import View
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, Symbolic, multiply, product
 
+FAR = (1 << 31) - 1
+"""Largest index that 32 bits hold."""
+
 
 @dataclass(slots=True)
 class Dimension:

@@ -13,8 +13,8 @@ from compiler.codegen.nests.symbols import symbols
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
-from compiler.codegen.triton.indices import Dimension
-from compiler.codegen.triton.joint import Joint
+from compiler.codegen.triton.indices import FAR, Dimension
+from compiler.codegen.triton.passes import Passes
 from compiler.codegen.triton.split import ARG, Part
 from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
@@ -22,13 +22,11 @@ from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reduce
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local, Position, Read, ReadIndexed
 from compiler.loops.nest import (
-    Let,
     Nest,
     Reduction,
     ScanAlong,
     Statement,
     Write,
-    buffers_read,
     expressions,
 )
 from compiler.loops.sizes import Size, multiply, product
@@ -42,8 +40,6 @@ RESERVED = (
     | {"xmask", "rmask", "start", "chunk", "zero", "block"}
 )
 """What no variable of a kernel may be called."""
-FAR = (1 << 31) - 1
-"""Largest index that 32 bits hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +78,16 @@ class Writer:
         dtypes: Mapping[str, str],
         comments: Mapping[str, str],
         shared: frozenset[str] = frozenset(),
+        streamed: frozenset[str] = frozenset(),
     ) -> None:
-        """`dtypes`: of each buffer, pseudo-buffers of the workspace included."""
+        """`dtypes`: of each buffer, pseudo-buffers of the workspace included. `streamed`: buffers
+        that are too large to be found in a cache again."""
         nest = part.nest
         if tile.looped and tile.online:
             nest = with_online_sums(Facts(nest), lambda _: True, nan_in_both=True)
         self.part, self.tile, self.nest, self.facts = part, tile, nest, Facts(nest)
         self.dtypes, self.comments, self.shared = dtypes, comments, shared
+        self.streamed = streamed
         self.names, self.root = Names(RESERVED), Scope()
         partial = [b for p in part.partials.values() for b in (p.buffer, p.counts) if b]
         self.buffers = list(dict.fromkeys((*nest.reads(), *nest.writes(), *partial)))
@@ -109,7 +108,7 @@ class Writer:
         if form == "riding":
             self._riding()
         elif self.tile.looped:
-            self._looped()
+            Passes(self).write()
         else:
             self._once()
         return self._kernel()
@@ -195,19 +194,21 @@ class Writer:
 
     # Positions
 
-    def _program(self) -> str:
+    def program(self) -> str:
+        """The number of the program."""
         return "tl.program_id(0).to(tl.int64)" if self.far else "tl.program_id(0)"
 
-    def _range(self, dimension: Dimension, start: str, scope: Scope, suffix: str) -> None:
-        """Define the positions of a block, and their mask."""
+    def range(self, dimension: Dimension, start: str, scope: Scope, suffix: str) -> None:
+        """Define the positions of a block, which have no mask yet."""
         name, block = dimension.name, dimension.block
         lane = f"tl.arange(0, {block}){suffix}"
         scope.add(f"{name} = {start} + {lane}" if start else f"{name} = {lane}")
         dimension.scope, dimension.digits = scope, {}
         dimension.mask = ""
 
-    def _mask(self, dimension: Dimension, whole: bool) -> None:
-        """`whole`: the blocks cover exactly multiples of the block's size."""
+    def mask(self, dimension: Dimension, whole: bool) -> None:
+        """Define the mask of a dimension, if it needs one. `whole`: its blocks cover exactly
+        multiples of a block's size."""
         size = dimension.size
         if whole and isinstance(size, int) and size % dimension.block == 0:
             return
@@ -215,38 +216,40 @@ class Writer:
         dimension.mask = f"{dimension.name}mask"
         dimension.scope.add(f"{dimension.mask} = {dimension.name} < {indices.text(size)}")
 
-    def _x(self, program: str) -> None:
+    def positions(self, program: str) -> None:
+        """Define the positions of the kept axes that a program takes."""
         suffix = "" if self.flat else "[:, None]"
         start = f"{program} * {self.x.block}" if self.x.block > 1 else program
-        self._range(self.x, start, self.root, suffix)
-        self._mask(self.x, whole=True)
+        self.range(self.x, start, self.root, suffix)
+        self.mask(self.x, whole=True)
 
     # Kernels
 
     def _once(self) -> None:
         """A tile that covers whole rows, or has none."""
         if self.flat:
-            self._x(self._program())
+            self.positions(self.program())
         elif any(axis.reduced for axis in self.nest.axes):
-            self._x(self._program())
-            self._range(self.r, "", self.root, "[None, :]")
-            self._mask(self.r, whole=True)
+            self.positions(self.program())
+            self.range(self.r, "", self.root, "[None, :]")
+            self.mask(self.r, whole=True)
         else:
             columns = f"tl.cdiv({indices.text(self.r.size)}, {self.r.block})"
-            self.root.add(f"program = {self._program()}")
-            self._x(f"(program // {columns})")
-            self._range(self.r, f"program % {columns} * {self.r.block}", self.root, "[None, :]")
-            self._mask(self.r, whole=True)
+            self.root.add(f"program = {self.program()}")
+            self.positions(f"(program // {columns})")
+            self.range(self.r, f"program % {columns} * {self.r.block}", self.root, "[None, :]")
+            self.mask(self.r, whole=True)
         for statement in self.nest.statements:
-            self._statement(statement, self.root)
+            self.statement(statement, self.root)
 
-    def _statement(self, statement: Statement, scope: Scope) -> None:
+    def statement(self, statement: Statement, scope: Scope) -> None:
+        """Write a statement that needs no loop of its own."""
         if isinstance(statement, Write):
             self.values.store(statement, scope)
         elif isinstance(statement, Reduction):
             self._reduce(statement, scope)
         elif isinstance(statement, ScanAlong):
-            self._scan(statement, scope)
+            self.scan(statement, scope)
         else:
             self.values.of(Local(statement.name, statement.dtype), scope)
 
@@ -281,18 +284,18 @@ class Writer:
             scope.add(f"_, {name} = {pair}", statement.origins)
             self.values.define(statement, f"{name}[:, None].to(tl.int64)", scope)
             return
-        self.values.define(
-            statement, f"{self._combined(statement.op, text, dtype)}[:, None]", scope
-        )
+        self.values.define(statement, f"{self.combined(statement.op, text, dtype)}[:, None]", scope)
 
-    def _combined(self, op: str, text: str, dtype: str, dim: int = 1) -> str:
+    def combined(self, op: str, text: str, dtype: str, dim: int = 1) -> str:
+        """A tile's elements along a dimension, reduced to one."""
         if op == "sum" and dtype in ("float32", "float64", "int32", "int64"):
             return f"tl.sum({text}, {dim})"
         function = reducer(op, dtype)
         self.values.needs.add(function)
         return f"tl.reduce({text}, {dim}, {function})"
 
-    def _scan(self, statement: ScanAlong, scope: Scope, carry: str = "") -> None:
+    def scan(self, statement: ScanAlong, scope: Scope, carry: str = "") -> None:
+        """Write a scan along the tile; `carry` holds what the steps before it add up to."""
         dtype = compute_dtype(statement.expression.dtype)
         function = reducer(statement.op, dtype)
         self.values.needs.add(function)
@@ -312,191 +315,20 @@ class Writer:
             last = f"tl.reduce({last}, 1, or_of)"
             self.values.needs.add("or_of")
         else:
-            last = self._combined("sum", last, dtype)
+            last = self.combined("sum", last, dtype)
         scope.add(f"{carry} = {last}[:, None]")
         self.values.define(statement, name, scope)
 
-    # Rows in steps
-
-    def _stages(self) -> list[list[Statement]]:
-        """The effects of each pass over a row: a value that needs a whole row is in a later one."""
-        stage: dict[str, int] = {}
-        effects: dict[int, list[Statement]] = {}
-        rows = set(self.tile.r)
-        for statement in self.nest.statements:
-            first = 0
-            for name in self.facts.locals_in(statement):
-                other = self.facts.named[name]
-                first = max(first, stage[name] + isinstance(other, Reduction))
-            if not isinstance(statement, Write):
-                stage[statement.name] = first
-            if not isinstance(statement, Let):
-                effects.setdefault(first, []).append(statement)
-        self._delay(effects)
-        count = max(effects, default=-1) + 1
-        order = [effects.get(number, []) for number in range(count)]
-        # what does not run along the row is written between passes, in the first one possible
-        return [sorted(each, key=lambda s: not (self._runs(s) & rows)) for each in order]
-
-    def _runs(self, statement: Statement) -> frozenset[int]:
-        return self.facts.domain(statement)
-
-    def _delay(self, effects: dict[int, list[Statement]]) -> None:
-        """Move writes that may overwrite what a later pass reads into the last such pass."""
-        for number in sorted(effects):
-            for write in list(effects[number]):
-                if not isinstance(write, Write):
-                    continue
-                changed = {write.buffer}
-                if write.buffer in self.shared:
-                    changed |= self.shared
-                later = [n for n in effects if n > number and changed & self._reads(effects[n])]
-                if later:
-                    effects[number].remove(write)
-                    effects[max(later)].append(write)
-
-    def _reads(self, effects: Sequence[Statement]) -> set[str]:
-        found: set[str] = set()
-        pending, seen = list(effects), set()
-        while pending:
-            statement = pending.pop()
-            found.update(buffers_read(statement))
-            for name in self.facts.locals_in(statement):
-                other = self.facts.named[name]
-                if name not in seen and not isinstance(other, Reduction):
-                    seen.add(name)
-                    pending.append(other)
-        return found
-
-    def _scans_behind(self, effects: Sequence[Statement]) -> list[Statement]:
-        """Scans of earlier passes whose values these effects need once more."""
-        found: set[str] = set()
-        pending = list(effects)
-        while pending:
-            for name in self.facts.locals_in(pending.pop()):
-                other = self.facts.named[name]
-                if isinstance(other, Reduction) or name in found:
-                    continue
-                found.add(name)
-                pending.append(other)
-        own = {s.name for s in effects if isinstance(s, ScanAlong)}
-        return [
-            s
-            for s in self.nest.statements
-            if isinstance(s, ScanAlong) and s.name in found and s.name not in own
-        ]
-
-    def _looped(self) -> None:
-        program = self._program()
-        start, end = "0", indices.text(self.r.size)
-        if self.part.form == "partial":
-            count, block = self.part.programs, self.r.block
-            self.root.add(f"program = {program}")
-            self.root.add(f"part = program % {count}")
-            length = f"tl.cdiv({end}, {count * block}) * {block}"
-            if isinstance(self.r.size, int):
-                length = str(-(-self.r.size // (count * block)) * block)
-            self.root.add(f"chunk = {length}")
-            program = f"(program // {count})"
-            start, end = "part * chunk", f"tl.minimum(part * chunk + chunk, {end})"
-        self._x(program)
-        self.values.loop = frozenset(self.tile.r)
-        for effects in self._stages():
-            along = [s for s in effects if self._runs(s) & set(self.tile.r)]
-            if along:
-                self._pass([*self._scans_behind(along), *along], start, end)
-            for statement in effects:
-                if statement not in along:
-                    self._statement(statement, self.root)
-        for name, partial in self.part.partials.items():
-            text = self.values.defined[name][1]
-            at = indices.offset(self.nest, partial.address, (self.x,))
-            where = f"part * {indices.text(partial.width)} + {at} + tl.zeros([1, 1], tl.int32)"
-            self.values.put(partial.buffer, where, text, self.x.mask, self.root)
-            if partial.counts:
-                self.values.put(partial.counts, where, self.counts[name], self.x.mask, self.root)
-
-    def _pass(self, effects: Sequence[Statement], start: str, end: str) -> None:
-        """One pass over a row. Accumulators are tiles, combined after the loop."""
-        loop = Scope(1)
-        backwards = any(isinstance(s, ScanAlong) and s.reverse for s in effects)
-        shape = f"[{self.x.block}, {self.r.block}]"
-        carries: dict[str, str] = {}
-        for effect in effects:
-            if isinstance(effect, ScanAlong):
-                dtype = compute_dtype(effect.expression.dtype)
-                carry = carries[effect.name] = self.names.new(f"{base_name(effect.name)}_carry")
-                self.fill(carry, f"[{self.x.block}, 1]", effect.op, dtype)
-        at = "start" if not backwards else f"({end} - 1) // {self.r.block} * {self.r.block} - start"
-        self._range(self.r, at, loop, "[None, :]")
-        exact = isinstance(self.r.size, int) and self.r.size % self.r.block == 0
-        if self.part.form == "partial" and isinstance(self.r.size, int):
-            exact = self.r.size % (self.part.programs * self.r.block) == 0
-        if not exact:
-            self._mask(self.r, whole=False)
-        self.values.begin_pass()
-        after: list[tuple[Reduction, str]] = []
-        joint = Joint(self, effects, loop)
-        for effect in effects:
-            if isinstance(effect, ScanAlong):
-                self._scan(effect, loop, carries[effect.name])
-            elif isinstance(effect, Reduction):
-                if joint.has(effect):
-                    joint.step(effect)
-                    continue
-                after.append((effect, self._accumulate(effect, loop, shape)))
-            else:
-                self._statement(effect, loop)
-        self.root.enclose(self._for(start, end, self.r.block), loop)
-        for effect, name in after:
-            dtype = compute_dtype(effect.expression.dtype)
-            if effect.op in ARG:
-                function = f"{effect.op}_of"
-                self.values.needs.add(function)
-                best = self.names.new(effect.name)
-                pair = f"tl.reduce(({name}, {name}_at), 1, {function})"
-                self.root.add(f"_, {best} = {pair}", effect.origins)
-                text = f"{best}[:, None].to(tl.int64)"
-            else:
-                text = f"{self._combined(effect.op, name, dtype)}[:, None]"
-            self.values.define(effect, text, self.root)
-        joint.finish(start, end)
-
-    def _for(self, start: str, end: str, step: int) -> str:
-        if self.tile.stages == 1:
-            return f"for start in range({start}, {end}, {step}):"
-        return f"for start in tl.range({start}, {end}, {step}, num_stages={self.tile.stages}):"
-
     def fill(self, name: str, shape: str, op: str, dtype: str) -> None:
+        """Define what a reduction starts from."""
         start = identity(op, dtype)
         self.root.add(f"{name} = tl.full({shape}, {start}, {TYPES[dtype]})")
 
-    def _accumulate(self, effect: Reduction, loop: Scope, shape: str) -> str:
-        dtype = compute_dtype(effect.expression.dtype)
-        name = self.names.new(f"{base_name(effect.name)}_parts")
-        self.fill(name, shape, effect.op, dtype)
-        text = self.full(effect, loop)
-        if effect.op in ARG:
-            position = "tl.int64" if self.far else "tl.int32"
-            self.root.add(f"{name}_at = tl.full({shape}, {FAR}, {position})")
-            function = f"{effect.op}_of"
-            self.values.needs.add(function)
-            place = f"tl.broadcast_to({self.r.name}, {shape})"
-            if self.r.mask:
-                text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
-                place = f"tl.where({self.r.mask}, {place}, {FAR})"
-            pair = f"{function}({name}, {name}_at, {text}, {place})"
-            loop.add(f"{name}, {name}_at = {pair}", effect.origins)
-            return name
-        if self.r.mask:
-            text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
-        if effect.op == "sum" and dtype != "bool":
-            loop.add(f"{name} += {text}", effect.origins)
-        else:
-            function = reducer(effect.op, dtype)
-            self.values.needs.add(function)
-            loop.add(f"{name} = {function}({name}, {text})", effect.origins)
-        return name
+    def steps(self, start: str, end: str, step: int) -> str:
+        """The head of the kernel's loop."""
+        if self.tile.stages == 1:
+            return f"for start in range({start}, {end}, {step}):"
+        return f"for start in tl.range({start}, {end}, {step}, num_stages={self.tile.stages}):"
 
     # Rows with sums over them
 
@@ -507,28 +339,28 @@ class Writer:
         length = f"tl.cdiv({indices.text(size)}, {count * block}) * {block}"
         if isinstance(size, int):
             length = str(-(-size // (count * block)) * block)
-        self.root.add(f"program = {self._program()}")
+        self.root.add(f"program = {self.program()}")
         self.root.add(f"chunk = {length}")
-        self._range(self.r, "", self.root, "[None, :]")
-        self._mask(self.r, whole=True)
+        self.range(self.r, "", self.root, "[None, :]")
+        self.mask(self.r, whole=True)
         self.values.loop = frozenset(self.tile.x)
         loop = Scope(1)
-        self._range(self.x, "start", loop, "[:, None]")
+        self.range(self.x, "start", loop, "[:, None]")
         if not isinstance(size, int) or size % (count * block):
-            self._mask(self.x, whole=False)
+            self.mask(self.x, whole=False)
         self.values.begin_pass()
         riders: list[tuple[Reduction, str]] = []
         for statement in self.nest.statements:
             if isinstance(statement, Reduction) and statement.name in self.part.partials:
                 riders.append((statement, self._ride(statement, loop)))
             else:
-                self._statement(statement, loop)
+                self.statement(statement, loop)
         end = f"tl.minimum(program * chunk + chunk, {indices.text(size)})"
-        self.root.enclose(self._for("program * chunk", end, block), loop)
+        self.root.enclose(self.steps("program * chunk", end, block), loop)
         for rider, name in riders:
             dtype = compute_dtype(rider.expression.dtype)
             partial = self.part.partials[rider.name]
-            text = f"{self._combined(rider.op, name, dtype, 0)}[None, :]"
+            text = f"{self.combined(rider.op, name, dtype, 0)}[None, :]"
             at = indices.offset(self.nest, partial.address, (self.r,))
             where = f"program * {indices.text(partial.width)} + {at}"
             self.values.put(partial.buffer, where, text, self.r.mask, self.root)

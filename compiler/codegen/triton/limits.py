@@ -30,6 +30,18 @@ PART = 1 << 13
 """Minimum number of elements of a part of a row."""
 
 
+def part_step(rows: int, across: bool) -> int:
+    """Elements of each row that a program takes at a time from its part of the rows."""
+    if not across:
+        return 1 << 12
+    return max(STEP // positions_across(rows), 16)
+
+
+def positions_across(rows: int) -> int:
+    """How many rows that lie across memory a program takes together."""
+    return min(1 << max(max(rows, 1) - 1, 0).bit_length(), 64)
+
+
 @dataclass(frozen=True)
 class Limits:
     """One GPU, and the sizes that symbols had at compile time."""
@@ -73,7 +85,10 @@ class Limits:
             return 1
         least = PART // min(max(rows, 1), 64) if across else PART
         most = max(length // least, 1)
-        return min(-(-wanted // programs), most, 1024)
+        parts = min(-(-wanted // programs), most, 1024)
+        # no part without elements, and if possible all of one length
+        step = part_step(rows, across)
+        return -(-length // (-(-length // (parts * step)) * step))
 
     def riding_programs(self, rows: int, length: int, riders: int, bytes_read: int) -> int:
         """How many programs share the rows if each also sums over its rows; 0 if none can.

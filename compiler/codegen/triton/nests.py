@@ -12,6 +12,7 @@ from compiler.codegen.triton import questions
 from compiler.codegen.triton.kernel import Kernel, Writer
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.split import Part, Split
+from compiler.codegen.triton.streams import streamed
 from compiler.codegen.triton.tiles import Tile, candidates, choose
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import product
@@ -55,7 +56,8 @@ def emit(
     known = {**dtypes, **{name: dtype for name, (dtype, _) in split.workspace.places.items()}}
 
     def written(part: Part, tile: Tile) -> Kernel:
-        return Writer(part, tile, known, comments or {}, frozenset(shared)).write()
+        large = streamed(part, limits)
+        return Writer(part, tile, known, comments or {}, frozenset(shared), large).write()
 
     asked = of_nest(chooser, nest)
     found: list[Kernel] = []

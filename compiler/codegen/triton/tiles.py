@@ -11,7 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits
+from compiler.codegen.triton.limits import (
+    RIDING_STAGES,
+    STEP,
+    Limits,
+    part_step,
+    positions_across,
+)
 from compiler.codegen.triton.split import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
@@ -92,11 +98,9 @@ def _of_rows(
     length = limits.number(size)
     narrow = _narrowest(nest) < 4
     across = bool(kept) and max(kept) > max(row)
-    if part.form == "partial" and across:
-        x = min(power_of_two(max(rows, 1)), 64)
-        return Tile(kept, row, x, max(2048 // x, 16), 4, looped=True)
     if part.form == "partial":
-        return Tile(kept, row, 1, 4096, 8, looped=True)
+        x = positions_across(rows) if across else 1
+        return Tile(kept, row, x, part_step(rows, across), 4 if across else 8, looped=True)
     whole = limits.holds(size, across)
     if across and not whole:
         few = power_of_two(max(rows // limits.processors, 1))

@@ -103,6 +103,7 @@ def together(kernels: Sequence[Kernel], title: str) -> Kernel:
         pointers=tuple(parameters),
         types=kinds,
         programs=(first, 1, 1),
+        across=None,
         lines=tuple(lines),
         needs=frozenset().union(*(kernel.needs for kernel in kernels)),
         key=f"{body}\n{' '.join(kinds)} {kernels[0].warps}",

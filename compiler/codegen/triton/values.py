@@ -56,6 +56,10 @@ class Values:
         self.needs: set[str] = set()
         self.loop: frozenset[int] = frozenset()
         """The axes of the kernel's loop: what varies over none of them stands before it."""
+        self.again: frozenset[str] = frozenset()
+        """Buffers that a later pass over the row reads again."""
+        self.before: frozenset[str] = frozenset()
+        """Buffers that an earlier one has read."""
         self.defined: dict[str, tuple[Scope, str]] = {}
         """Results of reductions and scans."""
         self.exact = _exact(writer)
@@ -201,11 +205,26 @@ class Values:
         given = ""
         if masks:
             given = f", {' & '.join(masks)}, other={other}"
+        if not terms:
+            given += self._eviction(buffer, address)
         pointer = self.writer.bases[buffer]
         text = f"tl.load({pointer} + {at}{given})" if at != "0" else f"tl.load({pointer})"
         if dtype in REDUCED:
             return f"{text}.to(tl.float32)"
         return text
+
+    def _eviction(self, buffer: str, address: Address) -> str:
+        """A hint for L2: keep a row that its program reads again in a later pass, and do not keep
+        what is read for the last time. What L2 holds anyway may be read by the next kernel."""
+        axes = self.facts.moves(address)
+        x, r = self.writer.tile.x, self.writer.tile.r
+        sizes = self.writer.nest.axes
+        own = bool(axes & set(r)) and not any(sizes[axis].size != 1 for axis in set(x) - axes)
+        if own and buffer in self.again:
+            return ', eviction_policy="evict_last"'
+        if (own and buffer in self.before) or buffer in self.writer.streamed:
+            return ', eviction_policy="evict_first"'
+        return ""
 
     def _terms(
         self, terms: tuple[IndexTerm, ...], chosen: bool, masks: list[str], scope: Scope

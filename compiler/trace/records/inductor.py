@@ -210,6 +210,10 @@ class KernelBinary(Record):
     spill_bytes: Bytes | None = None
     """Local memory per thread that ptxas spilled to."""
     stack_bytes: Bytes | None = None
+    resident_warps: Count | None = None
+    """Warps that a processor holds at a time, by registers, shared memory and threads."""
+    most_warps: Count | None = None
+    """Warps that it could hold."""
     seconds: Seconds = 0.0
     predicted: bool = True
     error: str = ""

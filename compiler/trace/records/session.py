@@ -130,6 +130,9 @@ class Environment(Record):
     threads: Count = 1
     gpu: str = ""
     hooks: tuple[HookStatus, ...] = ()
+    variables: dict[str, str] = {}
+    """Setting of torch's -> the environment variable that it was taken from, with its value:
+    `torch._inductor.config.max_autotune` -> `TORCHINDUCTOR_MAX_AUTOTUNE=1`."""
 
 
 FactKind = Literal[

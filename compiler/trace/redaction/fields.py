@@ -53,7 +53,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "mode arch", file=F, model=N, inputs=V, overrides=W, mark_dynamic=N, as_tensors=N,
         torch_settings=V, edits=W, repro=W, arguments=D, defaults_from=F,
     ),
-    "Environment": _fields("torch triton compiler cpu vector gpu"),
+    "Environment": _fields("torch triton compiler cpu vector gpu", variables=V),
     "HookStatus": _fields("name offers reason tried_on"),
     "LeftOut": _fields("records"),
     "TorchSettings": _fields(changed=V),

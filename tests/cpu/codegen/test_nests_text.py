@@ -68,6 +68,19 @@ def test_only_memory_of_one_name_is_promised_not_to_overlap() -> None:
     assert declared.endswith(f"pointers[{made.pointers.index(other)}];")
 
 
+def test_scatters_do_not_walk_along_planes_that_evict_each_other() -> None:
+    def added(x: torch.Tensor, v: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        v = ((v * 2 + 1) * v - 3) * v
+        return torch.ops.aten.index_put(x, [None, i[:, None], i], v, True)
+
+    def strided(side: int) -> bool:
+        x, v = torch.zeros(32, side, side), torch.randn(32, 40, 40)
+        return "store_strided" in text(added, x, v, torch.zeros(40).long(), comment="y")
+
+    # planes of 64 x 64 float32 are pages apart, so that a vector's elements share a cache set
+    assert (strided(64), strided(33)) == (False, True)
+
+
 def test_equal_nests_stand_once() -> None:
     (program,) = programs(lambda x: x.softmax(-1), torch.randn(64, 100))
     (nest,) = (step for step in program.steps if isinstance(step, Nest))

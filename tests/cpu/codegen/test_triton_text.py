@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -96,6 +98,48 @@ def test_small_kernels_share_a_launch(golden) -> None:
     assert made.device is not None
     assert len(made.device.kernels) == 1
     golden("codegen/triton/together.py.txt", made.device.text)
+
+
+def test_a_shared_launch_has_the_programs_of_its_kernels() -> None:
+    """Of tiles that are transposed, too, which programs share along both dimensions."""
+    x, y = torch.empty(64, 512), torch.empty(128, 384)
+    (program,) = programs(lambda x, y: (x.t().contiguous(), y.t().contiguous()), x, y, machine=GPU)
+    made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
+    (launched,) = re.findall(r"launch\(device_kernels\[0\], (.*), arguments, error\);", made.code)
+    assert launched == str((64 * 512 + 128 * 384) // (64 * 128))
+
+
+def hints(fn, *inputs: torch.Tensor) -> list[list[str]]:
+    """Of each kernel: what it tells L2 about each load."""
+    found = [
+        re.findall(r"tl\.load\(.*?\)(?=\.|$)", k.body, re.MULTILINE) for k in kernels(fn, *inputs)
+    ]
+    return [
+        [(re.findall(r'eviction_policy="evict_(\w+)"', load) or [""])[0] for load in loads]
+        for loads in found
+    ]
+
+
+def test_a_long_row_stays_in_l2_until_its_last_pass() -> None:
+    assert hints(lambda x: x.softmax(-1), torch.empty(2048, 65536)) == [["last", "first"]]
+    assert hints(lambda x: x.softmax(-1), torch.empty(2048, 1024)) == [[""]]
+
+
+def test_what_a_reduction_reads_once_is_not_kept() -> None:
+    def total(x: torch.Tensor) -> torch.Tensor:
+        return x.sum(-1)
+
+    assert hints(total, torch.empty(8192, 8192, dtype=torch.bfloat16)) == [["first"]]
+    small, huge = torch.empty(1024, 8192), torch.empty(1 << 16, 8192, device="meta")
+    assert hints(total, small) == [[""]], "L2 holds it"
+    assert hints(total, huge) == [[""]], "measured: slower"
+    assert hints(lambda x: x.sum(-1, keepdim=True) + x, small.expand(4, -1, -1)) == [[""]]
+
+
+def test_parts_of_rows_have_one_length() -> None:
+    x = torch.empty(65536, 512, dtype=torch.bfloat16)
+    first, _ = kernels(lambda x: x.sum(0), x)
+    assert "rmask" not in first.body
 
 
 def test_dependent_kernels_do_not_share_a_launch() -> None:

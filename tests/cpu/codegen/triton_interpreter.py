@@ -246,6 +246,10 @@ def small() -> dict[str, Case]:
         "alike": (lambda x, y: (x.sin(), y.sin(), (x + 1).exp()), (first, second)),
         "rows": (lambda x, y: (x.softmax(-1), y.softmax(-1)), (first, torch.randn(9, 120))),
         "not alike": (lambda x, y: (x * 2, y.to(torch.bfloat16) + 1), (first, second)),
+        "transposed": (
+            lambda x, y: (x.mT.contiguous(), y.mT.contiguous() + 1),
+            (torch.randn(2, 70, 300), torch.randn(40, 170)),
+        ),
         "one after another": (lambda x, y: (x * 2, (x * 2).sum(0), y + 1), (first, second)),
     }
 

@@ -88,6 +88,8 @@ def test_a_training_step() -> None:
         assert binary.error == ""
         assert binary.registers
         assert binary.spill_bytes == 0
+        assert binary.most_warps == 64
+        assert binary.resident_warps in range(4, 65)
     lines_of = {line.line for kernel in kernels for line in kernel.locations}
     assert lines_of >= {NET.co_firstlineno + 1, NET.co_firstlineno + 2}
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.loops.graph import Store
+from compiler.loops.graph import Buffer, Store
 from tests.cpu.lowering.harness import lowered
 
 X = torch.randn(3, 4, 5)
@@ -159,3 +159,30 @@ def test_an_argument_is_written_in_place(name: str) -> None:
     found = lowered(fn, *args)
     stores = [node for node in found.graphs[0].nodes if isinstance(node, Store)]
     assert (len(stores) == 1) == in_place
+
+
+AGAIN: dict[str, tuple[Callable[..., Any], int]] = {
+    "rows, then columns": (lambda x, v: _twice(x, v)[0], 1),
+    "from itself": (lambda x, v: torch.slice_scatter(y := _first(x, v), y[:2] + 1, 0, 1), 1),
+    "a later reader": (lambda x, v: (lambda y, z: (z, y * 2))(*_twice(x, v)[::-1]), 2),
+    "a later reader of a view": (lambda x, v: (lambda y, z: (z, y.T * 2))(*_twice(x, v)[::-1]), 2),
+    "an output": (lambda x, v: _twice(x, v), 2),
+}
+"""Name -> the function, and how many copies of x it needs."""
+
+
+def _first(x: Any, v: Any) -> Any:
+    return torch.slice_scatter(x, v[:2], 0, 0, 2)
+
+
+def _twice(x: Any, v: Any) -> tuple[Any, Any]:
+    first = _first(x, v)
+    return torch.slice_scatter(first, v[:, :1], 1, 3, 4), first
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_the_result_of_a_scatter_is_overwritten_by_the_next(name: str) -> None:
+    fn, copies = AGAIN[name]
+    found = lowered(fn, torch.randn(3, 4), torch.randn(3, 4))
+    buffers = [node for node in found.graphs[0].nodes if isinstance(node, Buffer)]
+    assert len(buffers) == copies

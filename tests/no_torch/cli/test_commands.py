@@ -149,7 +149,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["explain", "model.py", "--show", "fusion=all"], "fusion=all: use fusion"),
         (["explain", "modle.py"], "Did you mean model.py?"),
         (["explain", "nowhere/model.py"], "no folder nowhere"),
-        (["open", "."], "open one of them"),
+        (["open", ".", "."], "name one of them"),
         (["explain"], "FILE"),
         (["explain", "model.py", "--train", "--no-grad"], "exclude each other"),
         (["explain", "model.py", "--mark-dynamic", "x"], "NAME:DIM"),

@@ -45,11 +45,11 @@ def test_of_many_logs_that_differ_the_first_to_part_are_decoded(
     for number, at in enumerate((-1, 5, 4, 1, 3)):
         write(tmp_path, number, at=at)
     assert main(["explain", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
     assert "5 processes compiled, 5 different results" in text
-    assert re.search(r"rank 2 .*5 compiles, .* · differs from rank 0 in compile 4", text)
-    assert re.search(r"rank 4 .*5 compiles, .* · differs from rank 0 in compile 3", text)
+    assert re.search(r"rank 2 5 compiles, [^·]* · differs from rank 0 in compile 4", text)
+    assert re.search(r"rank 4 5 compiles, [^·]* · differs from rank 0 in compile 3", text)
     assert "differs from rank 0 in compile 1" not in text, "the first to part is decoded"
     assert "3 logs of 3 further results, which part later, were only looked through" in text
     assert main(["explain", str(tmp_path), "--markdown"]) == 0
-    assert "were only looked through" in capsys.readouterr().out
+    assert "were only looked through" in " ".join(capsys.readouterr().out.split())

@@ -28,7 +28,7 @@ class Twice:
 async def test_no_key_has_two_commands(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         commands = reader.bench.commands
-        assert len(commands.all) == 79, "none is lost"
+        assert len(commands.all) == 80, "none is lost"
         assert not {"g", *map(str, range(10))} & set(commands.by_key)
         for one in commands.all:
             assert one.words[0].isupper()

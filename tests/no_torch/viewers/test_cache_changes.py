@@ -9,6 +9,7 @@ from compiler.trace.records import (
     AnyRecord,
     CacheLookup,
     End,
+    Environment,
     FrameEnd,
     Graph,
     Location,
@@ -20,6 +21,8 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from viewers.recording import Recording
 from viewers.summary.differences import difference
+from viewers.summary.differences.alignment import Alignment
+from viewers.summary.differences.caches import cache_changes
 from viewers.text.diff import diff_lines
 from viewers.text.lines import to_text
 
@@ -143,3 +146,14 @@ def test_what_is_not_known_is_said() -> None:
 def test_a_recording_with_caches_of_its_own_misses_nothing() -> None:
     other = run(at=2000.0, key="k2", cached=False, config=("c2", "7"))
     assert said(run(cached=False), other) == []
+
+
+def test_the_environment_variable_behind_a_setting() -> None:
+    setting = "torch._inductor.config.max_fusion_size"
+    other = run(at=2000.0, key="k2", config=("c2", "7"))
+    variable = {setting: "TORCHINDUCTOR_MAX_FUSION_SIZE=7"}
+    told = Recording([*other.records, Environment(torch="2.13.0", variables=variable)])
+    for base, after, which in ((run(), told, "this run"), (told, run(at=3000.0), "the other run")):
+        (found,) = cache_changes(Alignment(base, after))
+        assert found.because.startswith(f"{setting}: ")
+        assert found.because.endswith(f" (TORCHINDUCTOR_MAX_FUSION_SIZE=7 in {which})")

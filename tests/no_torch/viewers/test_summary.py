@@ -30,6 +30,7 @@ from tests.decided import pair_test
 from tests.no_torch import traces
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
+from viewers.summary.recompiles import UNEXPLAINED, recompile_causes
 
 
 def summary(records: list[AnyRecord]) -> Summary:
@@ -530,3 +531,38 @@ def test_what_also_helps_behind_a_break_comes_first() -> None:
     assert [one.code for one in cause.advice] == ["dynamic", "mark"]
     (cause,) = summary([*traces.opening(), before]).recompiles
     assert [one.code for one in cause.advice] == ["mark"]
+
+
+def _recompiled(*guards: str) -> str:
+    """What is said of a recompile for which torch gave these reasons, the last entry first."""
+    at = Location(file="/home/me/m.py", line=3, function="f")
+    entries = [f"0/{number}" for number in reversed(range(len(guards)))]
+    failed = tuple(
+        FailedGuard(entry=entry, guard=guard, name="", expected="", seen="")
+        for entry, guard in zip(entries, guards, strict=True)
+    )
+    reason = "\n".join(f"{entry}: {guard}" for entry, guard in zip(entries, guards, strict=True))
+    again = Recompile(
+        compile_id=f"0/{len(guards)}",
+        call=0,
+        failed=failed,
+        location=at,
+        source_line="",
+        function="f",
+        reason=reason,
+    )
+    (cause,) = recompile_causes(Recording([again]))
+    assert not cause.advice
+    return cause.change.text
+
+
+def test_a_recompile_without_a_reason_is_no_cause_of_torchs_bug() -> None:
+    """Threads that compile a function at once: torch looks for the reason when there is none."""
+    unexpected = (
+        "Unexpected recompilation: runtime guards failed even though they passed during "
+        "recompilation-reason analysis. Please open an issue with a minimal repro: "
+        "https://github.com/pytorch/pytorch"
+    )
+    assert _recompiled(unexpected) == UNEXPLAINED
+    assert _recompiled() == UNEXPLAINED
+    assert _recompiled(unexpected, "L['x'].size()[0] == 3") == "L['x'].size()[0] == 3"

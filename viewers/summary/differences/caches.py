@@ -234,10 +234,24 @@ def _reason(
             told, line = _code(alignment, lookup, inputs)
             words += [told] if told else []
         else:
-            words.append(component_words(name, other, key, partial(_input, alignment.run, lookup)))
+            told = component_words(name, other, key, partial(_input, alignment.run, lookup))
+            words.append(told + _variable(alignment, told))
     words = list(dict.fromkeys(words)) or ["the graph"]
     more = f"; {plural(len(words) - _SHOWN, 'further component')}" if len(words) > _SHOWN else ""
     return "; ".join(words[:_SHOWN]) + more, line
+
+
+def _variable(alignment: Alignment, words: str) -> str:
+    """The environment variable from which a run has a setting: ` (TORCHINDUCTOR_X=1 in this
+    run)`."""
+    setting = words.partition(": ")[0]
+    sides = (alignment.run, "this run"), (alignment.base, "the other run")
+    for recording, which in sides:
+        machine = recording.environment
+        variable = machine.variables.get(setting) if machine is not None else None
+        if variable is not None:
+            return f" ({variable} in {which})"
+    return ""
 
 
 def _same_but_for_device(name: str, old: Key, new: Key) -> bool:

@@ -71,5 +71,7 @@ def _binaries(row: KernelRow) -> list[Line]:
             facts.append(
                 f"{bytes_text(binary.spill_bytes)} spilled" if binary.spill_bytes else "no spills"
             )
+        if binary.resident_warps is not None and binary.most_warps:
+            facts.append(f"{binary.resident_warps / binary.most_warps:.0%} occupancy")
         lines.append(line((head, "dim"), " · ".join(fact for fact in facts if fact), hang=8))
     return lines

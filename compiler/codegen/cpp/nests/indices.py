@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from compiler.codegen.cpp.nests.code import Scope
 from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS
+from compiler.codegen.cpp.vocabulary.arithmetic import any_wide_lane
 from compiler.loops.expressions import (
     Const,
     Expression,
@@ -89,12 +90,22 @@ def _need_checked(scope: Scope, function: str, wraps: bool) -> None:
             "    return out_of_range(index, size, code, error);\n}"
         )
     else:
-        text = (
-            f"{head}    const {kind} outside = ({at} < 0) | ({at} >= size);\n"
-            "    long some = 0;\n"
-            f"    for (int lane = 0; lane < {lanes.count}; lane++) some |= outside[lane];\n"
-            f"    if (some) for (int lane = 0; lane < {lanes.count}; lane++)\n"
+        # the rare way is a call of its own: its loop would take the registers of the usual one
+        unsigned, far = lanes.unsigned(8), f"{function}_far"
+        outside = f"const auto outside = ({unsigned}){at} >= (unsigned long)size;\n"
+        some = any_wide_lane(lanes, "outside")
+        parameters = f"{kind} {at}, {kind} index, long size, int code, int* error"
+        slow = (
+            f"__attribute__((noinline, cold)) {kind} {far}({parameters}) {{\n    {outside}"
+            f"    for (int lane = 0; lane < {lanes.count}; lane++)\n"
             "        if (outside[lane]) out_of_range(index[lane], size, code, error);\n"
             f"    return outside ? 0 : {at};\n}}"
+        ).replace(f"{kind} index, {kind} index", f"{kind} index")
+        lanes.need(f"{far}({kind})", lambda: slow)
+        given = "at, index" if wraps else "index"
+        text = (
+            f"{head}    {outside}"
+            f"    if (__builtin_expect({some}, 0)) return {far}({given}, size, code, error);\n"
+            f"    return {at};\n}}"
         )
     lanes.need(f"{function}({kind})", lambda: text)

@@ -162,6 +162,12 @@ def any_lane(lanes: Lanes) -> str:
     return hardware.any_lane(lanes) or each
 
 
+def any_wide_lane(lanes: Lanes, mask: str) -> str:
+    """Whether a lane of a mask of 64-bit lanes is set."""
+    each = f"({{ long any = 0; for (int k = 0; k < {lanes.count}; k++) any |= {mask}[k]; any; }})"
+    return hardware.any_wide_lane(lanes, mask) or each
+
+
 _RENAMED = {"abs": "absolute", "round": "round_even"}
 """Prelude functions whose operator name is already a name in C++."""
 

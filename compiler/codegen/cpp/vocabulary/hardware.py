@@ -91,3 +91,17 @@ def any_lane(lanes: Lanes) -> str | None:
     if is_avx512(lanes):
         return f"__builtin_ia32_ptestmd{bits}(v, v, {all_lanes(lanes)}) != 0"
     return f"__builtin_ia32_movmskps{'256' if bits == 256 else ''}(({lanes.type('float32')})v) != 0"
+
+
+def any_wide_lane(lanes: Lanes, mask: str) -> str | None:
+    """Whether a lane of a mask of 64-bit lanes is set."""
+    bits = lanes.count * 64
+    if not lanes.isa.builtins or bits < 128:
+        return None
+    if is_avx512(lanes):
+        wide = foreign(lanes, "long long", 8)
+        return (
+            f"__builtin_ia32_ptestmq{bits}(({wide}){mask}, ({wide}){mask}, {all_lanes(lanes)}) != 0"
+        )
+    doubles = foreign(lanes, "double", 8)
+    return f"__builtin_ia32_movmskpd{'256' if bits == 256 else ''}(({doubles}){mask}) != 0"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import masked, memory
 from compiler.codegen.cpp.vocabulary.memory import Raw
+from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
+from compiler.loops.dtypes import BYTES
 from compiler.loops.sizes import Size
 
 if TYPE_CHECKING:
@@ -188,8 +190,27 @@ def gather(
     if lanes.count == 1:
         return load_strided(lanes, dtype, f"{pointer} + ({index})", "0", count)
     name = f"gather{lanes.suffix}"
-    _collect(lanes, dtype, name, f"{lanes.type(index_dtype)} index", "index[{k}]", count)
+    _collect(lanes, dtype, name, *_places(lanes, index_dtype), count)
     return _call(name, pointer, index, count)
+
+
+def _places(lanes: Lanes, index_dtype: str) -> tuple[str, str]:
+    """The parameter of indices and lane {k} of it, after a line that puts them in memory: a core
+    loads a number there in less time than it takes it out of a vector."""
+    register, name = lanes.type(index_dtype), f"place{lanes.count}"
+    scalar = SCALARS[index_dtype]
+    lanes.need(
+        f"{name}({register})",
+        lambda: (
+            f"struct {name}_{CODES[index_dtype]} {{\n"
+            f"    {scalar} at[{lanes.count}] __attribute__((aligned({BYTES[index_dtype]})));\n"
+            f"    INLINE {name}_{CODES[index_dtype]}({register} index) {{\n"
+            f"        *({lanes.unaligned(register, scalar, BYTES[index_dtype])}*)at = index;\n"
+            '        asm("" : "+m"(at));\n'
+            "    }\n};"
+        ),
+    )
+    return f"{name}_{CODES[index_dtype]} index", "index.at[{k}]"
 
 
 def scatter(
@@ -204,5 +225,5 @@ def scatter(
     """Lane k to pointer[index[k]], in lane order."""
     if lanes.count == 1:
         return store_strided(lanes, dtype, f"{pointer} + ({index})", value, "0", count)
-    _spread(lanes, dtype, "scatter", f"{lanes.type(index_dtype)} index", "index[{k}]", count)
+    _spread(lanes, dtype, "scatter", *_places(lanes, index_dtype), count)
     return _call("scatter", pointer, index, value, count) + ";"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 from rich.cells import cell_len
 
-from compiler.trace.records import AnyRecord, End, Failure, Speed
+from compiler.trace.records import Advice, AnyRecord, End, Failure, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.kit.spans import width_of
 from viewers.panes import findings, overview
@@ -87,6 +87,12 @@ def test_after_a_failure_nothing_is_said_to_be_in_order(block_records: list[AnyR
     assert all(cell_len(line) <= 60 for line in lines)
     found = [row.text for row in findings.content(view, 110).rows]
     assert not any("nothing needs attention" in line for line in found)
+
+
+def test_a_fix_without_code_is_wrapped() -> None:
+    rows = findings._fix(Advice(text="make the list shorter " * 9), 102)
+    assert " ".join(" ".join(row.text for row in rows).split()).count("shorter") == 9
+    assert all(cell_len(row.text) <= 102 for row in rows)
 
 
 def test_a_fix_is_told_in_full(block: View) -> None:

@@ -1,0 +1,213 @@
+"""Rows in steps: passes over a row that a program does not hold as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from compiler.codegen.nests.names import base_name
+from compiler.codegen.triton import indices
+from compiler.codegen.triton.code import Scope
+from compiler.codegen.triton.indices import FAR
+from compiler.codegen.triton.joint import Joint
+from compiler.codegen.triton.split import ARG
+from compiler.codegen.triton.vocabulary import identity, reducer
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, buffers_read
+
+if TYPE_CHECKING:
+    from compiler.codegen.triton.kernel import Writer
+
+
+class Passes:
+    """The passes of one kernel."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.part, self.tile, self.nest, self.facts = (
+            writer.part, writer.tile, writer.nest, writer.facts
+        )  # fmt: skip
+        self.names, self.root, self.values = writer.names, writer.root, writer.values
+        self.x, self.r, self.shared = writer.x, writer.r, writer.shared
+
+    def _stages(self) -> list[list[Statement]]:
+        """The effects of each pass over a row: a value that needs a whole row is in a later one."""
+        stage: dict[str, int] = {}
+        effects: dict[int, list[Statement]] = {}
+        rows = set(self.tile.r)
+        for statement in self.nest.statements:
+            first = 0
+            for name in self.facts.locals_in(statement):
+                other = self.facts.named[name]
+                first = max(first, stage[name] + isinstance(other, Reduction))
+            if not isinstance(statement, Write):
+                stage[statement.name] = first
+            if not isinstance(statement, Let):
+                effects.setdefault(first, []).append(statement)
+        self._delay(effects)
+        count = max(effects, default=-1) + 1
+        order = [effects.get(number, []) for number in range(count)]
+        # what does not run along the row is written between passes, in the first one possible
+        return [sorted(each, key=lambda s: not (self._runs(s) & rows)) for each in order]
+
+    def _runs(self, statement: Statement) -> frozenset[int]:
+        return self.facts.domain(statement)
+
+    def _delay(self, effects: dict[int, list[Statement]]) -> None:
+        """Move writes that may overwrite what a later pass reads into the last such pass."""
+        for number in sorted(effects):
+            for write in list(effects[number]):
+                if not isinstance(write, Write):
+                    continue
+                changed = {write.buffer}
+                if write.buffer in self.shared:
+                    changed |= self.shared
+                later = [n for n in effects if n > number and changed & self._reads(effects[n])]
+                if later:
+                    effects[number].remove(write)
+                    effects[max(later)].append(write)
+
+    def _reads(self, effects: Sequence[Statement]) -> set[str]:
+        found: set[str] = set()
+        pending, seen = list(effects), set()
+        while pending:
+            statement = pending.pop()
+            found.update(buffers_read(statement))
+            for name in self.facts.locals_in(statement):
+                other = self.facts.named[name]
+                if name not in seen and not isinstance(other, Reduction):
+                    seen.add(name)
+                    pending.append(other)
+        return found
+
+    def _scans_behind(self, effects: Sequence[Statement]) -> list[Statement]:
+        """Scans of earlier passes whose values these effects need once more."""
+        found: set[str] = set()
+        pending = list(effects)
+        while pending:
+            for name in self.facts.locals_in(pending.pop()):
+                other = self.facts.named[name]
+                if isinstance(other, Reduction) or name in found:
+                    continue
+                found.add(name)
+                pending.append(other)
+        own = {s.name for s in effects if isinstance(s, ScanAlong)}
+        return [
+            s
+            for s in self.nest.statements
+            if isinstance(s, ScanAlong) and s.name in found and s.name not in own
+        ]
+
+    def write(self) -> None:
+        """Write the kernel's body."""
+        program = self.writer.program()
+        start, end = "0", indices.text(self.r.size)
+        if self.part.form == "partial":
+            count, block = self.part.programs, self.r.block
+            self.root.add(f"program = {program}")
+            self.root.add(f"part = program % {count}")
+            length = f"tl.cdiv({end}, {count * block}) * {block}"
+            if isinstance(self.r.size, int):
+                length = str(-(-self.r.size // (count * block)) * block)
+            self.root.add(f"chunk = {length}")
+            program = f"(program // {count})"
+            start, end = "part * chunk", f"tl.minimum(part * chunk + chunk, {end})"
+        self.writer.positions(program)
+        self.values.loop = frozenset(self.tile.r)
+        stages = self._stages()
+        reads = [self._reads(effects) for effects in stages]
+        for number, effects in enumerate(stages):
+            self.values.again = frozenset().union(*reads[number + 1 :])
+            self.values.before = frozenset().union(*reads[:number])
+            along = [s for s in effects if self._runs(s) & set(self.tile.r)]
+            if along:
+                self._pass([*self._scans_behind(along), *along], start, end)
+            for statement in effects:
+                if statement not in along:
+                    self.writer.statement(statement, self.root)
+        for name, partial in self.part.partials.items():
+            text = self.values.defined[name][1]
+            at = indices.offset(self.nest, partial.address, (self.x,))
+            where = f"part * {indices.text(partial.width)} + {at} + tl.zeros([1, 1], tl.int32)"
+            self.values.put(partial.buffer, where, text, self.x.mask, self.root)
+            if partial.counts:
+                self.values.put(
+                    partial.counts,
+                    where,
+                    self.writer.counts[name],
+                    self.x.mask,
+                    self.root,
+                )
+
+    def _pass(self, effects: Sequence[Statement], start: str, end: str) -> None:
+        """One pass over a row. Accumulators are tiles, combined after the loop."""
+        loop = Scope(1)
+        backwards = any(isinstance(s, ScanAlong) and s.reverse for s in effects)
+        shape = f"[{self.x.block}, {self.r.block}]"
+        carries: dict[str, str] = {}
+        for effect in effects:
+            if isinstance(effect, ScanAlong):
+                dtype = compute_dtype(effect.expression.dtype)
+                carry = carries[effect.name] = self.names.new(f"{base_name(effect.name)}_carry")
+                self.writer.fill(carry, f"[{self.x.block}, 1]", effect.op, dtype)
+        at = "start" if not backwards else f"({end} - 1) // {self.r.block} * {self.r.block} - start"
+        self.writer.range(self.r, at, loop, "[None, :]")
+        exact = isinstance(self.r.size, int) and self.r.size % self.r.block == 0
+        if self.part.form == "partial" and isinstance(self.r.size, int):
+            exact = self.r.size % (self.part.programs * self.r.block) == 0
+        if not exact:
+            self.writer.mask(self.r, whole=False)
+        self.values.begin_pass()
+        after: list[tuple[Reduction, str]] = []
+        joint = Joint(self.writer, effects, loop)
+        for effect in effects:
+            if isinstance(effect, ScanAlong):
+                self.writer.scan(effect, loop, carries[effect.name])
+            elif isinstance(effect, Reduction):
+                if joint.has(effect):
+                    joint.step(effect)
+                    continue
+                after.append((effect, self._accumulate(effect, loop, shape)))
+            else:
+                self.writer.statement(effect, loop)
+        self.root.enclose(self.writer.steps(start, end, self.r.block), loop)
+        for effect, name in after:
+            dtype = compute_dtype(effect.expression.dtype)
+            if effect.op in ARG:
+                function = f"{effect.op}_of"
+                self.values.needs.add(function)
+                best = self.names.new(effect.name)
+                pair = f"tl.reduce(({name}, {name}_at), 1, {function})"
+                self.root.add(f"_, {best} = {pair}", effect.origins)
+                text = f"{best}[:, None].to(tl.int64)"
+            else:
+                text = f"{self.writer.combined(effect.op, name, dtype)}[:, None]"
+            self.values.define(effect, text, self.root)
+        joint.finish(start, end)
+
+    def _accumulate(self, effect: Reduction, loop: Scope, shape: str) -> str:
+        dtype = compute_dtype(effect.expression.dtype)
+        name = self.names.new(f"{base_name(effect.name)}_parts")
+        self.writer.fill(name, shape, effect.op, dtype)
+        text = self.writer.full(effect, loop)
+        if effect.op in ARG:
+            position = "tl.int64" if self.writer.far else "tl.int32"
+            self.root.add(f"{name}_at = tl.full({shape}, {FAR}, {position})")
+            function = f"{effect.op}_of"
+            self.values.needs.add(function)
+            place = f"tl.broadcast_to({self.r.name}, {shape})"
+            if self.r.mask:
+                text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
+                place = f"tl.where({self.r.mask}, {place}, {FAR})"
+            pair = f"{function}({name}, {name}_at, {text}, {place})"
+            loop.add(f"{name}, {name}_at = {pair}", effect.origins)
+            return name
+        if self.r.mask:
+            text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
+        if effect.op == "sum" and dtype != "bool":
+            loop.add(f"{name} += {text}", effect.origins)
+        else:
+            function = reducer(effect.op, dtype)
+            self.values.needs.add(function)
+            loop.add(f"{name} = {function}({name}, {text})", effect.origins)
+        return name

@@ -1,0 +1,72 @@
+"""What a product was measured to be fastest with, and whether an earlier run had measured it.
+
+`PersistentCache.lookup` (torch/_inductor/codecache.py) has the times of an operation's choices, or
+calls the function that measures them. Configurations of Triton kernels are chosen in another cache
+(torch/_inductor/runtime/autotune_cache.py), in build workers, of which nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id, current_graph_id
+from compiler.trace.records import CacheLookup
+
+CACHE = "autotuning"
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.codecache import PersistentCache
+
+    safely = Safely(recorder, HOOK.name)
+    original = PersistentCache.lookup
+
+    @functools.wraps(original)
+    def lookup(
+        self: Any, choices: Any, op: Any, inputs: Any, benchmark: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if benchmark is None or recorder.quiet:  # asked for what is known, and asked again later
+            return original(self, choices, op, inputs, benchmark, *args, **kwargs)
+        measured = False
+
+        def measuring(*given: Any, **named: Any) -> Any:
+            nonlocal measured
+            measured = True
+            return benchmark(*given, **named)
+
+        found = original(self, choices, op, inputs, measuring, *args, **kwargs)
+        if measured or found:
+            safely(_record, recorder, str(op), str(inputs), len(choices), measured)
+        return found
+
+    return patch(PersistentCache, "lookup", lookup)
+
+
+def _record(recorder: Recorder, operation: str, inputs: str, choices: int, measured: bool) -> None:
+    key = hashlib.sha256(f"{operation} {inputs}".encode()).hexdigest()[:32]
+    missed = f"{operation}: {choices} choices were measured" if measured else ""
+    recorder.emit(
+        CacheLookup(
+            cache=CACHE,
+            verdict="miss" if measured else "hit",
+            compile_id=current_compile_id(),
+            graph=current_graph_id(),
+            key=key,
+            missed=missed,
+        )
+    )
+
+
+HOOK = Hook(
+    name="autotuning",
+    offers="products whose choices were measured, and those that an earlier run had measured",
+    needs=("torch._inductor.codecache:PersistentCache.lookup(choices, op, inputs, benchmark)",),
+    install=install,
+    stage="codegen",
+    test="inductor/test_autotuning.py",
+)

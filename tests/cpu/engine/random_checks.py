@@ -1,0 +1,74 @@
+"""What is checked of a random program, on a CPU and on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from hypothesis import note
+
+from compiler.engine.backend import backend
+from tests.cpu.engine.random_programs import Step, run
+
+
+def inputs(shape: list[int], seed: int, device: str = "cpu") -> list[torch.Tensor]:
+    """Three tensors; the last has its dimensions in reverse order in memory."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(shape, generator=generator)
+    y = torch.randn([*shape[:-1], 1], generator=generator)
+    z = torch.randn(shape[::-1], generator=generator).to(device)
+    return [x.to(device), y.to(device), z.permute(*reversed(range(len(shape))))]
+
+
+def moving_strides(tensor: torch.Tensor) -> list[int]:
+    """The stride of a dimension of one element is meaningless."""
+    return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n != 1]
+
+
+def close(found: list[torch.Tensor], wanted: list[torch.Tensor], bound: float) -> None:
+    for place, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        note(f"output {place}")
+        assert moving_strides(one) == moving_strides(other) or one.numel() < 2
+        torch.testing.assert_close(one, other, rtol=bound, atol=bound)
+
+
+def forward(
+    program: list[Step], shape: list[int], seed: int, *, device: str = "cpu", bound: float = 2e-5
+) -> None:
+    """Outputs equal eager's, strides too."""
+    torch._dynamo.reset()
+    given = inputs(shape, seed, device)
+    with torch.no_grad():
+        wanted = run(program, *given)
+        compiled: Any = torch.compile(run, backend=backend, fullgraph=True, dynamic=False)
+        close(compiled(program, *given), wanted, bound)
+
+
+def backward(program: list[Step], shape: list[int], seed: int, *, device: str = "cpu") -> None:
+    """Gradients equal eager's."""
+    torch._dynamo.reset()
+    given = [tensor.requires_grad_() for tensor in inputs(shape, seed, device)]
+    if not any(answer.requires_grad for answer in run(program, *given)):
+        return
+
+    def gradients(function: Any) -> list[torch.Tensor]:
+        total = sum(o.float().square().sum() for o in function(program, *given))
+        found = torch.autograd.grad(total, given, allow_unused=True)
+        return [g for g in found if g is not None]
+
+    wanted = gradients(run)
+    compiled: Any = torch.compile(run, backend=backend, fullgraph=True, dynamic=False)
+    for one, other in zip(gradients(compiled), wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 * float(other.abs().max() + 1))
+
+
+def dynamic_shapes(
+    program: list[Step], shape: list[int], seed: int, *, device: str = "cpu", bound: float = 2e-5
+) -> None:
+    """Outputs equal eager's, with symbolic sizes and for two of each."""
+    torch._dynamo.reset()
+    compiled: Any = torch.compile(run, backend=backend, fullgraph=True, dynamic=True)
+    for grown in (0, 2):
+        given = inputs([size + grown if size > 1 else 1 for size in shape], seed, device)
+        with torch.no_grad():
+            close(compiled(program, *given), run(program, *given), bound)

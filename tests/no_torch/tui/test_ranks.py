@@ -1,0 +1,83 @@
+"""A folder of several processes in the workbench: the first difference of its ranks, and who did
+the same; another rank is looked at against the usual one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from compiler.trace.records import AnyRecord, Start
+from tests.no_torch.torch_logs.samples import log
+from tests.no_torch.tui.conftest import Reader, encoded
+from tests.no_torch.two_traces import after, before
+from viewers.kit.cells import cell_len
+from viewers.panes.ranks import content
+from viewers.reader import whole
+from viewers.several import Several
+from workbench.cli import folders
+from workbench.cli.folders import several_in
+from workbench.tui.app import Workbench
+
+
+def write(folder: Path, rank: int, records: list[AnyRecord]) -> None:
+    ranked = [structs.replace(r, rank=rank) if isinstance(r, Start) else r for r in records]
+    (folder / f"ddp-rank{rank}-1.tcw").write_bytes(encoded(ranked))
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Several:
+    for rank in range(3):
+        write(tmp_path, rank, after() if rank == 2 else before())
+    return several_in(tmp_path)
+
+
+async def test_ranks_are_looked_at_one_after_another(several: Several) -> None:
+    app = Workbench(several.usual.file, "dark", several=several)
+    async with app.run_test(size=(120, 40)) as pilot:
+        reader = Reader(app, pilot)
+        await reader.until(lambda: reader.bench.navigator.arrangement == "ranks")
+        text = reader.text()
+        assert "tcw block.py rank 0" in text
+        assert "3 processes compiled, 2 different results" in text
+        assert "✗  ranks   ranks 0, 1 have a graph break" in text
+        assert text.index("✗  ranks") < text.index("● rank 0, rank 1")
+        assert "▸ rank 2" in text
+        pane = reader.pane("ranks")
+        assert reader.focus() == "ranks"
+        while pane.row.opens is None or not pane.row.text.startswith(" ▸ rank 2"):
+            await reader.press("j")
+        first = reader.bench
+        await reader.press("enter")
+        await reader.until(lambda: reader.bench is not first)
+        await reader.until(lambda: reader.bench.navigator.arrangement == "differences")
+        assert "tcw block.py rank 2" in reader.text()
+        assert "a graph break gone: print()" in reader.text()
+        await reader.press("at")
+        assert reader.bench.navigator.arrangement == "ranks"
+        assert "● rank 2" in reader.text()
+
+
+def test_logs_that_were_only_looked_through_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "DECODED", 0)
+    for rank in range(4):
+        data = log("2.13").replace(b'"guard_count": ', b'"guard_count": %d' % (rank + 1))
+        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(data)
+    several = several_in(tmp_path)
+    assert len(several.unread) == 2
+    view = whole(several.usual.recording).view
+    view.several = several
+    for width in (60, 100, 200):
+        rows = content(view, width).rows
+        (row,) = (one for one in rows if one.text.startswith(" ▸ rank 3"))
+        assert "differs from rank 0 in compile 1" in row.text
+        assert str(row.opens) == "process:3"
+        assert all(cell_len(one.text) <= width for one in rows if not one.opens)
+
+
+def test_one_recording_has_no_ranks(several: Several) -> None:
+    rows = content(whole(several.usual.recording).view, 80).rows
+    assert "tcw open FOLDER" in " ".join(row.text for row in rows)

@@ -1,0 +1,101 @@
+"""The processes of a folder: what ranks did differently first, then who did the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.trace import refs
+from viewers.kit.cells import cut, pad
+from viewers.kit.spans import Line, text
+from viewers.panes.rows import BLANK, Content, Row, empty
+from viewers.panes.targets import ToProcess
+from viewers.panes.view import View
+from viewers.plain import plain
+from viewers.several import Several
+from viewers.summary import Summary
+from viewers.summary.place import Place
+from viewers.text.lines import Line as TextLine
+from viewers.text.lines import fitted, line
+from viewers.text.processes import Process, counts_of, ranks_of, who
+from viewers.text.ranks import divergence_lines, times_lines
+
+NAMES = 40
+"""Cells of the names of a group, at most."""
+UNREAD = 40
+"""Rows of logs that were not decoded; more are counted."""
+
+
+def content(view: View, width: int) -> Content:
+    several = view.several
+    if several is None:
+        return Content("ranks", rows=empty(width, "one recording: tcw open FOLDER shows several"))
+    rows: list[Row] = [BLANK]
+    found = several.divergence
+    if found is not None:
+        rows += _rows(divergence_lines(found, several.names, width - 2), width, found.place)
+        rows.append(BLANK)
+    told = several.told
+    several_groups = len(told.groups) > 1 or several.unread
+    rows.append(Row(body=((" who did the same" if several_groups else " all", "dim"),)))
+    start = ""
+    cells = min(NAMES, max(len(plain(who(members))) for members in told.groups))
+    for number, members in enumerate(told.groups):
+        row = _group(number, members, view, several, cells)
+        rows.append(row)
+        if any(one.file == view.recording.file for one in members):
+            start = row.key
+    if several.unread:
+        rows += [BLANK, *_rows([line((told.unread, "dim"))], width, None)]
+        rows += _unread(several, cells)
+    times = times_lines(ranks_of(several.processes, several.unread))
+    if times:
+        rows += [BLANK, *_rows(times, width, None)]
+    return Content("ranks", plain(told.headline), rows=rows, start=start, still=True)
+
+
+def _rows(lines: Sequence[TextLine], width: int, place: Place | None) -> list[Row]:
+    ref = refs.source(place.file, place.line) if place is not None else ""
+    return [
+        Row(body=(text(" "), *one.spans), selects=ref, key=f"difference:{at}" if ref else "")
+        for at, one in enumerate(fitted(lines, width - 2))
+    ]
+
+
+def _group(
+    number: int, members: Sequence[Process], view: View, several: Several, cells: int
+) -> Row:
+    shown = any(one.file == view.recording.file for one in members)
+    names = pad(cut(plain(who(members)), cells), cells)
+    counts = plain(counts_of(members[0], _summary(members[0], several)))
+    return Row(
+        body=(
+            (" ● " if shown else " ▸ ", "accent" if shown else "faint"),
+            (names, "strong"),
+            (f"  {counts}", "text"),
+        ),
+        at=ToProcess(number),
+        opens=ToProcess(number),
+    )
+
+
+def _summary(one: Process, several: Several) -> Summary:
+    return several.told.summaries[several.processes.index(one)]
+
+
+def _unread(several: Several, cells: int) -> list[Row]:
+    """Logs that were only looked through, those that part first before the others."""
+    ordered = several.unread
+    usual = {one.file: one.name for one in several.processes}
+    first = len(several.told.groups)
+    rows = []
+    for number, one in enumerate(ordered[:UNREAD], first):
+        differs = f"differs from {usual[one.usual]} in compile {one.compile}" if one.compile else ""
+        body: Line = (
+            (" ▸ ", "faint"),
+            (pad(cut(plain(one.name), cells), cells), "text"),
+            (f"  {plain(differs)}", "dim"),
+        )
+        rows.append(Row(body=body, at=ToProcess(number), opens=ToProcess(number)))
+    if len(ordered) > UNREAD:
+        rows.append(Row(body=((f"   {len(ordered) - UNREAD:,} more", "faint"),)))
+    return rows
