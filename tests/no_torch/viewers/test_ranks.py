@@ -189,6 +189,8 @@ def test_ranks_that_compile_longer_are_waited_for() -> None:
     quick = compiled(RELU, id="1/0", seconds=1.0)
     ranks = [member(0, buckets, *quick), member(1, buckets, *quick), member(2, buckets, *again)]
     assert [one.straggler for one in rank_times(ranks)] == [False, False, True]
+    killed = Member(3, Recording(), complete=False)
+    assert rank_times([*ranks, killed]) == rank_times(ranks), "how long it compiled is not known"
     text = to_text(ranks_lines(ranks, FileNames("/w"), 100), 100)
     assert "compile  1.0 s (rank 0) to 5.0 s (rank 2) a rank" in text
     assert "rank 2 is a straggler" in text

@@ -48,7 +48,8 @@ class CompileTimes:
 
 
 def rank_times(members: Sequence[Member]) -> tuple[RankTimes, ...]:
-    """Of every rank."""
+    """Of every rank that was recorded whole: how long another one compiles is not known."""
+    members = [one for one in members if one.complete]
     totals = [sum(took.values()) for took in _seconds(members)]
     usual = statistics.median(totals) if totals else 0.0
     return tuple(

@@ -119,13 +119,16 @@ def _by_halves(lanes: Lanes, op: str, held: str) -> str:
 def by_constant(lanes: Lanes, op: str, value: str, divisor: int, held: str) -> str | None:
     """Division by a positive constant, as a shift or multiplication instead of a division.
 
-    None for short integers, which C++ would divide as int.
+    None for short integers, which C++ would divide as int, and for vectors of 64 bits, whose
+    products have no upper halves: floats are faster.
     """
     if BYTES[held] < 4:
         return None
     register = lanes.type(held)
     end = "L" if held == "int64" else ""
     power_of_two = divisor & (divisor - 1) == 0
+    if held == "int64" and not power_of_two and lanes.count > 1 and hardware.is_avx512(lanes):
+        return None
     name = f"{op}_by_{divisor}"
     if op in ("floor_divide", "remainder") and power_of_two:
         shift = divisor.bit_length() - 1
