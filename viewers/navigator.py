@@ -41,7 +41,8 @@ _OF_NOW = (
     "unfolded", "facts", "engine", "live", "driven", "breakpoints", "overrides", "kept", "base",
     "quiz", "several",
 )  # fmt: skip
-"""What of a view is of the recording and of the reader's doing, and stays on the way back."""
+"""Fields of a view that depend on the recording or on what the reader did; going back keeps
+them."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import warnings
 
 
 def statements(source: str | bytes) -> ast.Module:
-    """The statements of a file; none of a text that is no Python. Its warnings, about an invalid
-    escape for instance, are its author's and not shown."""
+    """The statements of a file; empty if the text is not Python. Python's warnings about it,
+    such as an invalid escape, are not shown."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

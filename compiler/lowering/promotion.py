@@ -52,7 +52,7 @@ def is_whole(number: object) -> bool:
 
 
 def _over(higher: str, lower: str) -> str:
-    """The higher category's dtype, unless the lower one is of a wider kind."""
+    """The higher category's dtype, unless the lower category has a wider kind."""
     if not higher or not lower:
         return higher or lower
     if higher == "bool" or (higher not in FLOATS and lower in FLOATS):

@@ -97,7 +97,7 @@ def _data(tour: Tour) -> dict[str, Any]:
 
 
 def _panel(panel: Panel, zooms: list[int]) -> dict[str, Any]:
-    """What there is of it; the page knows what the rest is."""
+    """The parts of the panel that are not the page's defaults."""
     found = {
         "pane": panel.pane,
         "name": "" if panel.name == panel.pane else plain(panel.name),

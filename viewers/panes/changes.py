@@ -36,7 +36,7 @@ from viewers.summary.differences.words import (
 from viewers.words import plural
 
 NAME = 18
-"""Cells of what a figure is of."""
+"""Cells of a figure's name."""
 DECISIONS = 8
 COUNTS = 3
 KERNELS = 30

@@ -102,7 +102,7 @@ def read(file: Path, names: tuple[str, ...] = ()) -> Project:
         table = _table(file, _table(file, _table(file, table, "tool"), "tcw"), "check")
     unknown = sorted(set(table) - {"targets", "tolerance"})
     if unknown:
-        raise click.UsageError(f"{file}: {unknown[0]!r} is none of targets, tolerance")
+        raise click.UsageError(f"{file}: unknown key {unknown[0]!r}: expected targets or tolerance")
     shared = _tolerances(file, "tolerance", table.get("tolerance", {}))
     tables = _table(file, table, "targets")
     if not tables:

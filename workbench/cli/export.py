@@ -5,12 +5,12 @@ findings, source, graphs, kernels, guards, fusion decisions, memory and profile,
 line, for the mouse and the keyboard, dark and light. It needs no network and no server, and
 nothing in it runs but its own script: text from the trace is shown as text.
 
-With --markdown it is a text for a GitHub issue or a chat: verdict, findings with lines and fixes,
-details folded, within GitHub's limit of 65,536 characters. Of a trace of `tcw profile` it is the
-profile, of a folder of traces what each process did. It goes to stdout without -o.
+--markdown writes a text for a GitHub issue or a chat instead: verdict, findings with lines and
+fixes, details folded, within GitHub's limit of 65,536 characters. For a trace of `tcw profile` it
+is the profile, for a folder of traces what each process did. Without -o it goes to stdout.
 
-With --redact it is a trace again, for people who cannot send code: source text, names, paths,
-strings, constants and printed output are taken out, and what was taken out is listed in it.
+--redact writes a trace instead, for people who cannot send code: source text, names, paths,
+strings, constants and printed output are taken out, and the new trace lists what was taken out.
 
 A large trace is cut at --most megabytes; the page says what was left out. An existing file is only
 overwritten if tcw exported it.
@@ -86,7 +86,7 @@ def command(
     outputs.expect("--output", output, REPORT if as_markdown else PAGE)
     if processes:
         if show:
-            raise click.UsageError(f"--show is of one recording: {file} has several")
+            raise click.UsageError(f"--show needs a single recording: {file} has several")
         return _markdown(outputs, output, markdown_of(file))
     try:
         recording = Recording.open(file)

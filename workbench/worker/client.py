@@ -47,13 +47,13 @@ def record(
     then: Callable[[End], Iterable[Record]] | None = None,
     python: str = "",
 ) -> End:
-    """Record `settings.file` in a worker process; answer how that ended.
+    """Record `settings.file` in a worker process and return how that ended.
 
     `on_record` gets every record, in the calling thread, the end record last. `trace` is written
     anew; None writes nothing to disk. Ctrl-C, or `stop` being set by another thread, ends the
     recording as interrupted. Whatever `on_record` raises comes out, and the worker is gone.
-    `then` makes what else belongs to the recording, when its worker is gone: it gets the worker's
-    end, and what it gives stands before that.
+    `then` makes further records when the worker is gone: it gets the worker's end record, and what
+    it returns is written before it.
     `python` is the interpreter of the worker, with its own torch; "" for this one.
     Raises OSError where the trace file cannot be created.
     """

@@ -92,7 +92,7 @@ def test_in_a_pyproject(project: Path) -> None:
         ('[targets.a]\nfile = "model.py"\n[tolerance]\nkernels = "x"\n', "expected a number"),
         ("[tolerance]\nkernles = 1\n", "no fact 'kernles'; did you mean 'kernels'?"),
         ("[tolerance]\nxyz = 1\n", "no fact 'xyz'; docs/check.md lists the facts"),
-        ("[target.a]\n", "'target' is none of targets, tolerance"),
+        ("[target.a]\n", "unknown key 'target': expected targets or tolerance"),
         ("targets = 3\n", "targets must be a table"),
         ("[", "tcw.toml"),
     ],
