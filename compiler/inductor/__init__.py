@@ -9,7 +9,7 @@ from compiler.inductor import (
     caches,
     codegen,
     collectives,
-    cudagraph_skips,
+    cudagraphs,
     fusion,
     fusion_cpp,
     kernel_builds,
@@ -44,7 +44,7 @@ HOOKS: tuple[Hook, ...] = (
     collectives.HOOK,
     cached.HOOK,
     kernel_builds.HOOK,
-    cudagraph_skips.HOOK,
+    cudagraphs.HOOK,
     shadow.HOOK,
     stage_starts.HOOK,
 )
