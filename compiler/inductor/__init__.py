@@ -23,6 +23,7 @@ from compiler.inductor import (
     scheduler_nodes,
     shadow,
     stage_starts,
+    triton_builds,
     until,
 )
 
@@ -44,6 +45,7 @@ HOOKS: tuple[Hook, ...] = (
     collectives.HOOK,
     cached.HOOK,
     kernel_builds.HOOK,
+    triton_builds.HOOK,
     cudagraphs.HOOK,
     shadow.HOOK,
     stage_starts.HOOK,

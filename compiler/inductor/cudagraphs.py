@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import re
 import threading
 import time
 import weakref
@@ -36,26 +35,14 @@ from compiler.graphs.current import (
 )
 from compiler.graphs.lines import parse_stack_trace
 from compiler.trace.compile_names import compile_of
+from compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of
 from compiler.trace.records import CudagraphRecording, CudagraphSkip, Location
 
 _TREES = "torch._inductor.cudagraph_trees"
 _FUNCTION = "log_cudagraph_skip_and_bump_counter"
 _MODULES = ("torch._inductor.output_code", _TREES, "torch._inductor.compile_fx")
-_PREFIXES = (
-    "skipping cudagraphs due to ",
-    "skipping cudagraph due to ",
-    "disabling cudagraphs due to ",
-)
-_STACKS = ("Found from", "input stack trace:")
-"""What comes before the stack of an operation in a message."""
-_MOVED = re.compile(r"input name: (\S+?)\. ")
-_INPUTS = re.compile(r"\.?\s*input name: .*", re.DOTALL)
-_MOST_INPUTS = 100
 AFTER_ANOTHER = "it follows another CUDA graph than before"
 ALIVE = "outputs of earlier calls are alive: it is run to warm up again and again"
-NO_GPU = "nothing of the graph runs on a GPU"
-_NO_DEVICES = re.compile(r"multiple devices:\s*$")
-"""What torch says of a graph that runs on no GPU, of which it has left the CPU out."""
 POLICY = "torch._inductor.config.cudagraph_policy"
 SMALL = "fewer kernels than torch._inductor.config.triton.cudagraph_min_partition_size"
 
@@ -129,12 +116,12 @@ class _Graphs:
         text, again = "", function.recorded
         if again:
             text = _why(refused, inputs) or AFTER_ANOTHER
-        stack = parse_stack_trace(_apart(text))
+        stack = parse_stack_trace(stack_of(text))
         return _Begun(
             function,
             sizes=tuple(one for one in inputs if type(one) is int and abs(one) < 2**63),
             reason=reason_of(text) if text else "",
-            inputs=tuple(dict.fromkeys(_MOVED.findall(text)))[:_MOST_INPUTS],
+            inputs=moved(text),
             location=stack[-1] if stack else None,
             reserved=_reserved(manager.device_index),
             start=time.perf_counter(),
@@ -192,7 +179,7 @@ class _Graphs:
             Safely(self.recorder, HOOK.name)(self.skip, str(why))
 
     def skip(self, message: str, graph: str = "", scope: Any = "graph") -> None:
-        stack = parse_stack_trace(_apart(message))
+        stack = parse_stack_trace(stack_of(message))
         location = stack[-1] if stack else None
         if location is not None:
             self.recorder.source(location.file)
@@ -208,9 +195,9 @@ class _Graphs:
         )
 
     @contextmanager
-    def looking_at(self, graph: str | None) -> Iterator[None]:
+    def looking_at(self, graph: str) -> Iterator[None]:
         """Torch looks at the mutated inputs of this graph inside the block."""
-        before, self.here.graph = self.here.graph, graph or ""
+        before, self.here.graph = self.here.graph, graph
         try:
             yield
         finally:
@@ -232,7 +219,7 @@ class _Graphs:
                 stack = (origin.meta.get("stack_trace") or "") if origin is not None else ""
                 told[reason, stack] = None
         for reason, stack in told:
-            self.skip(f"{reason}\n{_STACKS[0]}\n{stack}", graph=graph, scope="part")
+            self.skip(f"{reason}\n{STACK}\n{stack}", graph=graph, scope="part")
 
 
 def on_gpu() -> bool:
@@ -269,9 +256,8 @@ def _why(refused: list[tuple[Any, Any]], inputs: list[Any]) -> str:
         places = node.static_input_idxs if tensors is None else tensors
     if not places:
         return str(status)
-    return log_data_ptr_mismatch(
-        node.wrapped_function.placeholders, inputs, node.static_input_data_ptrs, places, status
-    )
+    placeholders, addresses = node.wrapped_function.placeholders, node.static_input_data_ptrs
+    return str(log_data_ptr_mismatch(placeholders, inputs, addresses, places, status))
 
 
 def _reserved(device: int) -> int | None:
@@ -279,24 +265,6 @@ def _reserved(device: int) -> int | None:
     import torch
 
     return int(torch.cuda.memory_reserved(device)) if torch.cuda.is_initialized() else None
-
-
-def _apart(message: str) -> str:
-    """The message with each stack on lines of its own."""
-    for mark in _STACKS:
-        message = message.replace(mark, f"\n{mark}\n")
-    return message
-
-
-def reason_of(message: str) -> str:
-    """`mutated inputs (1 instances)`: without what all reasons begin with, addresses, and the
-    stack."""
-    reason = _INPUTS.sub("", message.partition(_STACKS[0])[0]).strip()
-    for prefix in _PREFIXES * 2:  # torch puts it before some reasons twice
-        reason = reason.removeprefix(prefix)
-    if _NO_DEVICES.match(reason):
-        return NO_GPU
-    return " ".join(reason.rstrip(".: ").split()) or message.strip()
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -374,7 +342,7 @@ def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
     @functools.wraps(look)
     def looked(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
         function = safely(graphs.function, self, function_id)
-        with graphs.looking_at(function and function.graph):
+        with graphs.looking_at(function.graph if function is not None else ""):
             return look(self, function_id, *args, **kwargs)
 
     @functools.wraps(warn)

@@ -307,8 +307,8 @@ class CudagraphRecording(Record):
     """The part of the graph, if it was split: torch's `partition_0`."""
     sizes: tuple[Whole, ...] = ()
     """The values of the graph's symbolic sizes, each set of which needs a recording."""
-    again: Count = 0
-    """How often it had been recorded for these sizes before."""
+    again: Count | None = 0
+    """How often it had been recorded for these sizes before; None if that is not known."""
     reason: str = ""
     """Why none of the earlier recordings could be replayed, in torch's words: `static input data
     pointer changed`."""

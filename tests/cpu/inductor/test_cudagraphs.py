@@ -18,6 +18,7 @@ from torch._inductor import compile_fx, cudagraph_trees, cudagraph_utils, output
 from torch._inductor.utils import BoxedBool
 
 from compiler.inductor import cudagraphs
+from compiler.trace.cudagraph_reasons import NO_GPU
 from compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.recorded import record
 
@@ -226,13 +227,13 @@ def test_parts_that_are_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         torch.compile(model)(torch.ones(8))
     part, whole = recorded.all(CudagraphSkip)
-    assert (whole.scope, whole.reason) == ("graph", cudagraphs.NO_GPU)
+    assert (whole.scope, whole.reason) == ("graph", NO_GPU)
     assert (part.scope, part.reason, part.graph) == ("part", "cpu ops", "0/0/inference")
     assert part.location is not None
     assert part.location.line == model.__code__.co_firstlineno + 1
 
 
-@pytest.mark.parametrize(("parts", "why"), [(True, cudagraphs.NO_GPU), (False, "cpu device (")])
+@pytest.mark.parametrize(("parts", "why"), [(True, NO_GPU), (False, "cpu device (")])
 def test_what_torch_only_counts(parts: bool, why: str) -> None:
     """Of a graph on the CPU, torch says nothing."""
 
