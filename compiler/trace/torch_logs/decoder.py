@@ -35,7 +35,7 @@ from compiler.trace.records import (
     Text,
     TextHash,
 )
-from compiler.trace.torch_logs import frames
+from compiler.trace.torch_logs import cudagraphs, frames
 from compiler.trace.torch_logs.breaks import graph_break, unexplained_break
 from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
 from compiler.trace.torch_logs.files import rank_of
@@ -243,8 +243,13 @@ class LogDecoder:
 
     def _event(self, entry: Entry) -> None:
         phase = self._phases.event(entry.json)
-        if phase is not None:
-            self._emit(phase)
+        if phase is None:
+            return
+        self._emit(phase)
+        kind = "backward" if self._phases.backward else self._graphs.of_forward(phase.compile_id)
+        recorded = cudagraphs.recording_of(phase, kind)
+        if recorded is not None:
+            self._emit(recorded)
 
     def _name(self, entry: Entry) -> None:
         begins = entry.kind == "dynamo_start" and entry.attempt == 0
@@ -347,6 +352,9 @@ class LogDecoder:
         self._learn(metrics)
         for phase in self._phases.summed(metrics.compile_id, metrics.start, metrics.nested):
             self._emit(phase)
+        skip = cudagraphs.skip_of(metrics, self._files)
+        if skip is not None:
+            self._emit(skip)
         for record in self._frames.end(metrics, self._files):
             self._emit(record)
 
