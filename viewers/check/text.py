@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from viewers.check.result import OUTCOME_WORDS, Outcome, TargetResult, accepting, counts
 from viewers.kit.colours import TONES
-from viewers.text.lines import BLANK, Line, line
+from viewers.kit.lines import BLANK, Line, line
 from viewers.words import plural, seconds_text
 
 MOST = 12

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from html import escape
 
 from viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
+from viewers.kit.lines import Line, fitted
 from viewers.kit.spans import Role
-from viewers.text.lines import Line, fitted
 
 WIDTH = 100
 """Columns that lines are wrapped to."""

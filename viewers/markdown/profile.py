@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from compiler.trace.records import ModeRow, Settings
 from viewers.kit.figures import unit_of
+from viewers.kit.lines import Line
 from viewers.markdown import PROFILE_MARKER
 from viewers.markdown.items import item, item_title
 from viewers.markdown.report import WIDTH, command, elsewhere, environment_items
@@ -19,7 +20,7 @@ from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.summary.profile.doubts import doubts
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.header import file_name, names_of, settings_words
-from viewers.text.lines import Line, to_text
+from viewers.text.lines import to_text
 from viewers.text.profile import first_line
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.machine import ceilings_lines, kernels_lines

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from compiler.trace.records import Environment, Settings, TorchSettings
 from viewers.command_line import command_line
+from viewers.kit.lines import Line
 from viewers.kit.spans import words_of
 from viewers.losses import losses_sentences
 from viewers.markdown import MARKER
@@ -30,7 +31,7 @@ from viewers.text.explain import (
 )
 from viewers.text.failure import failure_lines
 from viewers.text.header import counts, file_name, names_of, settings_words
-from viewers.text.lines import Line, to_text
+from viewers.text.lines import to_text
 from viewers.text.sections import OF_BOTH, View, section
 from viewers.words import plural
 

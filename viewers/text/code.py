@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from viewers.kit.cells import cut
+from viewers.kit.lines import Line, line
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary import Place
-from viewers.text.lines import Line, line
 
 LONG_NAME = 24
 """Cells of `file:line` from which it may get a line of its own."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewers.kit.colours import TONES
+from viewers.kit.lines import BLANK, Line, line
 from viewers.kit.spans import Role
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.words import TONE_GLYPHS, call_words, effect_words
 from viewers.text.difference import blocks, same_cut
-from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural
 
 MOST = 12

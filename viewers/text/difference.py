@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from viewers.kit.lines import Line, line
 from viewers.kit.spans import Role
+from viewers.kit.table import Cell, heading, table
 from viewers.summary.differences import (
     CountChange,
     Difference,
@@ -20,8 +22,6 @@ from viewers.summary.differences.words import (
     others_words,
     veto_words,
 )
-from viewers.text.lines import Line, line
-from viewers.text.table import Cell, heading, table
 from viewers.words import plural
 
 DECISIONS = 12

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from viewers.kit.lines import Line, line
 from viewers.kit.spans import Role
+from viewers.kit.table import Cell, table
 from viewers.summary import Summary
 from viewers.summary.engines import Comparison, EngineColumn
 from viewers.summary.numerics import numerics_words
 from viewers.text.header import counts, title
-from viewers.text.lines import Line, line
-from viewers.text.table import Cell, table
 from viewers.words import (
     NOT_MEASURED,
     bytes_text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import DdpBuckets, KernelBinary
+from viewers.kit.lines import BLANK, Line, line
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -14,7 +15,6 @@ from viewers.text import engines
 from viewers.text.failure import failure_lines
 from viewers.text.finding import findings_lines
 from viewers.text.header import counts, header, names_of, title
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import OF_BOTH, View, section
 from viewers.text.sections.collectives import counted
 from viewers.text.sections.fusion import fusion_line

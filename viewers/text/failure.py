@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from compiler.trace.records import Failure
+from viewers.kit.lines import Line, line, prose
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, during, place_of
 from viewers.text.code import place_lines
 from viewers.text.header import file_name
-from viewers.text.lines import Line, line, prose
 
 MORE = 3
 """Lines of a message shown after the first."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from compiler.trace.records import Advice
+from viewers.kit.lines import BLANK, Line, fitted, line
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.summary import Finding
 from viewers.text.code import place_lines
-from viewers.text.lines import BLANK, Line, fitted, line
 from viewers.words import plural
 
 ROLES: dict[str, Role] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from viewers.kit.colours import TONES
+from viewers.kit.lines import Line, line
 from viewers.places import FileNames
 from viewers.summary import Summary
 from viewers.summary.numerics import numerics_words
-from viewers.text.lines import Line, line
 from viewers.words import NOT_MEASURED, number, plural, seconds_text
 
 _GRAD = {"grad": "grad", "no-grad": "no grad", "inference": "inference mode", "train": "train"}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from compiler.trace.torch_logs.alike import Glance
+from viewers.kit.lines import BLANK, Line, line
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.differences import Alignment, Effect, difference
@@ -24,7 +25,6 @@ from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
 from viewers.text.header import names_of
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.ranks import ranks_lines
 from viewers.words import listed, plural, seconds_text
 

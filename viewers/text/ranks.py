@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import Advice
+from viewers.kit.lines import BLANK, Line, line
 from viewers.places import FileNames
 from viewers.summary.ranks import (
     Divergence,
@@ -16,7 +17,6 @@ from viewers.summary.ranks import (
 )
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural, seconds_text
 
 COLUMN = 11

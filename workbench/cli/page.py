@@ -10,8 +10,8 @@ import click
 
 from compiler.output_file import OutputKind
 from viewers.html import BEGIN
+from viewers.kit.lines import Line
 from viewers.reader import Reader
-from viewers.text.lines import Line
 from viewers.text.lines import write as write_lines
 from workbench.cli.output import say
 from workbench.cli.outputs import Outputs

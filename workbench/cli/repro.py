@@ -29,9 +29,9 @@ import msgspec
 from compiler.output_file import check, words, write
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from viewers.kit.lines import BLANK, Line, line
 from viewers.kit.spans import Role
 from viewers.recording import Recording
-from viewers.text.lines import BLANK, Line, line
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text

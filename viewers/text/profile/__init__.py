@@ -5,6 +5,7 @@ from __future__ import annotations
 from compiler.trace.records import ModeRow
 from viewers.kit.colours import TONES
 from viewers.kit.figures import unit_of
+from viewers.kit.lines import BLANK, Line, line
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -14,7 +15,6 @@ from viewers.summary.profile.doubts import doubts
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.failure import failure_lines
 from viewers.text.header import names_of, title
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.causes import causes_lines
 from viewers.text.profile.machine import ceilings_lines, kernels_lines

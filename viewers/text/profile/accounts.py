@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from compiler.trace.records import Account
 from viewers.kit.figures import TimeUnit
+from viewers.kit.lines import BLANK, Line
 from viewers.kit.spans import Role
+from viewers.kit.table import Cell, heading, table
 from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.summary.profile.accounts import AccountTable, account_tables, open_remainder
 from viewers.summary.profile.causes.words import bare
-from viewers.text.lines import BLANK, Line
-from viewers.text.table import Cell, heading, table
 from viewers.words import percent, plural
 
 _NAMES = 4

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from compiler.trace.records import Settings
 from viewers.command_line import command_line
 from viewers.kit.cells import pad
+from viewers.kit.lines import BLANK, Line, fitted, line
 from viewers.kit.spans import Span
 from viewers.places import FileNames
 from viewers.plain import plain
@@ -16,7 +17,6 @@ from viewers.summary.profile import Cause
 from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.text.code import place_lines
 from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, fitted, line
 
 
 def causes_lines(

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from compiler.trace.records import Bandwidth, Ceilings, CompiledStep
 from viewers.kit.figures import TimeUnit, rate_text, share_text
+from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.table import Cell, heading, table
 from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Profile, Work, work_of
 from viewers.summary.profile.causes.words import bare
 from viewers.summary.profile.where import where
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.table import Cell, heading, table
 from viewers.words import NOT_MEASURED, bytes_text, numbers_text, plural
 
 _POINTS = 5

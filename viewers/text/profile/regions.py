@@ -8,13 +8,13 @@ from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
 from viewers.kit.figures import TimeUnit, share_text
+from viewers.kit.lines import Line, line
 from viewers.kit.spans import Line as Spans
 from viewers.kit.spans import Role, Span
 from viewers.places import FileNames
 from viewers.region_lines import HEADS, Column, RegionLines, figures_of, name_of, place_of
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
 from viewers.summary.profile.where import where
-from viewers.text.lines import Line, line
 
 WIDE = 112
 """Width from which launches and the share of the roofline fit."""

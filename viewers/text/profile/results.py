@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from compiler.trace.precision import excess, worst_output
 from compiler.trace.records import CallProfile, KernelPrecision, ModeRow, Trial
 from viewers.kit.figures import change_text
+from viewers.kit.lines import BLANK, Line, line
 from viewers.kit.spans import Role
+from viewers.kit.table import Cell, heading, table
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
 from viewers.summary.profile.tried import chosen
 from viewers.summary.profile.verdict import mode_in_noise
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.table import Cell, heading, table
 from viewers.words import (
     bytes_text,
     error_text,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from compiler.trace.records.session import FactKind
+from viewers.kit.lines import Line
+from viewers.kit.table import heading
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary
-from viewers.text.lines import Line
-from viewers.text.table import heading
 from viewers.words import NOT_IN_LOG
 
 SECTIONS = (

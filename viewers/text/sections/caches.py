@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from viewers.text.lines import Line, line
+from viewers.kit.lines import Line, line
+from viewers.kit.table import heading, table
 from viewers.text.sections import View
-from viewers.text.table import heading, table
 from viewers.words import plural, seconds_text
 
 REASONS = 5

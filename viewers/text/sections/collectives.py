@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import DdpBucket, DdpBuckets
+from viewers.kit.lines import Line, line
+from viewers.kit.table import Cell, heading, table
 from viewers.recording import Recording
 from viewers.summary.place import Place
 from viewers.summary.ranks.collectives import Started, started
-from viewers.text.lines import Line, line
 from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
 from viewers.words import NOT_IN_LOG, bytes_text, listed, plural
 
 _UNSEEN = f"outside of graphs and by DDP {NOT_IN_LOG}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compiler.trace.records import Kernel
+from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.table import Cell, heading, table
 from viewers.labels import kernel_label
 from viewers.summary.engines import Both, Comparison, LineUp, compare
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
 from viewers.text.sections.kernels import LANGUAGES, lines_text
-from viewers.text.table import Cell, heading, table
 from viewers.words import bytes_text, number, plural, seconds_text
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import GraphFusion, PairResult, rule_words
 from viewers.summary.fusion import node_labels
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
 from viewers.words import bytes_text, number, plural
 
 EXAMPLES = 3

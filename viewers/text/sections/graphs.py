@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from compiler.trace.records import Graph, Node
+from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import Piece
 from viewers.summary.findings import crossing_text
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
 from viewers.words import plural, tensor_text
 
 

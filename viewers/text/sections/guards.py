@@ -12,11 +12,11 @@ from rich.cells import cell_len
 
 from compiler.trace.records import DynamicSize, Guard, Guards
 from viewers.kit.cells import keep_end
+from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.table import Cell, heading, table
 from viewers.plain import plain
 from viewers.summary.guards import Condition, GuardGroups, condition_value, guard_groups
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
 from viewers.words import plural, seconds_text
 
 PLACE = (14, 30)

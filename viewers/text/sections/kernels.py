@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.table import Cell, heading, table
 from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.summary import KernelRow
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
 from viewers.words import bytes_text, numbers_text, plural
 
 LANGUAGES = {"cpp": "C++", "triton": "Triton", "aten": "ATen"}

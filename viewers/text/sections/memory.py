@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from compiler.trace.records import Buffer
+from viewers.kit.lines import BLANK, Line
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import GraphMemory, peak_words, reuse_words
-from viewers.text.lines import BLANK, Line
 from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
 from viewers.words import bytes_text
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from compiler.trace.records import Output, OutputCapped
+from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.table import heading
 from viewers.plain import plain_lines
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.sections import View
-from viewers.text.table import heading
 from viewers.words import bytes_text
 
 

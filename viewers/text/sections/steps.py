@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compiler.trace.records import Step
-from viewers.text.lines import BLANK, Line
+from viewers.kit.lines import BLANK, Line
+from viewers.kit.table import Cell, heading, table
 from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
 from viewers.words import indent, listed, plural
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from viewers.kit.cells import cut, keep_end
+from viewers.kit.lines import Line, line
 from viewers.kit.spans import Role
 from viewers.plain import plain
-from viewers.text.lines import Line, line
 
 Cell = str | tuple[str, Role]
 GAP = 2
