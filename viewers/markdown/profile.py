@@ -18,19 +18,16 @@ from viewers.summary import summarise
 from viewers.summary.profile import Cause, Profile, profiles_of
 from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.summary.profile.doubts import doubts
+from viewers.tables.account import memory_lines
+from viewers.tables.machine import ceilings_lines
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.header import file_name, names_of, settings_words
 from viewers.text.lines import to_text
 from viewers.text.profile import first_line
 from viewers.text.profile.accounts import accounts_lines
-from viewers.text.profile.machine import ceilings_lines, kernels_lines
+from viewers.text.profile.kernels import kernels_lines
 from viewers.text.profile.regions import regions_table
-from viewers.text.profile.results import (
-    memory_lines,
-    modes_lines,
-    precision_lines,
-    trials_lines,
-)
+from viewers.text.profile.results import modes_section, precision_section, trials_section
 from viewers.words import plural
 
 WHOLE = 8
@@ -59,7 +56,7 @@ def profile_markdown(recording: Recording) -> str:
     start = first.index.recording.start
     for one in found:
         _causes(comment, one, names, start.settings if start else None, several)
-    _text(comment, "modes", modes_lines(first.modes or tuple(recording.all(ModeRow)), WIDTH))
+    _text(comment, "modes", modes_section(first.modes or tuple(recording.all(ModeRow)), WIDTH))
     for one in found:
         of = f", {one.engine}" if several else ""
         for title, lines in _tables(one, names):
@@ -108,8 +105,8 @@ def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[Line]]]:
         ("regions", regions_table(one, names, WIDTH, "difference", None, unit)),
         ("account", accounts_lines(one, WIDTH, unit)),
         ("kernels and calls", kernels_lines(one, names, WIDTH, None, unit)),
-        ("tried", trials_lines(one.trials, WIDTH)),
-        ("precision", precision_lines(one, WIDTH)),
+        ("tried", trials_section(one.trials)),
+        ("precision", precision_section(one, WIDTH)),
         ("memory", memory_lines(one.head)),
         ("machine", ceilings_lines(one.ceilings)),
     ]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len
-
-from compiler.trace.records import Advice
 from viewers.kit.cells import pad, pad_left, wrap
-from viewers.kit.spans import Line, Role, Span, text, width_of
+from viewers.kit.spans import Span, text
 from viewers.panes import came_of_it
-from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Row
+from viewers.panes.highlight import placed_code
+from viewers.panes.rows import BLANK, Content, Row, text_rows
 from viewers.panes.targets import ToFinding
 from viewers.panes.view import View
-from viewers.plain import plain
 from viewers.summary.findings import Finding
+from viewers.tables.findings import advice_lines, role_of
 from viewers.words import plural
 
-ROLES: dict[str, Role] = {"recompile": "warn"}
 COST = 9
 NARROW = 100
 
@@ -50,7 +46,7 @@ def _redacted(view: View, width: int) -> list[Row]:
 
 
 def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
-    role = ROLES.get(finding.kind, "bad")
+    role = role_of(finding)
     rows = [
         Row(
             body=(
@@ -78,29 +74,10 @@ def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
             spans.append(text(words, "good" if fix.code else "text"))
         return [*rows, Row(body=tuple(spans))] if place or fix else rows
     if place is not None:
-        name = view.facts.names.place(place.file, place.line)
-        code = highlight(place.text.strip(), "python")[0]
-        rows.append(Row(body=(indent, text(f"{name}  ", "dim"), *code)))
+        rows.append(Row(body=(indent, *placed_code(view.facts.names, place))))
     if fix is not None:
-        rows += _fix(fix, width)
+        rows += text_rows(advice_lines([fix], COST + 4, width - 1), width)
     return rows
-
-
-def _fix(fix: Advice, width: int) -> list[Row]:
-    """The code of a fix, and what it does: on its line where that has room, else below it."""
-    start = COST + 9
-    lead: Line = ((" " * (start - 5), "text"), ("fix  ", "dim"))
-    room = width - start - 1
-    if not fix.code:
-        first, *rest = wrap(fix.text, room) or [""]
-        rows = [Row(body=(*lead, (first, "text")))]
-        return rows + [Row(body=((" " * start, "text"), (line, "text"))) for line in rest]
-    code, *more = fix.code.split("\n")
-    head: Line = (*lead, text(code + (" …" if more else ""), "good"))
-    if width_of(head) + 3 + cell_len(plain(fix.text)) < width:
-        return [Row(body=(*head, text(f"   {fix.text}", "faint")))]
-    notes = wrap(fix.text, room)
-    return [Row(body=head), *(Row(body=((" " * start, "text"), (line, "faint"))) for line in notes)]
 
 
 def _rest(view: View, any_finding: bool) -> Row:

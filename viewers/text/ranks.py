@@ -15,8 +15,8 @@ from viewers.summary.ranks import (
     rank_times,
     rank_words,
 )
+from viewers.tables.findings import advice_lines
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
 from viewers.words import plural, seconds_text
 
 COLUMN = 11

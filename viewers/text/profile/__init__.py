@@ -12,19 +12,16 @@ from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.profile import Profile, Sort, profiles_of
 from viewers.summary.profile.doubts import doubts
+from viewers.tables.account import memory_lines
+from viewers.tables.machine import ceilings_lines
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.failure import failure_lines
 from viewers.text.header import names_of, title
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.causes import causes_lines
-from viewers.text.profile.machine import ceilings_lines, kernels_lines
+from viewers.text.profile.kernels import kernels_lines
 from viewers.text.profile.regions import regions_table
-from viewers.text.profile.results import (
-    memory_lines,
-    modes_lines,
-    precision_lines,
-    trials_lines,
-)
+from viewers.text.profile.results import modes_section, precision_section, trials_section
 
 _MOST_LINES = 10_000
 _LEAST_CAUSES = 12
@@ -62,7 +59,7 @@ def profile(
         if several:
             lines += [BLANK, line((one.engine, "strong"))]
         lines += _one(one, names, width, height, sort, top, several)
-    lines += modes_lines(found[0].modes or _modes(recording), width)
+    lines += modes_section(found[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
     keep = f"browse it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
@@ -107,10 +104,11 @@ def _one(
     lines += causes_lines(one.causes[:top], names, width, room, settings, several)
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)
-    lines += ceilings_lines(one.ceilings)
-    lines += memory_lines(head)
-    lines += precision_lines(one, width)
-    lines += trials_lines(one.trials, width)
+    lines += [BLANK, *ceilings_lines(one.ceilings)]
+    memory = memory_lines(head)
+    lines += [BLANK, *memory] if memory else []
+    lines += precision_section(one, width)
+    lines += trials_section(one.trials)
     return lines
 
 
@@ -123,7 +121,7 @@ def _without(recording: Recording, width: int) -> list[Line]:
     part = next(iter(recording.engines.values()), recording)
     summary = summarise(part)
     names = names_of(summary)
-    rows = modes_lines(_modes(recording), width)
+    rows = modes_section(_modes(recording), width)
     if summary.failure is not None:
         return [*failure_lines(part, summary, names, width), *rows]
     lines = [] if rows else [line(("No call was profiled", "bad"))]

@@ -15,8 +15,8 @@ from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Cause
 from viewers.summary.profile.causes.cause import first_of_groups
+from viewers.tables.findings import advice_lines, glyph_of
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
 
 
 def causes_lines(
@@ -64,13 +64,6 @@ def _cause(
             command = plain(command_line("profile", settings, one.options))
             lines.append(line(" " * column, ("try  ", "dim"), (command, "good"), hang=column + 5))
     return lines
-
-
-def glyph_of(cause: Cause) -> Span:
-    """`✗` lost, `✓` won, `↻` paid in each recompile."""
-    if cause.once:
-        return ("↻", "warn")
-    return ("✗", "bad") if cause.lost else ("✓", "good")
 
 
 def _head(cause: Cause, column: int) -> Span:

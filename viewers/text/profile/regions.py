@@ -12,9 +12,9 @@ from viewers.kit.lines import Line, line
 from viewers.kit.spans import Line as Spans
 from viewers.kit.spans import Role, Span
 from viewers.places import FileNames
-from viewers.region_lines import HEADS, Column, RegionLines, figures_of, name_of, place_of
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
 from viewers.summary.profile.where import where
+from viewers.tables.region_lines import HEADS, Column, RegionLines, figures_of, name_of, place_of
 
 WIDE = 112
 """Width from which launches and the share of the roofline fit."""
@@ -92,12 +92,7 @@ def _tails(
     """What the rows do not show: rows beyond the top, rows in the noise, the rest of the call."""
     named = []
     if left_out:
-        sums = Sums(
-            eager=sum(row.eager.median for row in left_out if row.eager),
-            compiled=sum(row.compiled.median for row in left_out if row.compiled),
-            noise=sum(row.noise for row in left_out),
-        )
-        named.append((f"… {len(left_out)} {word}", sums))
+        named.append((f"… {len(left_out)} {word}", Sums.of(left_out)))
     if len(fall.quiet) > 1:
         what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
         same = sum(row.same_calls for row in fall.quiet)

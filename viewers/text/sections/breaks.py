@@ -5,8 +5,8 @@ from __future__ import annotations
 from viewers.kit.lines import BLANK, Line, line, prose
 from viewers.kit.table import Cell, heading, table
 from viewers.summary import BreakSite
+from viewers.tables.findings import advice_lines
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
 from viewers.text.sections import View
 from viewers.words import plural, tensor_text
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from compiler.trace.records import Kernel
 from viewers.kit.lines import BLANK, Line, line
 from viewers.kit.table import Cell, heading, table
-from viewers.labels import kernel_label
+from viewers.labels import WRITTEN_IN, kernel_label
 from viewers.summary.engines import Both, Comparison, LineUp, compare
 from viewers.text.sections import View
-from viewers.text.sections.kernels import LANGUAGES, lines_text
 from viewers.words import bytes_text, number, plural, seconds_text
 
 
@@ -83,7 +82,7 @@ def _kernels(comparison: Comparison, graph: str, view: View) -> list[Line]:
     for one in comparison.kernels:
         if one.graph != graph:
             continue
-        where = lines_text(one.lines, view.names) or "no user line"
+        where = view.names.lines(one.lines) or "no user line"
         for place in range(max(len(one.first), len(one.second))):
             left, right = (_kernel(side, place) for side in (one.first, one.second))
             rows.append([where if place == 0 else "", left, right])
@@ -111,8 +110,8 @@ def _sources(comparison: Comparison, one: LineUp, view: View) -> list[Line]:
             text = column.recording.text(kernel.text)
             if not text:
                 continue
-            where = lines_text(one.lines, view.names)
-            words = f"{kernel.id} {kernel_label(kernel)}  {LANGUAGES[kernel.language]}  {where}"
+            where = view.names.lines(one.lines)
+            words = f"{kernel.id} {kernel_label(kernel)}  {WRITTEN_IN[kernel.language]}  {where}"
             lines += [BLANK, heading(column.engine, words)]
             lines += [line(f"  {row}", fixed=True) for row in text.splitlines()]
     return lines

@@ -6,8 +6,8 @@ from viewers.kit.lines import BLANK, Line, line
 from viewers.kit.table import Cell, heading, table
 from viewers.summary import RecompileCause
 from viewers.summary.findings import recompile_title
+from viewers.tables.findings import advice_lines
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
 from viewers.text.sections import View
 from viewers.words import plural, seconds_text
 

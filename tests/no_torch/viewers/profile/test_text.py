@@ -20,8 +20,8 @@ from viewers.panes import account
 from viewers.panes.view import Facts, View
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.region_lines import HEADS, Column, RegionLines
 from viewers.summary.profile import profiles_of
+from viewers.tables.region_lines import HEADS, Column, RegionLines
 from viewers.text.lines import to_text, write
 from viewers.text.profile import profile
 from viewers.text.profile.causes import causes_lines
