@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from compiler.trace.records import MemoryPlan
 from viewers.kit.cells import pad, pad_left, wrap
-from viewers.kit.spans import Span, text
-from viewers.panes import came_of_it
+from viewers.kit.spans import Line, Span, text
+from viewers.panes import fusion, kernels, memory
 from viewers.panes.highlight import placed_code
 from viewers.panes.rows import BLANK, Content, Row, text_rows
-from viewers.panes.targets import ToFinding
+from viewers.panes.targets import ToFinding, ToStage
 from viewers.panes.view import View
 from viewers.summary.findings import Finding
 from viewers.tables.findings import advice_lines, role_of
@@ -15,6 +19,8 @@ from viewers.words import plural
 
 COST = 9
 NARROW = 100
+KERNELS, PAIRS, PLAN = 8, 6, 2
+"""Most rows of each stage that a compile without findings came to."""
 
 
 def content(view: View, width: int) -> Content:
@@ -26,7 +32,7 @@ def content(view: View, width: int) -> Content:
             rows.append(BLANK)
     rows.append(_rest(view, bool(view.summary.findings)))
     if not view.summary.findings and view.recording.end is not None and not view.presenting:
-        rows += came_of_it.rows(view, width)
+        rows += _came_of_it(view, width)
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
     return Content(
         "findings", right=right, rows=rows, start=str(ToFinding(view.finding)), tracks=True
@@ -96,3 +102,34 @@ def _rest(view: View, any_finding: bool) -> Row:
         lead_in = "" if lost else "nothing needs attention: "
         words = f"{lead_in}no break, no recompile in {compiles}"
     return Row(body=((lead, "faint"), (words, "dim")))
+
+
+def _came_of_it(view: View, width: int) -> list[Row]:
+    """What came of a compile that needs no attention: its kernels, its fusion, its memory, a few rows
+    of each stage that it reached; of the kernels none where their pane stands beside."""
+    found: list[Row] = []
+    if view.kernels() and "kernels" not in view.beside:
+        listed = kernels.content(view, width)
+        found += _stage(view, "kernels", listed.right, listed.rows, KERNELS)
+    if view.facts.pairs.get(fusion.graph_of(view)):
+        listed = fusion.decisions(view, width)
+        found += _stage(view, "fusion", listed.right, listed.rows, PAIRS)
+    graph = view.loop_graph()
+    if any(plan.graph == graph for plan in view.recording.all(MemoryPlan)):
+        planned: Content = memory.content(view, width)
+        found += _stage(view, "memory", (), planned.rows[:PLAN], PLAN)
+    return found
+
+
+def _stage(view: View, name: str, right: Line, listed: Sequence[Row], most: int) -> list[Row]:
+    """The heading, which opens the stage, and the first of its rows; they cannot be selected."""
+    target = ToStage(view.compile_id, name)
+    head = Row(body=(text(f" {name}", "strong"),), right=right, at=target, opens=target)
+    shown = [
+        replace(row, key="", at=None, opens=None, decision="", ref="", selects="")
+        for row in listed[:most]
+    ]
+    while shown and not shown[-1].text.strip():
+        shown.pop()
+    more = [Row(body=(("    …", "faint"),))] if len(listed) > most and most > PLAN else []
+    return [BLANK, head, *shown, *more]
