@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from viewers.kit.cells import cut, rows_of
-from viewers.kit.spans import Line as Spans
-from viewers.kit.spans import Role, Span, part, text, words_of
+from viewers.kit.spans import Line, Role, Span, part, text, words_of
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """One line. `fixed` lines are cut at the width; others wrap, indented by `hang` cells."""
 
-    spans: Spans
+    spans: Line
     hang: int = 0
     fixed: bool = False
 
@@ -30,16 +29,16 @@ class Line:
         return words_of(self.spans)
 
 
-BLANK = Line(())
+BLANK = TextLine(())
 
 
-def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) -> Line:
+def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) -> TextLine:
     """A line from texts and (text, role) pairs; each is made plain."""
     spans = (text(piece) if isinstance(piece, str) else text(*piece) for piece in pieces)
-    return Line(tuple(span for span in spans if span[0]), hang, fixed)
+    return TextLine(tuple(span for span in spans if span[0]), hang, fixed)
 
 
-def prose(label: str, words: str, indent: int = 0) -> list[Line]:
+def prose(label: str, words: str, indent: int = 0) -> list[TextLine]:
     """A labelled text of any number of lines; they keep their indents, blank ones are dropped."""
     width = indent + len(label)
     rows = [row for row in words.splitlines() if row.strip()]
@@ -49,23 +48,23 @@ def prose(label: str, words: str, indent: int = 0) -> list[Line]:
     ]
 
 
-def fitted(lines: Iterable[Line], width: int) -> list[Line]:
+def fitted(lines: Iterable[TextLine], width: int) -> list[TextLine]:
     """The lines cut or wrapped to `width` cells."""
-    done: list[Line] = []
+    done: list[TextLine] = []
     for one in lines:
         if cell_len(one.text.rstrip()) <= width:
             done.append(one)
         elif one.fixed:
             shown = cut(one.text, width)
             spans = (*part(one.spans, 0, len(shown) - 1), ("›", "faint"))
-            done.append(Line(spans, one.hang, True))
+            done.append(TextLine(spans, one.hang, True))
         else:
             done.extend(_wrap(one, width))
     return done
 
 
-def _wrap(one: Line, width: int) -> list[Line]:
+def _wrap(one: TextLine, width: int) -> list[TextLine]:
     hang = min(one.hang, width // 2)
     rows = [part(one.spans, *ends) for ends in rows_of(one.text, width, hang)]
     indent: Span = (" " * hang, "text")
-    return [Line(spans if not at else (indent, *spans), one.hang) for at, spans in enumerate(rows)]
+    return [TextLine((indent, *row) if at else row, one.hang) for at, row in enumerate(rows)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from viewers.kit.cells import cut, keep_end
-from viewers.kit.lines import Line, line
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.plain import plain
 
@@ -23,7 +23,7 @@ def table(
     width: int,
     indent: int = 0,
     drop: Sequence[int] = (),
-) -> list[Line]:
+) -> list[TextLine]:
     """Rows as lines of at most `width` cells. `align` has one letter per column:
 
     `l` left and `r` right, cut only if the column alone is wider than `width`; `f` left, cut at its
@@ -74,6 +74,6 @@ def _shrink(widths: list[int], align: str, room: int) -> bool:
     return over <= 0
 
 
-def heading(text: str, right: str = "") -> Line:
+def heading(text: str, right: str = "") -> TextLine:
     """The title of a section, followed by its figure."""
     return line((text, "accent"), (f"  {right}" if right else "", "dim"), hang=2)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from compiler.trace.records import ModeRow, Settings
 from viewers.kit.figures import unit_of
-from viewers.kit.lines import Line
+from viewers.kit.lines import TextLine
 from viewers.markdown import PROFILE_MARKER
 from viewers.markdown.items import item, item_title
 from viewers.markdown.report import WIDTH, command, elsewhere, environment_items
@@ -99,7 +99,7 @@ def _tries(cause: Cause, settings: Settings, several: bool) -> list[str]:
     ]
 
 
-def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[Line]]]:
+def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[TextLine]]]:
     unit = unit_of(one.head)
     return [
         ("regions", regions_table(one, names, WIDTH, "difference", None, unit)),
@@ -112,7 +112,7 @@ def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[Line]]]:
     ]
 
 
-def _text(comment: Comment, title: str, lines: Sequence[Line]) -> None:
+def _text(comment: Comment, title: str, lines: Sequence[TextLine]) -> None:
     rows = to_text(lines, WIDTH).strip("\n").splitlines()
     if rows:
         comment.fold_text(title, rows)

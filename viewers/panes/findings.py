@@ -105,8 +105,8 @@ def _rest(view: View, any_finding: bool) -> Row:
 
 
 def _came_of_it(view: View, width: int) -> list[Row]:
-    """What came of a compile that needs no attention: its kernels, its fusion, its memory, a few rows
-    of each stage that it reached; of the kernels none where their pane stands beside."""
+    """What came of a compile that needs no attention: a few kernels, pairs and lines of its memory;
+    no kernels where their pane stands beside."""
     found: list[Row] = []
     if view.kernels() and "kernels" not in view.beside:
         listed = kernels.content(view, width)

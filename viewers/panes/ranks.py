@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from compiler.trace import refs
 from viewers.kit.cells import cut, pad
-from viewers.kit.lines import Line as TextLine
-from viewers.kit.lines import fitted, line
+from viewers.kit.lines import TextLine, fitted, line
 from viewers.kit.spans import Line, text
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToProcess

@@ -13,7 +13,7 @@ from compiler.trace.precision import worst_output
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
 from viewers.kit.cells import cut
 from viewers.kit.figures import TimeUnit, unit_of
-from viewers.kit.lines import Line as TextLine
+from viewers.kit.lines import TextLine
 from viewers.kit.spans import Line, Role, text
 from viewers.kit.table import Cell, table
 from viewers.labels import short_label

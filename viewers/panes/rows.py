@@ -9,8 +9,7 @@ from typing import Literal, overload
 
 from compiler.trace.refs import Ref
 from viewers.kit.cells import wrap
-from viewers.kit.lines import Line as TextLine
-from viewers.kit.lines import fitted
+from viewers.kit.lines import TextLine, fitted
 from viewers.kit.spans import Line, Role
 from viewers.panes.targets import Target, ToDecision, ToOverride, ToPair
 

@@ -19,7 +19,7 @@ from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums, Work
 from viewers.summary.profile.doubts import doubts
 from viewers.summary.profile.where import where
-from viewers.tables.region_lines import Column, RegionLines, figures_of, name_of, place_of
+from viewers.tables.region_lines import RegionColumn, RegionLines, figures_of, name_of, place_of
 from viewers.words import bytes_text, percent, plural, ratio_text
 
 LINE, WIDE_LINE = 7, 11
@@ -176,9 +176,10 @@ class _Chart:
         if self.bars:
             self.name = min(self.name, max(18, longest, 14))
         figure = self.figure - 1
-        columns = [Column("line", self.line, 1), Column("region", self.name - 1, 1)]
-        columns += [Column("eager", figure), Column("compiled", figure, 1), Column("Δ", figure, 1)]
-        columns += [Column("±", self.noise - 1, 1)] if self.spread else []
+        columns = [RegionColumn("line", self.line, 1), RegionColumn("region", self.name - 1, 1)]
+        columns += [RegionColumn("eager", figure)]
+        columns += [RegionColumn(head, figure, 1) for head in ("compiled", "Δ")]
+        columns += [RegionColumn("±", self.noise - 1, 1)] if self.spread else []
         scale = Bars.for_values(*table.differences, self.bars - 3, SIDE) if self.bars else None
         self.lines = RegionLines(tuple(columns), scale, 1)
 

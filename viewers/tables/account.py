@@ -7,10 +7,10 @@ from rich.cells import cell_len
 from compiler.trace.records import Account, CallProfile
 from viewers.kit.bars import cells_of
 from viewers.kit.figures import TimeUnit
-from viewers.kit.lines import Line
+from viewers.kit.lines import TextLine
 from viewers.kit.spans import Role
 from viewers.kit.table import GAP, Cell, heading, table
-from viewers.summary.profile.accounts import AccountTable, Both, open_remainder
+from viewers.summary.profile.accounts import AccountTable, BothSides, open_remainder
 from viewers.words import NOT_MEASURED, bytes_text, percent
 
 BARS: tuple[Role, Role] = ("bar", "bar-accent")
@@ -18,7 +18,7 @@ SHORTEST, LONGEST = 8, 16
 """Cells of a bar: as many as the table leaves."""
 
 
-def account_lines(found: AccountTable, unit: TimeUnit, width: int, indent: int) -> list[Line]:
+def account_lines(found: AccountTable, unit: TimeUnit, width: int, indent: int) -> list[TextLine]:
     """A head, a line for each of the rows, the remainder, and the call. Bars where they fit."""
     rows: list[list[Cell]] = [
         ["", ("eager", "dim"), "", ("compiled", "dim"), "", ""],
@@ -41,7 +41,7 @@ def account_lines(found: AccountTable, unit: TimeUnit, width: int, indent: int) 
     return table(rows, align, width, indent, drop)
 
 
-def _times(found: AccountTable, both: Both, unit: TimeUnit) -> list[Cell]:
+def _times(found: AccountTable, both: BothSides, unit: TimeUnit) -> list[Cell]:
     cells: list[Cell] = []
     for side, seconds in zip(found.sides, both, strict=True):
         known = side is not None and seconds is not None
@@ -71,7 +71,7 @@ def _share(account: Account | None, seconds: float | None) -> str:
     return f"-{percent(-share)}" if share < 0 else percent(share)
 
 
-def memory_lines(head: CallProfile) -> list[Line]:
+def memory_lines(head: CallProfile) -> list[TextLine]:
     """The bytes of both calls, those that were measured."""
     rows: list[list[Cell]] = []
     for what, eager, compiled in (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from compiler.trace.records import Advice
-from viewers.kit.lines import Line, line
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role, Span
 from viewers.summary import Finding
 from viewers.summary.profile import Cause
@@ -24,7 +24,9 @@ def glyph_of(cause: Cause) -> Span:
     return ("✗", "bad") if cause.lost else ("✓", "good")
 
 
-def advice_lines(advice: Sequence[Advice], indent: int, width: int, label: str = "") -> list[Line]:
+def advice_lines(
+    advice: Sequence[Advice], indent: int, width: int, label: str = ""
+) -> list[TextLine]:
     """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints are marked, unless
     there is another `label`.
 
@@ -49,7 +51,7 @@ def advice_lines(advice: Sequence[Advice], indent: int, width: int, label: str =
     return lines
 
 
-def _code_and_reason(head: Line, advice: Advice, width: int) -> list[Line]:
+def _code_and_reason(head: TextLine, advice: Advice, width: int) -> list[TextLine]:
     """On one line if they fit, else the reason below the code."""
     reason = advice.text.removesuffix(".")
     if not reason:

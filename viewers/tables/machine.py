@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compiler.trace.records import Bandwidth, Ceilings
 from viewers.kit.figures import TimeUnit, rate_text, share_text
-from viewers.kit.lines import Line, line
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, heading
 from viewers.summary.profile import Work
@@ -42,7 +42,7 @@ def _some(curve: Sequence[Bandwidth]) -> list[Bandwidth]:
     return [one for at, one in enumerate(curve) if at in places]
 
 
-def ceilings_lines(ceilings: Ceilings | None) -> list[Line]:
+def ceilings_lines(ceilings: Ceilings | None) -> list[TextLine]:
     """What shares of the roofline are shares of."""
     if ceilings is None:
         return [heading("ceilings", NOT_MEASURED)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compiler.trace.records import ModeRow
 from viewers.kit.cells import cut
-from viewers.kit.lines import Line, line
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
 from viewers.summary.profile.verdict import mode_in_noise
@@ -19,7 +19,7 @@ _DROP = (1, 6, 5, 4, 7)
 """What goes where there is no room: never the speed-up."""
 
 
-def modes_lines(rows: Sequence[ModeRow], width: int, indent: int) -> list[Line]:
+def modes_lines(rows: Sequence[ModeRow], width: int, indent: int) -> list[TextLine]:
     """A head, then a line for each mode."""
     best = max((one.speedup for one in rows if one.time and one.name != "eager"), default=0.0)
     cells: list[list[Cell]] = [[(word, "dim") for word in _HEADS]]
@@ -27,7 +27,7 @@ def modes_lines(rows: Sequence[ModeRow], width: int, indent: int) -> list[Line]:
     return table(cells, "lrrrrrrl", width, indent, _DROP)
 
 
-def notes_lines(rows: Sequence[ModeRow]) -> list[Line]:
+def notes_lines(rows: Sequence[ModeRow]) -> list[TextLine]:
     """Why a mode was not timed, or what it came to."""
     return [
         line(("·  ", "dim"), one.name, (f"  {one.reason or one.note}", "dim"), hang=3)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from compiler.trace.precision import worst_output
 from compiler.trace.records import KernelPrecision
 from viewers.kit.cells import cut
-from viewers.kit.lines import Line
+from viewers.kit.lines import TextLine
 from viewers.kit.spans import Role, Span
 from viewers.kit.table import Cell, table
 from viewers.words import error_text
@@ -26,7 +26,7 @@ def precision_lines(
     width: int,
     indent: int,
     note: Callable[[KernelPrecision], str] = lambda one: "",
-) -> list[Line]:
+) -> list[TextLine]:
     """A head, then a line for each kernel: its worst result. `note`: a last column, if it says
     anything."""
     rows: list[list[Cell]] = [[(word, "dim") for word in _HEADS]]

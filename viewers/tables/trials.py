@@ -6,13 +6,12 @@ import shlex
 
 from compiler.trace.records import Trial
 from viewers.kit.figures import change_text
-from viewers.kit.lines import Line, line
-from viewers.kit.spans import Line as Spans
-from viewers.kit.spans import Role, Span, text
+from viewers.kit.lines import TextLine, line
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.words import NOT_MEASURED, seconds_text
 
 
-def trial_lines(trial: Trial) -> list[Line]:
+def trial_lines(trial: Trial) -> list[TextLine]:
     """The change with its options and its outcome, then its edits."""
     measured = trial.before is not None and trial.after is not None
     role = outcome_role(trial)
@@ -29,7 +28,7 @@ def trial_lines(trial: Trial) -> list[Line]:
     return [head, *edits_lines(trial)]
 
 
-def outcome(trial: Trial) -> Spans:
+def outcome(trial: Trial) -> Line:
     """`2.26 ms → 1.93 ms  -334 µs ±30.0 µs`; why it was not kept."""
     if trial.before is None or trial.after is None:
         return (text(trial.reason or NOT_MEASURED, "dim"),)
@@ -51,9 +50,9 @@ def outcome_role(trial: Trial) -> Role:
     return "good" if trial.difference < 0 else "bad"
 
 
-def edits_lines(trial: Trial) -> list[Line]:
+def edits_lines(trial: Trial) -> list[TextLine]:
     """A trial's source edits, as the hunks of a unified diff."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for row in trial.diff.splitlines():
         if row.startswith("+++"):
             name = row.removeprefix("+++ b/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from viewers.kit.cells import cut
-from viewers.kit.lines import Line, line
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.plain import plain
@@ -17,7 +17,7 @@ LONG_NAME = 24
 
 def place_lines(
     place: Place, names: FileNames, indent: int, width: int, role: Role = "text"
-) -> list[Line]:
+) -> list[TextLine]:
     """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it.
 
     A file name so long that the code would be cut gets a line of its own.

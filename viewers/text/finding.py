@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewers.kit.lines import BLANK, Line, fitted, line
+from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.places import FileNames
 from viewers.summary import Finding
 from viewers.tables.findings import advice_lines, role_of
@@ -14,7 +14,7 @@ from viewers.words import plural
 
 def findings_lines(
     findings: Sequence[Finding], names: FileNames, width: int, room: int
-) -> list[Line]:
+) -> list[TextLine]:
     """The findings in at most `room` lines: the costliest in full, as many as fit, the others on
     one line each, then a count of the rest."""
     costs = [_cost(finding) for finding in findings]
@@ -43,7 +43,7 @@ def findings_lines(
     return [BLANK, *lines] if lines else []
 
 
-def _short(finding: Finding, names: FileNames, cost: str, column: int) -> Line:
+def _short(finding: Finding, names: FileNames, cost: str, column: int) -> TextLine:
     """One line: cost, title, place."""
     place = finding.place
     where = f"  {names.place(place.file, place.line)}" if place else ""
@@ -58,7 +58,7 @@ def _cost(finding: Finding) -> str:
 
 def finding_lines(
     finding: Finding, names: FileNames, width: int, cost: str, column: int
-) -> list[Line]:
+) -> list[TextLine]:
     """The lines of one finding; its texts start at cell `column`."""
     role = role_of(finding)
     notes = "; " + ", ".join(finding.notes) if finding.notes else ""

@@ -11,17 +11,17 @@ from rich.style import Style
 from rich.text import Text
 
 from viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
-from viewers.kit.lines import Line, fitted
+from viewers.kit.lines import TextLine, fitted
 from viewers.kit.spans import Role
 from viewers.plain import fit_encoding
 
 
-def to_text(lines: Iterable[Line], width: int) -> str:
+def to_text(lines: Iterable[TextLine], width: int) -> str:
     """The lines as plain text, without colours; ends with a newline."""
     return "".join(one.text.rstrip() + "\n" for one in fitted(lines, width))
 
 
-def write(lines: Iterable[Line], stream: TextIO, width: int) -> None:
+def write(lines: Iterable[TextLine], stream: TextIO, width: int) -> None:
     """Write the lines to `stream`: coloured on a terminal unless NO_COLOR is set, and in ASCII if
     the stream's encoding lacks our glyphs."""
     encoding = stream.encoding or "ascii"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.trace.records import ModeRow
 from viewers.kit.colours import TONES
 from viewers.kit.figures import unit_of
-from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -36,7 +36,7 @@ def profile(
     sort: Sort = "difference",
     top: int | None = None,
     trace: str = "",
-) -> list[Line]:
+) -> list[TextLine]:
     """The lines for a terminal of `width` × `height` cells.
 
     `sort`: order of the regions; `top`: how many of them to show, None for those that matter;
@@ -46,7 +46,7 @@ def profile(
     found = profiles_of(recording)
     if not found:
         return _without(recording, width)
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     several = len(found) > 1
     summary = summarise(found[0].index.recording)
     names = names_of(summary)
@@ -66,7 +66,7 @@ def profile(
     return [*lines, BLANK, line((keep, "dim"), hang=2)]
 
 
-def first_line(one: Profile, names: FileNames, engine: str = "") -> Line:
+def first_line(one: Profile, names: FileNames, engine: str = "") -> TextLine:
     """`1.32x slower: block.py:21 fused attention became 2 products and a softmax`."""
     verdict = one.verdict
     where = f"{names.place(verdict.place.file, verdict.place.line)} " if verdict.place else ""
@@ -89,7 +89,7 @@ def _one(
     sort: Sort,
     top: int | None,
     several: bool,
-) -> list[Line]:
+) -> list[TextLine]:
     head = one.head
     unit = unit_of(head)
     call = f"call {head.call}, {head.what}, by the {head.clock}'s clock, {unit.name}"
@@ -116,7 +116,7 @@ def _modes(recording: Recording) -> tuple[ModeRow, ...]:
     return tuple(recording.all(ModeRow))
 
 
-def _without(recording: Recording, width: int) -> list[Line]:
+def _without(recording: Recording, width: int) -> list[TextLine]:
     """No call was profiled: why, if the trace says so; and the modes, if they were timed."""
     part = next(iter(recording.engines.values()), recording)
     summary = summarise(part)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from viewers.kit.figures import TimeUnit
-from viewers.kit.lines import BLANK, Line
+from viewers.kit.lines import BLANK, TextLine
 from viewers.kit.table import Cell, heading, table
 from viewers.plain import plain
 from viewers.summary.profile import Profile
@@ -19,8 +19,8 @@ _NAMES = 4
 """At most this many names of operations are listed."""
 
 
-def accounts_lines(profile: Profile, width: int, unit: TimeUnit) -> list[Line]:
-    lines: list[Line] = []
+def accounts_lines(profile: Profile, width: int, unit: TimeUnit) -> list[TextLine]:
+    lines: list[TextLine] = []
     for one in account_tables(profile):
         what = f"{one.phase} alone" if one.phase else f"where the {unit.name} of a call go"
         lines += [BLANK, heading("account", what), *account_lines(one, unit, width, 2)]
@@ -29,7 +29,7 @@ def accounts_lines(profile: Profile, width: int, unit: TimeUnit) -> list[Line]:
     return lines
 
 
-def _step(profile: Profile, width: int, unit: TimeUnit) -> list[Line]:
+def _step(profile: Profile, width: int, unit: TimeUnit) -> list[TextLine]:
     """The optimizer's operations and its compiled steps, grouped by name."""
     rows: list[list[Cell]] = []
     for row in profile.step_rows:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from compiler.trace.records import Settings
 from viewers.command_line import command_line
 from viewers.kit.cells import pad
-from viewers.kit.lines import BLANK, Line, fitted, line
+from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.kit.spans import Span
 from viewers.places import FileNames
 from viewers.plain import plain
@@ -26,7 +26,7 @@ def causes_lines(
     room: int,
     settings: Settings | None,
     both: bool,
-) -> list[Line]:
+) -> list[TextLine]:
     """The causes in `room` lines: as many in full as fit, at least the first, the others on
     each. `settings`: of the recording, for command lines that change one thing. `both`: the other
     engine was profiled too, so it is not suggested."""
@@ -52,7 +52,7 @@ def causes_lines(
 
 def _cause(
     cause: Cause, names: FileNames, width: int, column: int, settings: Settings | None, both: bool
-) -> list[Line]:
+) -> list[TextLine]:
     head, role = _head(cause, column)
     lines = [line((head, role), (cause.title, "strong"), hang=column)]
     if cause.place is not None:

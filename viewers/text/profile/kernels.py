@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from compiler.trace.records import CompiledStep
 from viewers.kit.figures import TimeUnit
-from viewers.kit.lines import BLANK, Line
+from viewers.kit.lines import BLANK, TextLine
 from viewers.kit.table import Cell, heading, table
 from viewers.labels import kernel_label
 from viewers.places import FileNames
@@ -21,7 +21,7 @@ from viewers.words import numbers_text, plural
 
 def kernels_lines(
     profile: Profile, names: FileNames, width: int, top: int | None, unit: TimeUnit
-) -> list[Line]:
+) -> list[TextLine]:
     """Kernels and calls of the compiled side, slowest first, repeated layers merged."""
     groups: dict[tuple[str, str], list[CompiledStep]] = defaultdict(list)
     for step in profile.index.steps.values():

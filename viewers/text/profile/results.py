@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compiler.trace.precision import excess, worst_output
 from compiler.trace.records import KernelPrecision, ModeRow, Trial
-from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import heading
 from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
@@ -22,7 +22,7 @@ _REASONS, _NAMES = 4, 3
 """Most reasons for not comparing, and kernels listed for each."""
 
 
-def precision_section(profile: Profile, width: int) -> list[Line]:
+def precision_section(profile: Profile, width: int) -> list[TextLine]:
     """How many kernels were compared, the largest errors, and the first wrong kernel."""
     found = profile.precision
     if not found:
@@ -47,7 +47,7 @@ def precision_section(profile: Profile, width: int) -> list[Line]:
     return [*lines, *_not_compared(profile, found)]
 
 
-def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Line]:
+def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[TextLine]:
     """The kernels that were not compared, by reason."""
     left: dict[str, list[str]] = {}
     for one in found:
@@ -74,14 +74,14 @@ def _name(profile: Profile, one: KernelPrecision) -> str:
     return f"{one.kernel} {kernel_label(kernel)}" if kernel else one.kernel
 
 
-def modes_section(rows: tuple[ModeRow, ...], width: int) -> list[Line]:
+def modes_section(rows: tuple[ModeRow, ...], width: int) -> list[TextLine]:
     if not rows:
         return []
     head = heading("modes", "each in its own process, with eager in the same rounds")
     return [BLANK, head, *modes_lines(rows, width, 2), *notes_lines(rows)]
 
 
-def trials_section(trials: tuple[Trial, ...]) -> list[Line]:
+def trials_section(trials: tuple[Trial, ...]) -> list[TextLine]:
     if not trials:
         return []
     lines = [BLANK, heading("tried", plural(sum(one.kept for one in trials), "change") + " kept")]

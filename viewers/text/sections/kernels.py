@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import BLANK, Line, line
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import Cell, heading, table
 from viewers.labels import WRITTEN_IN, kernel_label
 from viewers.places import FileNames
 from viewers.summary import KernelRow
-from viewers.text.sections import View
+from viewers.text.sections import SectionView
 from viewers.words import bytes_text, plural
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     rows = view.summary.kernels.rows
     if not rows:
         return [heading("kernels", "none recorded: no graph reached code generation")]
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for graph in dict.fromkeys(row.kernel.graph for row in rows):
         mine = [row for row in rows if row.kernel.graph == graph]
         predicted = all(row.kernel.predicted for row in mine)
@@ -45,7 +45,7 @@ def _row(row: KernelRow, names: FileNames, mark: bool) -> list[Cell]:
     ]
 
 
-def _binaries(row: KernelRow) -> list[Line]:
+def _binaries(row: KernelRow) -> list[TextLine]:
     lines = []
     for binary in row.binaries:
         head = f"    {row.kernel.id} {binary.arch}  "
