@@ -15,13 +15,15 @@ from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import diagonal_layout, piece
 
 
-def place(builder: Builder, whole: Tensor, source: Tensor | Scalar) -> None:
-    """Fill `whole`, a view of a buffer, in the buffer's memory order."""
+def place(
+    builder: Builder, whole: Tensor, source: Tensor | Scalar, *, mode: StoreMode = "set"
+) -> None:
+    """Fill `whole`, a view of a buffer, or add to it, in the buffer's memory order."""
     order = storage_order(builder.meta.shape, builder.meta.strides)
     if len(order) != len(whole.shape):
         order = list(range(len(whole.shape)))
     value = source if isinstance(source, Tensor) else number(source, whole.dtype).expression
-    builder.store(whole, value, order=order)
+    builder.store(whole, value, order=order, mode=mode)
 
 
 @lowers("cat", "concat")
