@@ -20,7 +20,7 @@ from compiler.lowering.elements import Element, apply, position
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
-from compiler.lowering.windows import MOST, Windows, each, tiles
+from compiler.lowering.windows import MOST, Windows, each, overlapping, tiles
 
 
 @lowers("avg_pool1d")
@@ -119,9 +119,22 @@ def _summed(
 
 @lowers("avg_pool2d_backward")
 def avg_pool2d_backward(
+    builder: Builder, grad: Tensor, image: Tensor, *arguments: Any, **keywords: Any
+) -> Tensor:
+    return _avg_pool_backward(builder, grad, 2, *arguments, **keywords)
+
+
+@lowers("avg_pool3d_backward")
+def avg_pool3d_backward(
+    builder: Builder, grad: Tensor, volume: Tensor, *arguments: Any, **keywords: Any
+) -> Tensor:
+    return _avg_pool_backward(builder, grad, 3, *arguments, **keywords)
+
+
+def _avg_pool_backward(
     builder: Builder,
     grad: Tensor,
-    image: Tensor,
+    rank: int,
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
@@ -129,11 +142,22 @@ def avg_pool2d_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Tensor:
-    sizes = tiles(builder.meta.shape, grad.shape, 2)
-    if any(padding) or {each(kernel, 2), each(stride or kernel, 2)} != {sizes}:
-        raise NoLowering("windows that overlap, leave pixels out, or lie over the border")
-    divisor = divisor_override or sizes[0] * sizes[1]
-    return _spread(builder, grad, sizes, (divisor,))
+    """Windows side by side are broadcast; each pixel sums those of others that it lies in."""
+    if builder.meta.dtype not in FLOATS:
+        raise NoLowering("integers")
+    kernel, padding = each(kernel, rank), each(padding, rank)
+    stride = each(stride or kernel, rank)
+    divisor = divisor_override or prod(kernel)
+    if rank == 2 and kernel == stride and not any(padding) and not ceil_mode:
+        try:
+            if tiles(builder.meta.shape, grad.shape, 2) == kernel:
+                return _spread(builder, grad, kernel, (divisor,))
+        except NoLowering:
+            pass  # pixels at the end that no window has
+    if not divisor_override and (ceil_mode or (any(padding) and not count_include_pad)):
+        raise NoLowering("windows of several sizes")
+    total = overlapping(builder, grad, kernel, stride, padding) / divisor
+    return builder.map(total.to(builder.meta.dtype).expression)
 
 
 @lowers("_adaptive_avg_pool2d_backward")

@@ -99,6 +99,28 @@ def test_the_gradient_of_windows_side_by_side(rows: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kernel", "stride", "padding"),
+    [(3, 1, 1), (3, 2, 1), ((2, 3), (1, 2), 0), (3, 3, 0), (2, 3, 0), (5, 2, (2, 1))],
+)
+def test_gradients_of_any_windows(kernel: object, stride: object, padding: object) -> None:
+    """Those that overlap, that leave pixels out, and that lie over the border."""
+
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return functional.avg_pool2d(x, kernel, stride, padding) * 2
+
+    for dtype in (torch.float32, torch.float64):
+        x = image(dtype, 2, 3, 9, 11)
+        lowered(pooled, x.requires_grad_())
+        lowered(pooled, x.detach().contiguous().requires_grad_())
+
+
+def test_gradients_of_windows_of_a_volume() -> None:
+    x = grid(torch.float32, 1, 2, 5, 6, 7).requires_grad_()
+    lowered(lambda x: functional.avg_pool3d(x, (3, 2, 2), 1, (1, 0, 1)) * 2, x)
+    lowered(lambda x: functional.local_response_norm(x[0], 3), x)
+
+
+@pytest.mark.parametrize(
     ("options", "x"),
     [
         ({"kernel_size": 6}, image()),
