@@ -1,7 +1,7 @@
 """Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
 
     python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
-                                  [--jobs 14]
+                                  [--jobs 14] [--minutes 4]
 
 float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
 float64 function. Two arguments: random bit patterns, half of them near each other, against float64.
@@ -9,15 +9,18 @@ float64: `--samples` random arguments, a third of them bit patterns, against mpm
 An ulp is the distance of floats at the true result, at least the smallest denormal. `special`
 counts results that are NaN where the true one is not, or the reverse.
 
-A stride of 1 takes about two minutes a function. Where float64 itself loses digits (lgamma and
+A stride of 1 takes about two minutes a function; `--minutes` ends each function after that time, with
+the number of values that were compared in its row (the blocks come in random order). Where float64 itself loses digits (lgamma and
 digamma beside their roots) an error of less than an ulp may be the reference's.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -84,8 +87,10 @@ class Row:
 
 
 def patterns(stride: int) -> Iterator[Sample]:
-    """Every `stride`-th float32, in blocks."""
-    for begin in range(-(1 << 31), 1 << 31, BLOCK * stride):
+    """Every `stride`-th float32, in blocks: in random order, so that the first ones are a sample."""
+    starts = list(range(-(1 << 31), 1 << 31, BLOCK * stride))
+    random.Random(0).shuffle(starts)
+    for begin in starts:
         end = min(begin + BLOCK * stride, 1 << 31)
         bits = torch.arange(begin, end, stride, dtype=torch.int64)
         yield (bits.to(torch.int32).view(torch.float32),)
@@ -114,11 +119,14 @@ def compiled(call: Callable[..., Any], arguments: int) -> dict[str, Callable[...
     return {side: lambda a, f=f: f(a, a) for side, f in sides.items()}
 
 
-def measured(name: str, call: Callable[..., Any], two: bool, stride: int) -> Row:
-    """A row of float32."""
+def measured(name: str, call: Callable[..., Any], two: bool, stride: int, minutes: float) -> Row:
+    """A row of float32. No block is begun after `minutes`."""
+    until = time.monotonic() + 60 * minutes
     row = Row(name, torch.float32)
     sides = compiled(call, 2 if two else 1)
     for arguments in pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride):
+        if row.count and time.monotonic() > until:
+            break
         wide = tuple(argument.double() for argument in arguments)
         true = call(*wide) if two else call(wide[0], wide[0])
         row.count += len(true)
@@ -191,6 +199,9 @@ def main() -> None:
     parser.add_argument("--stride", type=int, default=1, help="of the float32 bit patterns")
     parser.add_argument("--samples", type=int, default=4000, help="arguments in float64")
     parser.add_argument("--jobs", type=int, default=1, help="functions at a time")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="for each function in float32"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     names = [*UNARY, *(name for name in BINARY if name not in EXACT[1:])]
@@ -208,7 +219,7 @@ def main() -> None:
         two = name in BINARY
         call = partial(binary if two else unary, name)
         if given.dtype != "float64":
-            print(line(measured(name, call, two, given.stride)), flush=True)
+            print(line(measured(name, call, two, given.stride, given.minutes)), flush=True)
         if given.dtype != "float32" and not two:
             row = sampled(name, call, given.samples)
             if row is not None:

@@ -13,13 +13,15 @@ from typing import Any
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
 from compiler.loops.layouts import Layout, row_major
-from compiler.loops.sizes import Size
+from compiler.loops.sizes import Size, multiply, subtract
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.elements import Element, apply, position
+from compiler.lowering.joins import place
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
+from compiler.lowering.views import piece
 from compiler.lowering.windows import MOST, Windows, each, overlapping, tiles
 
 
@@ -148,12 +150,8 @@ def _avg_pool_backward(
     kernel, padding = each(kernel, rank), each(padding, rank)
     stride = each(stride or kernel, rank)
     divisor = divisor_override or prod(kernel)
-    if rank == 2 and kernel == stride and not any(padding) and not ceil_mode:
-        try:
-            if tiles(builder.meta.shape, grad.shape, 2) == kernel:
-                return _spread(builder, grad, kernel, (divisor,))
-        except NoLowering:
-            pass  # pixels at the end that no window has
+    if kernel == stride and not any(padding) and not ceil_mode:
+        return _spread(builder, grad, kernel, (divisor,))
     if not divisor_override and (ceil_mode or (any(padding) and not count_include_pad)):
         raise NoLowering("windows of several sizes")
     total = overlapping(builder, grad, kernel, stride, padding) / divisor
@@ -191,19 +189,37 @@ def _adaptive_backward(builder: Builder, grad: Tensor) -> Tensor:
 def _spread(
     builder: Builder, grad: Tensor, sizes: tuple[int, ...], divisors: tuple[int, ...]
 ) -> Tensor:
-    """Broadcast each window's gradient to its pixels, with stride-0 digits."""
+    """Broadcast each window's gradient to its pixels, with stride-0 digits. Pixels at the ends that
+    lie in no window get 0."""
     meta = builder.meta
     if meta.dtype not in FLOATS:
         raise NoLowering("integers")
-    first = len(meta.shape) - 2
+    first = len(meta.shape) - len(sizes)
     strides = row_major(grad.shape).strides
     digits, steps = list(grad.shape[:first]), list(strides[:first])
-    for d in (0, 1):
-        digits += [grad.shape[first + d], sizes[d]]
+    covered = list(meta.shape[:first])
+    for d, size in enumerate(sizes):
+        digits += [grad.shape[first + d], size]
         steps += [strides[first + d], 0]
-    shown = builder.view(grad, Layout(tuple(digits), tuple(steps)), meta.shape)
-    return builder.pointwise(
+        covered.append(multiply(grad.shape[first + d], size))
+    shown = builder.view(grad, Layout(tuple(digits), tuple(steps)), tuple(covered))
+    order = storage_order(meta.shape, meta.strides)
+    inner = row_major(tuple(covered[d] for d in order)).strides
+    made = Meta(tuple(covered), tuple(inner[order.index(d)] for d in range(len(order))), meta.dtype)
+    spread = builder.pointwise(
         [shown],
         lambda x: reduce(lambda x, divisor: x / divisor, divisors, Element(x)).expression,
         compute=compute_dtype(meta.dtype),
+        meta=made,
     )
+    if tuple(covered) == meta.shape:
+        return spread
+    whole = builder.buffer()
+    inside = whole
+    for dim in range(first, len(meta.shape)):
+        rest = subtract(meta.shape[dim], covered[dim])
+        if rest != 0:
+            place(builder, piece(builder, inside, dim, covered[dim], rest), 0)
+            inside = piece(builder, inside, dim, 0, covered[dim])
+    place(builder, inside, spread)
+    return whole
