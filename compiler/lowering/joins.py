@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.loops.graph import StoreMode
 from compiler.loops.layouts import Layout, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order

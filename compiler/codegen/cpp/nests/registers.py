@@ -64,8 +64,8 @@ def _registers(facts: Facts, expression: Expression, lane: int) -> Iterator[Expr
 
 
 def narrows(expression: Expression, lane: int) -> bool:
-    """Whether an expression converts 8 bytes, contiguous in memory along an axis, to 4: each half of
-    a vector is converted as it is loaded, so no register holds the wide elements."""
+    """Whether an expression converts 8 bytes, contiguous in memory along an axis, to 4: each half
+    of a vector is converted as it is loaded, so no register holds the wide elements."""
     if not isinstance(expression, Op) or expression.name != "convert":
         return False
     (read,) = expression.args
