@@ -14,7 +14,7 @@ from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.gpu.architectures import ARCHITECTURES
-from compiler.runtime.gpu.binaries import NoTriton
+from compiler.runtime.gpu.stages import NoTriton
 from compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
 from tests.cpu.recorded import Recorded, record
 from viewers.summary import summarise
