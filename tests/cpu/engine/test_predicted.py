@@ -119,7 +119,7 @@ def test_nothing_is_predicted_unasked_or_before_code_generation() -> None:
 
 
 def test_a_failure_is_said_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise NoTriton("Triton is not installed; pip install triton")
 
     monkeypatch.setattr(prediction, "compiled", fails)
