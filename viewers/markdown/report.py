@@ -40,7 +40,8 @@ WIDTH = 100
 WHOLE = 10
 """Findings shown with line and fix; the rest are listed."""
 _FOLDED = (
-    "breaks", "recompiles", "fusion", "kernels", "memory", "phases", "caches", "guards", "autograd",
+    "breaks", "recompiles", "fusion", "kernels", "memory", "phases", "caches", "cudagraphs",
+    "guards", "autograd",
 )  # fmt: skip
 """Sections shown without `--show`, the first ones first where not all fit."""
 

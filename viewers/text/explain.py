@@ -9,6 +9,7 @@ from viewers.kit.lines import BLANK, TextLine, line
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
+from viewers.summary.cudagraphs import cudagraph_words
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.ranks.collectives import started
 from viewers.text import engines
@@ -125,7 +126,7 @@ def nothing_lines(summary: Summary) -> list[TextLine]:
 
 
 def evidence_lines(summary: Summary) -> list[TextLine]:
-    """Fusion, compile time and caches, one line each, as far as recorded."""
+    """Fusion, compile time, caches and CUDA graphs, one line each, as far as recorded."""
     lines = []
     if summary.fusion.graphs:
         text = fusion_line(summary.fusion.fused, summary.fusion.rejected)
@@ -146,6 +147,8 @@ def evidence_lines(summary: Summary) -> list[TextLine]:
         saved = max((one.saved_seconds or 0.0 for one in asked), default=0.0)
         parts += [f"{seconds_text(saved)} of compiling saved"] if saved else []
         lines.append(line(("caches   ", "dim"), " · ".join(parts), hang=9))
+    if summary.cudagraphs:
+        lines.append(line(("replays  ", "dim"), cudagraph_words(summary.cudagraphs), hang=9))
     return lines
 
 

@@ -27,6 +27,7 @@ SECTIONS = (
     "graphs",
     "autograd",
     "caches",
+    "cudagraphs",
     "collectives",
     "output",
     "steps",

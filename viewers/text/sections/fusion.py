@@ -27,7 +27,7 @@ def section(view: SectionView) -> list[TextLine]:
 
 
 def fusion_line(fused: int, rejected: dict[str, int]) -> str:
-    """`9 fused, 12 pairs rejected: 9 something between, 3 no shared data`."""
+    """`9 fused, 12 pairs rejected: 9 with nodes between, 3 no shared data`."""
     text = f"{number(fused)} fused"
     if not rejected:
         return f"{text}, no pairs rejected"
