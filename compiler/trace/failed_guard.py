@@ -55,8 +55,12 @@ def take_apart(part: str) -> Failure:
         match = pattern.search(whole)
         if match:
             found = rule(whole, match)
-            sources = {"source": local(found.source), "expression": local(found.expression)}
-            return replace(found, text=text, **sources)
+            return replace(
+                found,
+                text=text,
+                source=local(found.source),
+                expression=local(found.expression),
+            )
     match = SOURCE.search(text)
     source = match[0] if match else ""
     name = guard_name("", source) if source else ""
