@@ -1,7 +1,7 @@
 """Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
 
     python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
-                                  [--jobs 14]
+                                  [--jobs 14] [--minutes 4]
 
 float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
 float64 function. Two arguments: random bit patterns, half of them near each other, against float64.
@@ -9,15 +9,18 @@ float64: `--samples` random arguments, a third of them bit patterns, against mpm
 An ulp is the distance of floats at the true result, at least the smallest denormal. `special`
 counts results that are NaN where the true one is not, or the reverse.
 
-A stride of 1 takes about two minutes a function. Where float64 itself loses digits (lgamma and
-digamma beside their roots) an error of less than an ulp may be the reference's.
+A stride of 1 takes some minutes a function; `--minutes` ends each after that time, with the number
+of values that were compared in its row (blocks come in random order). Where float64 itself loses
+digits (lgamma and digamma beside their roots) an error of less than an ulp may be the reference's.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,15 +36,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.backend import backend
 from benchmarks.functions import BINARY, UNARY, binary, unary
 
-BLOCK = 1 << 22
-"""Arguments of one call."""
+BLOCK = 1 << 18
+"""Arguments of one call: what is computed of them stays in the caches."""
 PAIRS = 1 << 24
 """Pairs of arguments of a function of two."""
 SIDES = ("tcw", "eager", "inductor")
 EXACT = ("pow", "fmod", "remainder", "floor_divide", "nextafter", "copysign")
 """Of the functions of two arguments, those whose float64 result is no reference for float32 (they
 are discontinuous, or about neighbours), except `pow`, whose float64 result is."""
-MANTISSA = {torch.float32: (23, -126), torch.float64: (52, -1022)}
+MANTISSA = {torch.float32: (23, -126)}
+"""Bits of the mantissa, and the least normal exponent."""
 
 Sample = tuple[Tensor, ...]
 
@@ -63,29 +67,46 @@ class Row:
     count: int = 0
     sides: dict[str, Worst] = field(default_factory=lambda: {side: Worst() for side in SIDES})
 
-    def add(self, side: str, arguments: Sample, found: Tensor, true: Tensor) -> None:
-        """Compare the results of a block with the true ones, which are float64."""
+    def add(self, arguments: Sample, results: dict[str, Tensor], true: Tensor) -> None:
+        """Compare each side's results of a block with the true ones, which are float64."""
         bits, least = MANTISSA[self.dtype]
-        worst = self.sides[side]
-        found = found.double()
-        worst.special += int((found.isnan() != true.isnan()).sum())
-        _, exponent = torch.frexp(true)
-        exponent = (exponent - 1).clamp(least, -least + 1)
-        limit = 2.0 ** (-least + 2) if self.dtype is torch.float32 else float("inf")
-        error = (found.clamp(-limit, limit) - true.clamp(-limit, limit)).abs()
-        error = torch.ldexp(error, bits - exponent)
-        # infinities: equal ones have no difference
-        error = torch.where((found == true) | true.isnan() | found.isnan(), 0.0, error)
-        worst.above_one += int((error > 1).sum())
-        place = int(error.argmax())
-        if float(error[place]) > worst.ulp:
-            worst.ulp = float(error[place])
-            worst.where = tuple(float(argument[place]) for argument in arguments)
+        for side, found in results.items():
+            worst = self.sides[side]
+            special, above, largest = FUSED(found, true, bits, least)
+            worst.special += int(special)
+            worst.above_one += int(above)
+            if float(largest) > worst.ulp:
+                worst.ulp = float(largest)
+                place = int(errors(found, true, bits, least).argmax())
+                worst.where = tuple(float(argument[place]) for argument in arguments)
+
+
+def errors(found: Tensor, true: Tensor, bits: int, least: int) -> Tensor:
+    """Of each result, in ulp; 0 where one of the two is NaN."""
+    exponent = (((true.view(torch.int64) >> 52) & 0x7FF) - 1023).clamp(least, -least + 1)
+    ulps = ((bits - exponent + 1023) << 52).view(torch.float64)
+    limit = 2.0 ** (-least + 2)
+    found = found.double()
+    error = (found.clamp(-limit, limit) - true.clamp(-limit, limit)).abs() * ulps
+    # infinities: equal ones have no difference
+    return torch.where((found == true) | error.isnan(), 0.0, error)
+
+
+def _compared(found: Tensor, true: Tensor, bits: int, least: int) -> Sample:
+    """How many are NaN on one side alone; how many are off by more than an ulp; the worst."""
+    error = errors(found, true, bits, least)
+    return (found.isnan() != true.isnan()).sum(), (error > 1).sum(), error.amax()
+
+
+FUSED = torch.compile(_compared, dynamic=False)
+"""By Inductor, since operation by operation this takes longer than the functions themselves."""
 
 
 def patterns(stride: int) -> Iterator[Sample]:
-    """Every `stride`-th float32, in blocks."""
-    for begin in range(-(1 << 31), 1 << 31, BLOCK * stride):
+    """Every `stride`-th float32, in blocks, whose order is random: the first ones are a sample."""
+    starts = list(range(-(1 << 31), 1 << 31, BLOCK * stride))
+    random.Random(0).shuffle(starts)
+    for begin in starts:
         end = min(begin + BLOCK * stride, 1 << 31)
         bits = torch.arange(begin, end, stride, dtype=torch.int64)
         yield (bits.to(torch.int32).view(torch.float32),)
@@ -114,16 +135,18 @@ def compiled(call: Callable[..., Any], arguments: int) -> dict[str, Callable[...
     return {side: lambda a, f=f: f(a, a) for side, f in sides.items()}
 
 
-def measured(name: str, call: Callable[..., Any], two: bool, stride: int) -> Row:
-    """A row of float32."""
+def measured(name: str, call: Callable[..., Any], two: bool, stride: int, minutes: float) -> Row:
+    """A row of float32. No block is begun after `minutes`."""
+    until = time.monotonic() + 60 * minutes
     row = Row(name, torch.float32)
     sides = compiled(call, 2 if two else 1)
     for arguments in pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride):
+        if row.count and time.monotonic() > until:
+            break
         wide = tuple(argument.double() for argument in arguments)
         true = call(*wide) if two else call(wide[0], wide[0])
         row.count += len(true)
-        for side, function in sides.items():
-            row.add(side, arguments, function(*arguments), true)
+        row.add(arguments, {side: function(*arguments) for side, function in sides.items()}, true)
     return row
 
 
@@ -191,6 +214,9 @@ def main() -> None:
     parser.add_argument("--stride", type=int, default=1, help="of the float32 bit patterns")
     parser.add_argument("--samples", type=int, default=4000, help="arguments in float64")
     parser.add_argument("--jobs", type=int, default=1, help="functions at a time")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="for each function in float32"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     names = [*UNARY, *(name for name in BINARY if name not in EXACT[1:])]
@@ -208,7 +234,7 @@ def main() -> None:
         two = name in BINARY
         call = partial(binary if two else unary, name)
         if given.dtype != "float64":
-            print(line(measured(name, call, two, given.stride)), flush=True)
+            print(line(measured(name, call, two, given.stride, given.minutes)), flush=True)
         if given.dtype != "float32" and not two:
             row = sampled(name, call, given.samples)
             if row is not None:

@@ -24,8 +24,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = ("inductor", "tcw")
-TORCH = "torch"
-"""The side that computes nothing."""
 
 
 def cases() -> dict[str, tuple[Callable[[], Callable[..., Any]], tuple[Any, ...], bool]]:
@@ -52,25 +50,6 @@ def cases() -> dict[str, tuple[Callable[[], Callable[..., Any]], tuple[Any, ...]
     }
 
 
-def nothing(module: Any, inputs: Any, *, anew: bool) -> Callable[..., Any]:
-    """A compiled graph for AOTAutograd that returns the first call's results again; `anew`: as new
-    tensors, which autograd needs."""
-    import torch
-
-    results: list[Any] = []
-
-    def call(arguments: list[Any]) -> list[Any]:
-        if not results:
-            results.extend(torch.fx.Interpreter(module).run(*arguments))
-        arguments.clear()
-        if not anew:
-            return list(results)
-        return [one.detach() if isinstance(one, torch.Tensor) else one for one in results]
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call
-
-
 def once(compiled: Callable[..., Any], inputs: tuple[Any, ...], gradient: Any) -> None:
     output = compiled(*inputs)
     if gradient is not None:
@@ -84,14 +63,10 @@ def main() -> None:
     arguments = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     import torch
-    from torch._dynamo.backends.common import aot_autograd
 
     from benchmarks import timing
-    from benchmarks.backend import backend
+    from benchmarks.backend import TORCH, backend
 
-    empty = aot_autograd(
-        fw_compiler=partial(nothing, anew=True), inference_compiler=partial(nothing, anew=False)
-    )
     torch.set_num_threads(1)
     print(f"{'microseconds a call':32} {TORCH:>9} {'inductor':>9} {'tcw':>9}   ratio  middle half")
     for name, (make, inputs, train) in cases().items():
@@ -101,7 +76,7 @@ def main() -> None:
         for engine in (TORCH, *ENGINES):
             torch._dynamo.reset()
             torch.manual_seed(0)
-            compiled = torch.compile(make(), backend=empty if engine == TORCH else backend(engine))
+            compiled = torch.compile(make(), backend=backend(engine))
             gradient = torch.ones_like(compiled(*inputs)) if train else None
             sides[engine] = partial(once, compiled, inputs, gradient)
             sides[engine]()

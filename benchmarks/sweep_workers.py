@@ -140,11 +140,16 @@ def serve(cases: Mapping[str, Any], seconds: float, threads: int) -> None:
 
 
 def measure(case: Any, seconds: float, threads: int) -> Row:
-    """The row of one case: seconds of each side, or why there are none."""
+    """The row of one case: seconds of each side, or why there are none.
+
+    `torch` is the same function compiled by a backend that computes nothing: what a compiled call
+    costs in any case. A function for which that fails has a row without it.
+    """
     import torch
 
-    from benchmarks.backend import backend
-    from benchmarks.sweep_cases import NoCase, called
+    from benchmarks.backend import TORCH, backend
+    from benchmarks.growing import NoCase
+    from benchmarks.sweep_cases import called
 
     try:
         function, tensors = case.make()
@@ -156,15 +161,19 @@ def measure(case: Any, seconds: float, threads: int) -> Row:
         if clock() - began > SLOWEST:
             raise NoCase("slow in eager")
     except Exception as error:
-        return {"skipped": f"{type(error).__name__}: {error}"[:200]}
+        said = str(error) if isinstance(error, NoCase) else f"eager raises: {error}"
+        return {"skipped": said[:200]}
     sides: dict[str, Callable[[], Any]] = {"eager": eager}
-    for engine in ("inductor", "tcw"):
+    for engine in (TORCH, "inductor", "tcw"):
         torch._dynamo.reset()
         compiled = torch.compile(function, backend=backend(engine), dynamic=False)
         sides[engine] = partial(called, compiled, tensors, case.backward)
         try:
             sides[engine]()
         except Exception as error:
+            if engine == TORCH:
+                del sides[TORCH]
+                continue
             return {"failed": engine, "error": f"{type(error).__name__}: {error}"[:200]}
     times = timing.interleaved(sides, seconds, clock)
     return {side: timing.undisturbed(found) for side, found in times.items()}

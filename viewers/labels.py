@@ -15,6 +15,9 @@ from compiler.trace.records import Kernel
 WORDS = 2
 """Most operations named in a short label."""
 
+WRITTEN_IN = {"cpp": "C++", "triton": "Triton", "aten": "ATen"}
+"""A kernel's language in words."""
+
 _MOVEMENT = frozenset({
     "view", "unsafe view", "reshape", "permute", "transpose", "t", "expand", "expand as",
     "select", "slice", "squeeze", "unsqueeze", "alias", "detach", "getitem", "as strided",

@@ -37,8 +37,6 @@ WHOLE = (
     aten.im2col,
     aten.col2im,
     aten.avg_pool2d_backward,
-    aten.max_unpool2d,
-    aten.max_unpool3d,
     aten.upsample_linear1d,
     aten.upsample_bilinear2d,
     aten.upsample_trilinear3d,
@@ -148,6 +146,55 @@ def _weight_norm_backward(grad: Any, v: Any, g: Any, norms: Any, dim: int) -> An
     return to_v.to(v.dtype).contiguous(), (along / norms).to(g.dtype)
 
 
+def _index_add(tensor: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """Along the memory of a tensor that is not row-major, and copied into rows once, as its result
+    is: each addition into a transposed row is a write per cache line."""
+    order = _dense_order(tensor)
+    if order is None or order == sorted(order):
+        return NotImplemented
+    dim %= tensor.dim()
+    found = aten.index_add(
+        tensor.permute(order), order.index(dim), index, source.permute(order), alpha=alpha
+    )
+    return found.permute([order.index(d) for d in range(len(order))]).contiguous()
+
+
+def _dense_order(tensor: Any) -> list[int] | None:
+    """The dimensions from the widest stride to the narrowest; None if elements have gaps, or if
+    sizes or strides are symbols."""
+    shape, strides = tensor.shape, tensor.stride()
+    if not all(isinstance(number, int) for number in (*shape, *strides)):
+        return None
+    order = sorted(range(tensor.dim()), key=lambda d: (-strides[d], d))
+    width = 1
+    for d in reversed(order):
+        if shape[d] != 1 and strides[d] != width:
+            return None
+        width *= shape[d]
+    return order
+
+
+def _index_reduce(
+    tensor: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """A mean is a sum over a count, one number for each index. Other reductions stay calls: stores
+    can add, but not multiply or compare."""
+    if reduce != "mean" or not tensor.dim() or not tensor.dtype.is_floating_point:
+        return NotImplemented
+    dim %= tensor.dim()
+    size = tensor.shape[dim]
+    kept = tensor if include_self else tensor.index_fill(dim, index, 0)
+    ones = torch.ones(index.reshape(-1).shape, dtype=torch.float64, device=tensor.device)
+    start = torch.full(
+        (size,), 1.0 if include_self else 0.0, dtype=torch.float64, device=tensor.device
+    )
+    counts = start.index_add(0, index.reshape(-1), ones).clamp_min(1)
+    wide = torch._prims_common.get_computation_dtype(tensor.dtype)
+    shape = [size if d == dim else 1 for d in range(tensor.dim())]
+    total = kept.index_add(dim, index, source)
+    return (total.to(wide) / counts.to(wide).reshape(shape)).to(tensor.dtype)
+
+
 def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     """Kept whole if all sizes are known: it is lowered to two copies. torch's table computes an
     index for each element."""
@@ -160,17 +207,17 @@ PADS = tuple(
     getattr(aten, f"{kind}_pad{rank}d").default
     for kind in ("reflection", "replication")
     for rank in (1, 2, 3)
-)
+) + tuple(getattr(aten, f"reflection_pad{rank}d_backward").default for rank in (1, 2, 3))
 
 
 def _pad(operation: Any) -> Callable[..., Any]:
-    """Kept whole if no pad is negative or symbolic: each border is a copy. torch's table computes
-    an index for each element."""
+    """Kept whole if no pad is negative or symbolic: each border is a copy, or, in a gradient, an
+    addition. torch's table computes an index for each element."""
 
-    def pad(tensor: Any, pads: Any) -> Any:
-        if all(isinstance(count, int) and count >= 0 for count in pads):
+    def pad(*arguments: Any) -> Any:
+        if all(isinstance(count, int) and count >= 0 for count in arguments[-1]):
             return NotImplemented
-        return _core_aten_decompositions_post_autograd()[operation](tensor, pads)
+        return _core_aten_decompositions_post_autograd()[operation](*arguments)
 
     return pad
 
@@ -185,6 +232,8 @@ def decompositions(training: bool = True) -> Table:
     table.update(get_decompositions(list(APART)))
     table.update(foreach_decompositions())
     table[aten.roll.default] = _roll
+    table[aten.index_add.default] = _index_add
+    table[aten.index_reduce.default] = _index_reduce
     table.update({operation: _pad(operation) for operation in PADS})
     table[aten._softmax_backward_data.default] = _softmax_backward_data
     table[aten._weight_norm_interface_backward.default] = _weight_norm_backward

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 from typing import Any
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
 from compiler.loops.layouts import Layout, row_major
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, apply
+from compiler.loops.sizes import Size, multiply, subtract
+from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.dimensions import with_size
+from compiler.lowering.elements import Element, apply, position
+from compiler.lowering.joins import place
 from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import Windows, each, tiles
+from compiler.lowering.tensors import Meta, Tensor
+from compiler.lowering.uneven_windows import Uneven, several_sizes
+from compiler.lowering.views import piece
+from compiler.lowering.windows import MOST, Windows, each, overlapping, tiles
 
 
 @lowers("avg_pool1d")
@@ -59,21 +64,79 @@ def _avg_pool(
 
 @lowers("_adaptive_avg_pool2d")
 def adaptive_avg_pool2d(builder: Builder, image: Tensor, size: Sequence[Size]) -> Tensor:
-    """Lowered only if all windows have one size, which makes them tile the image."""
-    sizes = tiles(image.shape, builder.meta.shape, 2)
-    if builder.meta.dtype not in FLOATS:
+    """Windows of one size tile the image; others are summed along one dimension after the other."""
+    meta = builder.meta
+    if meta.dtype not in FLOATS:
         raise NoLowering("integers")
+    if several_sizes(image.shape, meta.shape, 2):
+        return _adaptive(builder, image)
+    sizes = tiles(image.shape, meta.shape, 2)
+    if prod(sizes) > MOST:
+        return _reduced(builder, image, sizes)
     windows = Windows(builder, image, 2, sizes)
     total = reduce(lambda one, other: one + other, windows.seen(0))
     mean = total / sizes[0] / sizes[1]
-    return builder.map(mean.to(builder.meta.dtype).expression)
+    return builder.map(mean.to(meta.dtype).expression)
+
+
+def _reduced(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """The means of large windows that tile an image: a reduction over two dimensions of six."""
+    meta, lead = builder.meta, len(image.shape) - 2
+    high, wide = meta.shape[lead:]
+    tiled = builder.reshape(image, (*image.shape[:lead], high, sizes[0], wide, sizes[1]))
+    compute = compute_dtype(meta.dtype)
+    total = builder.reduce(
+        "sum", tiled, (lead + 1, lead + 3), keepdim=False, compute=compute, dtype=compute
+    )
+    return builder.pointwise(
+        [total], lambda x: (Element(x) / sizes[0] / sizes[1]).expression, compute=compute
+    )
+
+
+def _adaptive(builder: Builder, image: Tensor) -> Tensor:
+    """Rows first: they are summed as vectors, and leave fewer elements for the columns."""
+    rank = len(image.shape)
+    for dim in (rank - 2, rank - 1):
+        uneven = Uneven(image.shape[dim], builder.meta.shape[dim])
+        image = _summed(builder, image, dim, uneven, last=dim == rank - 1, mean=True)
+    return image
+
+
+def _summed(
+    builder: Builder, tensor: Tensor, dim: int, uneven: Uneven, *, last: bool, mean: bool
+) -> Tensor:
+    """The sums, or means, of a tensor's windows along one dimension. `last`: as the operation's
+    result; otherwise in the dtype that sums are computed in."""
+    shape = with_size(tensor.shape, dim, uneven.count)
+    order = storage_order(builder.meta.shape, builder.meta.strides)
+    compute = compute_dtype(builder.meta.dtype)
+    widths = row_major(tuple(shape[d] for d in order)).strides
+    strides = tuple(widths[order.index(d)] for d in range(len(shape)))
+    total = uneven.total(builder, tensor, dim, shape, order, compute)
+    if mean:
+        total = total / uneven.width(position(shape, dim, order)).to(compute)
+    dtype = builder.meta.dtype if last else compute
+    return builder.map(total.to(dtype).expression, Meta(shape, strides, dtype))
 
 
 @lowers("avg_pool2d_backward")
 def avg_pool2d_backward(
+    builder: Builder, grad: Tensor, image: Tensor, *arguments: Any, **keywords: Any
+) -> Tensor:
+    return _avg_pool_backward(builder, grad, 2, *arguments, **keywords)
+
+
+@lowers("avg_pool3d_backward")
+def avg_pool3d_backward(
+    builder: Builder, grad: Tensor, volume: Tensor, *arguments: Any, **keywords: Any
+) -> Tensor:
+    return _avg_pool_backward(builder, grad, 3, *arguments, **keywords)
+
+
+def _avg_pool_backward(
     builder: Builder,
     grad: Tensor,
-    image: Tensor,
+    rank: int,
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
@@ -81,35 +144,82 @@ def avg_pool2d_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Tensor:
-    sizes = tiles(builder.meta.shape, grad.shape, 2)
-    if any(padding) or {each(kernel, 2), each(stride or kernel, 2)} != {sizes}:
-        raise NoLowering("windows that overlap, leave pixels out, or lie over the border")
-    divisor = divisor_override or sizes[0] * sizes[1]
-    return _spread(builder, grad, sizes, (divisor,))
+    """Windows side by side are broadcast; each pixel sums those of others that it lies in."""
+    if builder.meta.dtype not in FLOATS:
+        raise NoLowering("integers")
+    kernel, padding = each(kernel, rank), each(padding, rank)
+    stride = each(stride or kernel, rank)
+    divisor = divisor_override or prod(kernel)
+    if kernel == stride and not any(padding) and not ceil_mode:
+        return _spread(builder, grad, kernel, (divisor,))
+    if not divisor_override and (ceil_mode or (any(padding) and not count_include_pad)):
+        raise NoLowering("windows of several sizes")
+    total = overlapping(builder, grad, kernel, stride, padding) / divisor
+    return builder.map(total.to(builder.meta.dtype).expression)
 
 
 @lowers("_adaptive_avg_pool2d_backward")
 def adaptive_avg_pool2d_backward(builder: Builder, grad: Tensor, image: Tensor) -> Tensor:
+    meta = builder.meta
+    if meta.dtype in FLOATS and several_sizes(meta.shape, grad.shape, 2):
+        return _adaptive_backward(builder, grad)
     sizes = tiles(builder.meta.shape, grad.shape, 2)
     return _spread(builder, grad, sizes, sizes)
+
+
+def _adaptive_backward(builder: Builder, grad: Tensor) -> Tensor:
+    """Each pixel gets a share from the windows that it lies in: those of the gradient's image, with
+    the sizes exchanged. Columns first, which are fewer then."""
+    shape, rank = grad.shape, len(grad.shape)
+    compute = compute_dtype(builder.meta.dtype)
+    order = storage_order(builder.meta.shape, builder.meta.strides)
+    share = Element(builder.load(grad, shape, order)).to(compute)
+    for dim in (rank - 2, rank - 1):
+        forward = Uneven(builder.meta.shape[dim], shape[dim])
+        share = share / forward.width(position(shape, dim, order)).to(compute)
+    widths = row_major(tuple(shape[d] for d in order)).strides
+    strides = tuple(widths[order.index(d)] for d in range(rank))
+    spread = builder.map(share.expression, Meta(shape, strides, compute))
+    for dim in (rank - 1, rank - 2):
+        uneven = Uneven(shape[dim], builder.meta.shape[dim])
+        spread = _summed(builder, spread, dim, uneven, last=dim == rank - 2, mean=False)
+    return spread
 
 
 def _spread(
     builder: Builder, grad: Tensor, sizes: tuple[int, ...], divisors: tuple[int, ...]
 ) -> Tensor:
-    """Broadcast each window's gradient to its pixels, with stride-0 digits."""
+    """Broadcast each window's gradient to its pixels, with stride-0 digits. Pixels at the ends that
+    lie in no window get 0."""
     meta = builder.meta
     if meta.dtype not in FLOATS:
         raise NoLowering("integers")
-    first = len(meta.shape) - 2
+    first = len(meta.shape) - len(sizes)
     strides = row_major(grad.shape).strides
     digits, steps = list(grad.shape[:first]), list(strides[:first])
-    for d in (0, 1):
-        digits += [grad.shape[first + d], sizes[d]]
+    covered = list(meta.shape[:first])
+    for d, size in enumerate(sizes):
+        digits += [grad.shape[first + d], size]
         steps += [strides[first + d], 0]
-    shown = builder.view(grad, Layout(tuple(digits), tuple(steps)), meta.shape)
-    return builder.pointwise(
+        covered.append(multiply(grad.shape[first + d], size))
+    shown = builder.view(grad, Layout(tuple(digits), tuple(steps)), tuple(covered))
+    order = storage_order(meta.shape, meta.strides)
+    inner = row_major(tuple(covered[d] for d in order)).strides
+    made = Meta(tuple(covered), tuple(inner[order.index(d)] for d in range(len(order))), meta.dtype)
+    spread = builder.pointwise(
         [shown],
         lambda x: reduce(lambda x, divisor: x / divisor, divisors, Element(x)).expression,
         compute=compute_dtype(meta.dtype),
+        meta=made,
     )
+    if tuple(covered) == meta.shape:
+        return spread
+    whole = builder.buffer()
+    inside = whole
+    for dim in range(first, len(meta.shape)):
+        rest = subtract(meta.shape[dim], covered[dim])
+        if rest != 0:
+            place(builder, piece(builder, inside, dim, covered[dim], rest), 0)
+            inside = piece(builder, inside, dim, 0, covered[dim])
+    place(builder, inside, spread)
+    return whole

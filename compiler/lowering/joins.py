@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.loops.graph import StoreMode
 from compiler.loops.layouts import Layout, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
@@ -15,13 +16,15 @@ from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import diagonal_layout, piece
 
 
-def place(builder: Builder, whole: Tensor, source: Tensor | Scalar) -> None:
-    """Fill `whole`, a view of a buffer, in the buffer's memory order."""
+def place(
+    builder: Builder, whole: Tensor, source: Tensor | Scalar, *, mode: StoreMode = "set"
+) -> None:
+    """Fill `whole`, a view of a buffer, or add to it, in the buffer's memory order."""
     order = storage_order(builder.meta.shape, builder.meta.strides)
     if len(order) != len(whole.shape):
         order = list(range(len(whole.shape)))
     value = source if isinstance(source, Tensor) else number(source, whole.dtype).expression
-    builder.store(whole, value, order=order)
+    builder.store(whole, value, order=order, mode=mode)
 
 
 @lowers("cat", "concat")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from compiler.loops.layouts import expand, flip
-from compiler.loops.sizes import Size, subtract
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.layouts import Shape, expand, flip
+from compiler.loops.sizes import Size, add, subtract
 from compiler.lowering.builder import Builder
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.joins import place
 from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
 
 Border = Callable[[Builder, Tensor, int, int, bool], Tensor]
@@ -33,8 +34,7 @@ def replication_pad(builder: Builder, tensor: Tensor, pads: Sequence[Size]) -> T
 
 
 def _mirrored(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool) -> Tensor:
-    start = subtract(tensor.shape[dim], 1 + count) if end else 1
-    slab = piece(builder, tensor, dim, start, count)
+    slab = _seen(builder, tensor, dim, count, end)
     return builder.view(slab, flip(slab.shape, (dim,)), slab.shape)
 
 
@@ -45,17 +45,56 @@ def _repeated(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool)
     return builder.view(slab, expand(slab.shape, shape), shape)
 
 
-def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Border) -> Tensor:
-    rank = len(tensor.shape)
+@lowers("reflection_pad1d_backward", "reflection_pad2d_backward", "reflection_pad3d_backward")
+def reflection_pad_backward(
+    builder: Builder, grad: Tensor, tensor: Tensor, pads: Sequence[Size]
+) -> Tensor:
+    """The middle, and each border added, flipped, to the slice of which it is the mirror image."""
+    meta = builder.meta
+    parts = _parts(tensor.shape, pads)
+    wide = compute_dtype(meta.dtype)
+    whole = builder.buffer(Meta(meta.shape, meta.strides, wide))
+    if 0 in meta.shape:
+        return builder.buffer() if wide != meta.dtype else whole
+    rank = len(meta.shape)
+    # the middle first, which is in the place of the first part of every dimension
+    for chosen in product(*parts):
+        target, source = whole, grad
+        for i, (start, count, end) in enumerate(chosen):
+            dim = rank - 1 - i
+            source = piece(builder, source, dim, start, count)
+            if end is not None:
+                assert isinstance(count, int)
+                source = builder.view(source, flip(source.shape, (dim,)), source.shape)
+                target = _seen(builder, target, dim, count, end)
+        middle = all(end is None for _, _, end in chosen)
+        place(builder, target, source, mode="set" if middle else "add")
+    return whole if wide == meta.dtype else builder.copy(whole, meta)
+
+
+def _seen(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool) -> Tensor:
+    """The slice of which a border of `count` is the mirror image."""
+    start = subtract(tensor.shape[dim], 1 + count) if end else 1
+    return piece(builder, tensor, dim, start, count)
+
+
+def _parts(shape: Shape, pads: Sequence[Size]) -> list[list[tuple[Size, Size, bool | None]]]:
+    """What each padded dimension consists of, the last one first: (start, count, at which end),
+    with None for the middle, which comes first."""
+    rank = len(shape)
     parts: list[list[tuple[Size, Size, bool | None]]] = []
     for i in range(len(pads) // 2):
-        dim = rank - 1 - i
-        low, high = pads[2 * i], pads[2 * i + 1]
+        size, low, high = shape[rank - 1 - i], pads[2 * i], pads[2 * i + 1]
         if not isinstance(low, int) or not isinstance(high, int) or low < 0 or high < 0:
             raise NoLowering("a pad that is negative or unknown")
-        last = subtract(builder.meta.shape[dim], high)
-        every = ((low, tensor.shape[dim], None), (0, low, False), (last, high, True))
+        every = ((low, size, None), (0, low, False), (add(size, low), high, True))
         parts.append([part for part in every if part[1] != 0])
+    return parts
+
+
+def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Border) -> Tensor:
+    rank = len(tensor.shape)
+    parts = _parts(tensor.shape, pads)
     whole = builder.buffer()
     if 0 in builder.meta.shape:
         return whole

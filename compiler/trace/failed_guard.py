@@ -55,12 +55,8 @@ def take_apart(part: str) -> Failure:
         match = pattern.search(whole)
         if match:
             found = rule(whole, match)
-            return replace(
-                found,
-                text=text,
-                source=local(found.source),
-                expression=local(found.expression),
-            )
+            source, expression = local(found.source), local(found.expression)
+            return replace(found, text=text, source=source, expression=expression)
     match = SOURCE.search(text)
     source = match[0] if match else ""
     name = guard_name("", source) if source else ""

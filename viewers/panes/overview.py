@@ -20,7 +20,7 @@ from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
 from viewers.summary.verdict import VerdictDetail
-from viewers.text.profile.causes import glyph_of
+from viewers.tables.findings import glyph_of
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
+from viewers.kit.table import Cell, table
 from viewers.summary import Summary
 from viewers.summary.engines import Comparison, EngineColumn
 from viewers.summary.numerics import numerics_words
 from viewers.text.header import counts, title
-from viewers.text.lines import Line, line
-from viewers.text.table import Cell, table
 from viewers.words import (
     NOT_MEASURED,
     bytes_text,
@@ -21,7 +21,7 @@ from viewers.words import (
 )
 
 
-def header(comparison: Comparison, shared: Summary, width: int) -> list[Line]:
+def header(comparison: Comparison, shared: Summary, width: int) -> list[TextLine]:
     """Title, verdict, the table. `shared`: the summary of the engine that ran first."""
     return [
         title(shared, " and ".join(column.engine for column in comparison.columns)),
@@ -31,7 +31,7 @@ def header(comparison: Comparison, shared: Summary, width: int) -> list[Line]:
     ]
 
 
-def _verdict(comparison: Comparison) -> Line:
+def _verdict(comparison: Comparison) -> TextLine:
     speed = comparison.speed
     if speed is None:
         return line("Speed of the two engines ", NOT_MEASURED, hang=2)
@@ -57,7 +57,7 @@ def _verdict(comparison: Comparison) -> Line:
     )
 
 
-def engine_table(comparison: Comparison, width: int) -> list[Line]:
+def engine_table(comparison: Comparison, width: int) -> list[TextLine]:
     """One row per engine: speed, compile time, loop nests, calls, memory, error."""
     names = ("engine", "a call", "against eager", "compiled in", "loop nests", "calls", "peak", "")
     rows: list[list[Cell]] = [[(name, "dim") for name in names]]

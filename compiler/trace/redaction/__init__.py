@@ -123,7 +123,7 @@ def _body(kind: Treatment, body: str, names: Names) -> str:
 def _mapped(value: Any, change: Callable[[Treatment, str], str]) -> Any:
     """The struct with `change` of each text that `FIELDS` classifies."""
     fields = FIELDS.get(type(value).__name__, {})
-    found = {}
+    found: dict[str, Any] = {}
     for name in value.__struct_fields__:
         old = getattr(value, name)
         if isinstance(value, DynamicSize) and isinstance(old, float):

@@ -148,6 +148,10 @@ def mixed() -> dict[str, Case]:
     images = r(8, 20, 30, 30).to(memory_format=torch.channels_last)
     return {
         "bool": (lambda x, y: (x & y, x | ~y, x.any(), x.all(1), (x ^ y).sum()), (a, b)),
+        "narrowed": (
+            lambda x, y: (x.float().sin(), y.float() * 2, y.bfloat16() + 1, x.float().flip(1)),
+            (i(99, 9, 45), r(9, 45).double()),
+        ),
         "where": (lambda m, x: torch.where(m, x, 0.0), (a, r(9, 45))),
         "masked": (lambda x, m: x.masked_fill(m, -1e9).softmax(-1), (r(4, 20, 20), mask)),
         "embedding": (lambda w, i: F.embedding(i, w) * 2, (r(50, 33), i(50, 4, 7))),

@@ -52,6 +52,13 @@ def test_transposed_add(golden) -> None:
     golden("codegen/transposed_add.cpp", words)
 
 
+def test_wide_elements_that_are_narrowed_leave_vectors_whole() -> None:
+    body = text(lambda x: x.float().cos(), torch.arange(4096), comment="y = x.float().cos()")
+    assert "load16_f32(" in body
+    body = text(lambda x: (x.float().cos(), x + 1), torch.arange(4096), comment="y = x.cos()")
+    assert "load8(" in body
+
+
 def test_a_small_nest_has_no_threads() -> None:
     body = text(lambda x: x * 2 + 1, torch.randn(8), comment="y = x * 2 + 1")
     assert "parallel" not in body

@@ -99,6 +99,28 @@ def test_the_gradient_of_windows_side_by_side(rows: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kernel", "stride", "padding"),
+    [(3, 1, 1), (3, 2, 1), ((2, 3), (1, 2), 0), (3, 3, 0), (2, 3, 0), (5, 2, (2, 1))],
+)
+def test_gradients_of_any_windows(kernel: object, stride: object, padding: object) -> None:
+    """Those that overlap, that leave pixels out, and that lie over the border."""
+
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return functional.avg_pool2d(x, kernel, stride, padding) * 2
+
+    for dtype in (torch.float32, torch.float64):
+        x = image(dtype, 2, 3, 9, 11)
+        lowered(pooled, x.requires_grad_())
+        lowered(pooled, x.detach().contiguous().requires_grad_())
+
+
+def test_gradients_of_windows_of_a_volume() -> None:
+    x = grid(torch.float32, 1, 2, 5, 6, 7).requires_grad_()
+    lowered(lambda x: functional.avg_pool3d(x, (3, 2, 2), 1, (1, 0, 1)) * 2, x)
+    lowered(lambda x: functional.local_response_norm(x[0], 3), x)
+
+
+@pytest.mark.parametrize(
     ("options", "x"),
     [
         ({"kernel_size": 6}, image()),
@@ -119,6 +141,33 @@ def test_adaptive_windows_of_one_size(size: tuple[int, int]) -> None:
     lowered(pooled, image().requires_grad_())
 
 
-def test_adaptive_windows_of_several_sizes_stay_a_call() -> None:
-    result = lowered(lambda x: functional.adaptive_avg_pool2d(x, 3), image(), calls=None)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("rows", ["channels last", "contiguous"])
+@pytest.mark.parametrize("size", [(3, 4), (5, 9), (8, 2), (11, 13)])
+def test_adaptive_windows_of_several_sizes(
+    size: tuple[int, int], rows: str, dtype: torch.dtype
+) -> None:
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return functional.adaptive_avg_pool2d(x, size) * 2
+
+    x = image(dtype)
+    x = x if rows == "channels last" else x.contiguous()
+    lowered(pooled, x)
+    if dtype != torch.bfloat16:  # whose gradients eager sums in 16 bits
+        lowered(pooled, x.detach().clone().requires_grad_())
+
+
+def test_large_adaptive_windows_of_one_size() -> None:
+    x = torch.randn(2, 3, 26, 24)
+    lowered(lambda x: functional.adaptive_avg_pool2d(x, (2, 2)), x)
+    lowered(lambda x: functional.adaptive_avg_pool2d(x, (2, 2)), x.mT.contiguous().mT)
+
+
+def test_large_adaptive_windows_of_several_sizes_stay_a_call() -> None:
+    x = torch.randn(1, 2, 64, 64)
+    result = lowered(lambda x: functional.adaptive_avg_pool2d(x, 2 + 1), x[..., :63, :], calls=None)
+    assert result.calls() == []
+    result = lowered(lambda x: functional.adaptive_avg_pool2d(x, 1), x[..., :63, :], calls=None)
+    assert result.calls() == []
+    result = lowered(lambda x: functional.adaptive_avg_pool2d(x, (1, 3)), x, calls=None)
     assert result.calls() == ["aten._adaptive_avg_pool2d.default"]

@@ -119,6 +119,19 @@ WRITES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "index_copy": (lambda x, i, s: x.index_copy(0, i, s), (X, ROWS[:2], torch.randn(2, 4, 5))),
     "index_fill": (lambda x, i: x.index_fill(1, i, 3.5), (X, I1)),
     "masked_fill": (lambda x: x.masked_fill(x > 2, -1), (X,)),
+    "index_add to a transposed matrix": (
+        lambda x, i, s: x.t().index_add(0, i, s.t(), alpha=2), (X[0], ROWS, torch.randn(4, 4)),
+    ),
+    "index_add to permuted dimensions": (
+        lambda x, i, s: x.permute(2, 0, 1).index_add(-1, i, s), (X, ROWS, torch.randn(5, 3, 4)),
+    ),
+    "index_reduce, mean": (
+        lambda x, i, s: x.index_reduce(0, i, s, "mean"), (X, ROWS, torch.randn(4, 4, 5)),
+    ),
+    "index_reduce, mean without the old value": (
+        lambda x, i, s: x.index_reduce(1, i, s, "mean", include_self=False),
+        (X, ROWS, torch.randn(3, 4, 5)),
+    ),
     "integers": (lambda x, i: x.index_add(0, i, x[i]), (X.long(), ROWS)),
     "slice_scatter": (lambda x: x.slice_scatter(x[:, :2] * 2, 1, 1, 3), (X,)),
     "slice_scatter with a step": (lambda x: x.slice_scatter(x[:, :2] * 2, 1, 0, 4, 2), (X,)),

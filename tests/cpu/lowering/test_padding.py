@@ -52,6 +52,32 @@ def test_sizes_that_change_and_gradients(mode: str) -> None:
     lowered(padded, image().requires_grad_(), calls=None)
 
 
+@pytest.mark.parametrize("pads", PADS.values(), ids=PADS)
+def test_gradients_of_a_reflection(pads: tuple[int, ...]) -> None:
+    """Each border is added to its mirror image: no index is computed."""
+
+    def padded(x: torch.Tensor) -> torch.Tensor:
+        return functional.pad(x, pads, mode="reflect") * 2
+
+    x = image()
+    for argument in (x, x.mT.contiguous().mT, x.to(memory_format=torch.channels_last)):
+        lowered(padded, argument.detach().requires_grad_())
+    lowered(padded, x.double().requires_grad_())
+    result = lowered(
+        lambda g, x: torch.ops.aten.reflection_pad2d_backward(g, x, (2, 1, 3, 2)),
+        torch.randn(2, 3, 10, 9),
+        image(),
+    )
+    assert result.kinds() == ["Buffer", *["Store"] * 9]
+    lowered(
+        lambda g, x: torch.ops.aten.reflection_pad2d_backward(g, x, (2, 1, 3, 2)),
+        torch.randn(2, 3, 10, 9, dtype=torch.float64).to(torch.bfloat16),
+        image(torch.bfloat16),
+        atol=0.05,
+        rtol=0.05,
+    )
+
+
 @pytest.mark.parametrize("mode", ["reflect", "replicate"])
 def test_a_pad_that_crops(mode: str) -> None:
     lowered(lambda x: functional.pad(x, (-1, 2, 1, -1), mode=mode), image(), calls=None)

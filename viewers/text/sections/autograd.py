@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from compiler.trace.records import Partition, SavedValue
-from viewers.text.lines import BLANK, Line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.kit.lines import BLANK, TextLine
+from viewers.kit.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import bytes_text, plural
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     partitions = view.summary.memory.partitions
     if not partitions:
         return [heading("autograd", "no backward was recorded: record with --train")]
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for partition in partitions:
         lines += [*_partition(view, partition), BLANK]
     return lines[:-1]
 
 
-def _partition(view: View, partition: Partition) -> list[Line]:
+def _partition(view: SectionView, partition: Partition) -> list[TextLine]:
     saved = [value for value in partition.values if value.choice == "saved"]
     facts = f"{plural(len(saved), 'value')} saved, {bytes_text(partition.saved_bytes)}"
     facts += f"; {plural(partition.recomputed, 'operation')} recomputed"
@@ -31,7 +31,7 @@ def _partition(view: View, partition: Partition) -> list[Line]:
     ]
 
 
-def _row(view: View, value: SavedValue) -> list[Cell]:
+def _row(view: SectionView, value: SavedValue) -> list[Cell]:
     place = value.location
     return [
         value.node,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from viewers.kit.lines import TextLine, line
+from viewers.kit.table import Cell, heading, table
 from viewers.summary.cudagraphs import CudagraphUse, cudagraph_costs, cudagraph_words
-from viewers.text.lines import Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import NOT_IN_LOG, bytes_text, plural, seconds_text
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     uses, costs = view.summary.cudagraphs, cudagraph_costs(view.recording)
     log = bool(view.summary.not_in_log)
     if not uses and not costs:

@@ -51,6 +51,9 @@ def _registers(facts: Facts, expression: Expression, lane: int) -> Iterator[Expr
     if isinstance(expression, ReadIndexed) and window(facts, expression, lane) is not None:
         yield expression
         return
+    if narrows(expression, lane):
+        yield expression
+        return
     if isinstance(expression, Op):
         for argument in expression.args:
             yield from _registers(facts, argument, lane)
@@ -58,6 +61,22 @@ def _registers(facts: Facts, expression: Expression, lane: int) -> Iterator[Expr
         for term in expression.terms:
             yield from _registers(facts, term.index, lane)
     yield expression
+
+
+def narrows(expression: Expression, lane: int) -> bool:
+    """Whether an expression converts 8 bytes, contiguous in memory along an axis, to 4: each half
+    of a vector is converted as it is loaded, so no register holds the wide elements."""
+    if not isinstance(expression, Op) or expression.name != "convert":
+        return False
+    (read,) = expression.args
+    return (
+        isinstance(read, Read)
+        and not read.address.then
+        and read.address.strides[lane] == 1
+        and BYTES[compute_dtype(read.dtype)] == 8
+        and BYTES[compute_dtype(expression.dtype)] == 4
+        and expression.dtype != "bool"
+    )
 
 
 def _counts_far(facts: Facts, statement: Reduction) -> bool:

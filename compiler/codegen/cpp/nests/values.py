@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.indices import checked_index
+from compiler.codegen.cpp.nests.registers import narrows
 from compiler.codegen.cpp.nests.window_reads import read_window
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import Names, base_name
-from compiler.loops.dtypes import compute_dtype
+from compiler.loops.dtypes import REDUCED, compute_dtype
 from compiler.loops.expressions import (
     Address,
     Const,
@@ -146,6 +147,9 @@ class Values:
             key = expression.name
         elif isinstance(expression, SizeOf):
             return c_expression(expression.size)
+        elif isinstance(expression, Op) and self._loads_narrow(expression, scope):
+            text = self._load_narrow(expression, scope)
+            wanted = f"{base_name(expression.args[0].buffer)}_value"  # type: ignore[union-attr]
         elif isinstance(expression, Op):
             args = [self.of(argument, scope) for argument in expression.args]
             dtypes = [argument.dtype for argument in expression.args]
@@ -207,6 +211,28 @@ class Values:
                 self.of(Local(statement.name, statement.dtype), scope)
 
     # Memory
+
+    def _loads_narrow(self, expression: Op, scope: Scope) -> bool:
+        """Whether an operator is a conversion of elements too wide for the vectors of the nest."""
+        if not scope.is_lane or self.lane is None or not narrows(expression, self.lane):
+            return False
+        return not scope.lanes.holds(expression.args[0].dtype)
+
+    def _load_narrow(self, expression: Op, scope: Scope) -> str:
+        (read,) = expression.args
+        assert isinstance(read, Read)
+        base = self.bases[read.buffer]
+        step = self.lane_step(read.address, scope)
+        text = scope.lanes.load_converted(
+            base.dtype,
+            compute_dtype(expression.dtype),
+            self.pointer(base, read.address, scope),
+            None if step == 1 else step_text(step),
+            None if step == 1 and base.relative else scope.count,
+        )
+        if expression.dtype not in REDUCED:
+            return text
+        return scope.lanes.apply("convert", (text,), ("float32",), expression.dtype)
 
     def _read(self, read: Read, scope: Scope) -> str:
         if read in self.blocks:

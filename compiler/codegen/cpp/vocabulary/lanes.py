@@ -9,6 +9,7 @@ from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.vocabulary import (
     argmax,
     conversions,
+    converted,
     memory,
     operators,
     reductions,
@@ -182,6 +183,17 @@ class Lanes:
     def load_partial(self, dtype: str, pointer: str, count: str) -> str:
         """The first `count` (0 to all) elements, then zeros. Does not read beyond them."""
         return memory.load_partial(self, dtype, pointer, count)
+
+    def holds(self, dtype: str) -> bool:
+        """Whether elements of this dtype fit a register with this many lanes."""
+        return self.count == 1 or BYTES[compute_dtype(dtype)] * self.count <= self.isa.vector_bytes
+
+    def load_converted(
+        self, source: str, dtype: str, pointer: str, stride: str | None, count: str | None
+    ) -> str:
+        """Elements of a `source` that is too wide for this many lanes, converted to `dtype`. As for
+        `load_strided`; a `stride` of None is 1."""
+        return converted.load(self, source, dtype, pointer, stride, count)
 
     def store(self, dtype: str, pointer: str, value: str) -> str:
         """Statement: write every lane."""

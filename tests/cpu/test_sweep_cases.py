@@ -1,0 +1,59 @@
+"""The sweep's cases are bounded by what they compute, and its summary tells torch's cost apart."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from benchmarks.engine_sweep import skipped, slower_kernel, summary
+from benchmarks.growing import LARGEST, NoCase
+from benchmarks.sweep_cases import SIZES, SweepCase, called, operations
+
+DATABASE = dict(operations())
+
+
+def case(name: str, **given: object) -> SweepCase:
+    return SweepCase(name, operation=DATABASE[name], **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["cartesian_prod", "outer", "kron", "broadcast_tensors"])
+def test_what_a_case_computes_is_bounded(name: str) -> None:
+    function, tensors = case(name, size="medium").make()
+    results = function(*tensors)
+    results = [results] if isinstance(results, torch.Tensor) else results
+    assert max(one.numel() for one in results) <= LARGEST * SIZES["medium"]
+    assert max(one.numel() for one in tensors) > 16
+
+
+@pytest.mark.parametrize("name", ["nn.functional.conv2d", "view", "nn.functional.unfold"])
+def test_sizes_that_arguments_fix_do_not_grow(name: str) -> None:
+    _, tensors = case(name, size="small").make()
+    assert max(one.numel() for one in tensors) >= SIZES["small"] // 2
+
+
+@pytest.mark.parametrize("name", ["nn.functional.batch_norm", "zero_"])
+def test_gradients_of_what_is_differentiable(name: str) -> None:
+    """Running statistics have none, and an operation that writes its input gets a copy."""
+    function, tensors = case(name, size="small", backward=True).make()
+    gradients = called(function, tensors, backward=True)
+    assert any(one is not None for one in gradients)
+
+
+def test_a_reason_is_the_part_before_the_colon() -> None:
+    with pytest.raises(NoCase, match="no tensor has this layout"):
+        case("abs", layout="channels-last").make()
+    rows = [
+        {"skipped": "illegal when it is large: one"},
+        {"skipped": "illegal when it is large: 2"},
+    ]
+    assert skipped([*rows, {"tcw": 1.0}]) == [("illegal when it is large", 2)]
+
+
+def test_the_summary_tells_the_cost_of_a_call_apart() -> None:
+    call = {"eager": 60e-6, "inductor": 130e-6, "tcw": 120e-6, "torch": 80e-6}
+    kernel = {"eager": 60e-6, "inductor": 130e-6, "tcw": 160e-6, "torch": 80e-6}
+    assert not slower_kernel(call)
+    assert slower_kernel(kernel)
+    text = "\n".join(summary({"a": call, "b": kernel}))
+    assert "below 0.95 2 (100.0%)" in text
+    assert "takes by itself: 1 (50.0%)" in text
