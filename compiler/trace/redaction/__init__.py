@@ -133,7 +133,7 @@ def _mapped(value: Any, change: Callable[[Treatment, str], str]) -> Any:
         if new is not old:
             found[name] = new
     if isinstance(value, Advice) and value.code and not found.get("code", value.code):
-        found["text"] = _alone(found.get("text", value.text))
+        found["text"] = _alone(str(found.get("text", value.text)))
     return msgspec.structs.replace(value, **found) if found else value
 
 
