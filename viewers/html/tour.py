@@ -25,7 +25,7 @@ from viewers.panes import bar, chrome, notes, spine
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from viewers.panes.picture import Picture
 from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import Fold, Target
+from viewers.panes.targets import Fold, RowTarget
 from viewers.reader import Reader
 
 CELLS = 176
@@ -366,7 +366,7 @@ class Tour:
         words = (view.compile_id, graph.id if graph else "", str(scale), *sorted(unfolded))
         return f"graph|drawn|{'|'.join(words)}"
 
-    def _unfolded(self, navigator: Navigator, target: Target | None) -> frozenset[str]:
+    def _unfolded(self, navigator: Navigator, target: RowTarget | None) -> frozenset[str]:
         """What of the picture is open where a block leads. Of the folds that do not stand in each
         other one is open at a time, so that their combinations need no screens."""
         open_now = frozenset(key for key in navigator.view.unfolded if ":draw:" in key)
@@ -393,7 +393,7 @@ class Tour:
 
     def _led(self, navigator: Navigator, pane: str, row: Row, opened: bool) -> str:
         """The screen to which a row leads."""
-        target: Target | None = row.opens if opened else row.at
+        target: RowTarget | None = row.opens if opened else row.at
         base = navigator
         drawn = pane == "picture"
         unfolded = self._unfolded(navigator, target) if drawn else frozenset()

@@ -11,7 +11,7 @@ from compiler.trace.refs import Ref
 from viewers.kit.cells import wrap
 from viewers.kit.lines import TextLine, fitted
 from viewers.kit.spans import Line, Role
-from viewers.panes.targets import Target, ToDecision, ToOverride, ToPair
+from viewers.panes.targets import RowTarget, ToDecision, ToOverride, ToPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Row:
     key: str = ""
     """Names the row for the reader's cursor, and is never taken apart; "" if it cannot be
     selected."""
-    at: Target | None = None
+    at: RowTarget | None = None
     """What the row represents, if that is more than a ref; it names the row."""
-    opens: Target | None = None
+    opens: RowTarget | None = None
     """Where `⏎` leads; None for its ref."""
     selects: Ref = ""
     """What the cursor selects here, where the row itself is not that thing."""

@@ -30,8 +30,8 @@ def account_lines(found: AccountTable, unit: TimeUnit, width: int, indent: int) 
     spare = width - max(cell_len(one.text) for one in table(rows, align, 10 * width, indent))
     bar = min(LONGEST, spare // 2 - GAP)
     if bar >= SHORTEST:
-        most = max(one or 0.0 for one in found.measured)
         drawn = [(None, None), *(one.seconds for one in found.rows), found.remainder, (None, None)]
+        most = max(one or 0.0 for both in (*drawn, found.measured) for one in both)
         for row, seconds in zip(rows, drawn, strict=True):
             row[-1:-1] = [
                 ("█" * cells_of(value or 0.0, most, bar), role)

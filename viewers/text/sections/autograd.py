@@ -5,8 +5,9 @@ from __future__ import annotations
 from compiler.trace.records import Partition, SavedValue
 from viewers.kit.lines import BLANK, TextLine
 from viewers.kit.table import Cell, heading, table
+from viewers.summary.memory import by_choice, partition_words
 from viewers.text.sections import SectionView
-from viewers.words import bytes_text, plural
+from viewers.words import bytes_text
 
 
 def section(view: SectionView) -> list[TextLine]:
@@ -20,13 +21,9 @@ def section(view: SectionView) -> list[TextLine]:
 
 
 def _partition(view: SectionView, partition: Partition) -> list[TextLine]:
-    saved = [value for value in partition.values if value.choice == "saved"]
-    facts = f"{plural(len(saved), 'value')} saved, {bytes_text(partition.saved_bytes)}"
-    facts += f"; {plural(partition.recomputed, 'operation')} recomputed"
-    ranked = sorted(partition.values, key=lambda one: (one.choice != "saved", -(one.bytes or 0)))
-    rows = [_row(view, value) for value in ranked]
+    rows = [_row(view, value) for value in by_choice(partition)]
     return [
-        heading(f"autograd {partition.compile_id}", facts),
+        heading(f"autograd {partition.compile_id}", partition_words(partition)),
         *table(rows, "elrlf", view.width, 2),
     ]
 

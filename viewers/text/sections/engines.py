@@ -9,8 +9,9 @@ from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import Cell, heading, table
 from viewers.labels import WRITTEN_IN, kernel_label
 from viewers.summary.engines import Both, Comparison, LineUp, compare
+from viewers.tables.engines import stages_lines
 from viewers.text.sections import SectionView
-from viewers.words import bytes_text, number, plural, seconds_text
+from viewers.words import bytes_text, number, plural
 
 
 def section(view: SectionView) -> list[TextLine]:
@@ -26,35 +27,13 @@ def section(view: SectionView) -> list[TextLine]:
     return lines
 
 
-def _names(comparison: Comparison) -> list[Cell]:
-    return [(column.engine, "dim") for column in comparison.columns]
-
-
 def _stages(comparison: Comparison, width: int) -> list[TextLine]:
-    first, second = _names(comparison)
-    rows: list[list[Cell]] = [
-        [("stage", "dim"), first, ("CPU", "dim"), second, ("CPU", "dim")],
-    ]
-    for wall, cpu in zip(comparison.stages, comparison.cpu, strict=True):
-        rows.append(
-            [
-                wall.what,
-                _seconds(wall.first),
-                (_seconds(cpu.first), "dim"),
-                _seconds(wall.second),
-                (_seconds(cpu.second), "dim"),
-            ]
-        )
     note = "  CPU time: the process and the children it waited for, not build workers"
     return [
         heading("engines", "where the time of compiling went"),
-        *table(rows, "lrrrr", width, 2),
+        *stages_lines(comparison, width, 2),
         line((note, "dim"), hang=2),
     ]
-
-
-def _seconds(seconds: float | None) -> str:
-    return "–" if seconds is None else seconds_text(seconds)
 
 
 def _graphs(comparison: Comparison, width: int) -> list[TextLine]:
@@ -78,7 +57,9 @@ def _arrow(both: Both, words: Callable[[float], str] = lambda value: number(int(
 
 def _kernels(comparison: Comparison, graph: str, view: SectionView) -> list[TextLine]:
     """Kernels side by side, by user line."""
-    rows: list[list[Cell]] = [[("lines", "dim"), *_names(comparison)]]
+    rows: list[list[Cell]] = [
+        [("lines", "dim"), *((column.engine, "dim") for column in comparison.columns)]
+    ]
     for one in comparison.kernels:
         if one.graph != graph:
             continue

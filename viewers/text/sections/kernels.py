@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import Cell, heading, table
-from viewers.labels import WRITTEN_IN, kernel_label
+from viewers.labels import WRITTEN_IN, binary_words, kernel_label
 from viewers.places import FileNames
 from viewers.summary import KernelRow
 from viewers.text.sections import SectionView
-from viewers.words import bytes_text, plural
+from viewers.words import plural
 
 
 def section(view: SectionView) -> list[TextLine]:
@@ -52,16 +52,6 @@ def _binaries(row: KernelRow) -> list[TextLine]:
         if binary.error:
             lines.append(line((head, "dim"), ("not compiled: ", "bad"), binary.error, hang=8))
             continue
-        facts = [binary.configuration]
-        if binary.registers is not None:
-            facts.append(plural(binary.registers, "register"))
-        if binary.shared_bytes is not None:
-            facts.append(f"{bytes_text(binary.shared_bytes)} shared")
-        if binary.spill_bytes is not None:
-            facts.append(
-                f"{bytes_text(binary.spill_bytes)} spilled" if binary.spill_bytes else "no spills"
-            )
-        if binary.resident_warps is not None and binary.most_warps:
-            facts.append(f"{binary.resident_warps / binary.most_warps:.0%} occupancy")
+        facts = [binary.configuration, *binary_words(binary)]
         lines.append(line((head, "dim"), " · ".join(fact for fact in facts if fact), hang=8))
     return lines

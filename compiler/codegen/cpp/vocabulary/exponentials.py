@@ -70,35 +70,44 @@ _EXP = {
 }
 
 
-def _exponent(lanes: Lanes, register: str, held: str, *, clamped_above: bool = True) -> str:
-    """Lines: x clamped, n = nearest(x / log 2), r = x - n log 2, p the polynomial."""
+def _exponent(lanes: Lanes, register: str, held: str, low: str, *, above: bool = True) -> str:
+    """Lines: x clamped, n = nearest(x / log 2), r = x - n log 2, p the polynomial. `low` is a line
+    that bounds x from below."""
     multiply_add(lanes, register, held)
     nearest(lanes, register, held)
     scale(lanes, register, held)
     own = _EXP[held]
-    low, high = f"{register}{{}} + {own.low}", f"{register}{{}} + {own.high}"
-    upper = f" x = {high} < x ? {high} : x;" if clamped_above else ""
+    high = f"{register}{{}} + {own.high}"
+    upper = f" x = {high} < x ? {high} : x;" if above else ""
     first, second = own.log2
     return (
-        f"x = {low} > x ? {low} : x;{upper}\n"
+        f"{low}{upper}\n"
         f"  {register} n = nearest(x * {own.one_by_log2});\n"
         f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);\n"
         f"  {horner('p', 'r', own.polynomial, register)}"
     )
 
 
-def _exp_result(held: str) -> str:
+def _vanishing(register: str, low: str) -> str:
+    """Lines: where x is below `low`, the result is 0, and x becomes 0 meanwhile: a result that
+    underflows takes an Intel core some 150 cycles, and all masked elements of a softmax would."""
+    return f"auto none = x < {register}{{}} + {low}; x = none ? {register}{{}} : x;"
+
+
+def _exp_result(register: str, held: str) -> str:
     one = "1.0f" if held == "float32" else "1.0"
-    return f"return scale(multiply_add(p, r * r, r) + {one}, n);"
+    result = f"scale(multiply_add(p, r * r, r) + {one}, n)"
+    return f"{register} y = {result};\n  return none ? {register}{{}} : y;"
 
 
-def exp(lanes: Lanes, register: str, held: str = "float32") -> str:
-    return f"{_exponent(lanes, register, held)}\n  {_exp_result(held)}"
+def exp(lanes: Lanes, register: str, held: str = "float32", *, above: bool = True) -> str:
+    low = _vanishing(register, _EXP[held].low)
+    return f"{_exponent(lanes, register, held, low, above=above)}\n  {_exp_result(register, held)}"
 
 
 def exp_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> str:
     """exp for x <= 0, as in x - max(x): no upper clamp."""
-    return f"{_exponent(lanes, register, held, clamped_above=False)}\n  {_exp_result(held)}"
+    return exp(lanes, register, held, above=False)
 
 
 def define_nonpositive(lanes: Lanes, register: str) -> None:
@@ -111,19 +120,23 @@ def exp2(lanes: Lanes, register: str) -> str:
     multiply_add(lanes, register)
     nearest(lanes, register)
     scale(lanes, register)
-    low, high = f"{register}{{}} - 151.0f", f"{register}{{}} + 129.0f"
+    low, high = _vanishing(register, "-151.0f"), f"{register}{{}} + 129.0f"
     return (
-        f"x = {low} > x ? {low} : x; x = {high} < x ? {high} : x;\n"
+        f"{low} x = {high} < x ? {high} : x;\n"
         f"  {register} n = nearest(x), r = (x - n) * 0.693147181f;\n"
-        f"  {horner('p', 'r', _EXP['float32'].polynomial, register)}\n  {_exp_result('float32')}"
+        f"  {horner('p', 'r', _EXP['float32'].polynomial, register)}\n"
+        f"  {_exp_result(register, 'float32')}"
     )
 
 
 def expm1(lanes: Lanes, register: str, held: str = "float32") -> str:
     # half of 2^n, so that the greatest n does not overflow before the addition
     half, zero = ("0.5f", "0.0f") if held == "float32" else ("0.5", "0.0")
+    # from there on down it is -1, without an underflow
+    bound = f"{register}{{}} + {'-30.0f' if held == 'float32' else '-60.0'}"
+    low = f"x = {bound} > x ? {bound} : x;"
     return (
-        f"{register} whole = x;\n  {_exponent(lanes, register, held)}\n"
+        f"{register} whole = x;\n  {_exponent(lanes, register, held, low)}\n"
         f"  {register} t = scale({register}{{}} + {half}, n);\n"
         f"  {register} y = multiply_add(multiply_add(p, r * r, r), t, t - {half});\n"
         f"  return whole == {zero} ? whole : y + y;"
