@@ -231,11 +231,12 @@ def table(rows: list[Row], copy: float) -> str:
     return "\n".join((*lines, "", f"Geomean: {'; '.join(words)}. Copy: {copy:.0f} GB/s."))
 
 
-def in_processes(jobs: int) -> list[Row]:
-    """The rows of this command line's cases, each process measuring its part of them."""
+def in_processes(jobs: int, lock: Path | None) -> list[Row]:
+    """The rows of this command line's cases, each process measuring its part of them. `lock`: of
+    other processes too."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        lock = Path(folder) / "gpu"
+        lock = lock or Path(folder) / "gpu"
         lock.touch()
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         running = []
@@ -297,7 +298,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("no GPU on this machine")
     if given.jobs > 1:
-        rows = in_processes(given.jobs)
+        rows = in_processes(given.jobs, given.lock)
         names = {case.name: place for place, case in enumerate(_cases())}
         rows.sort(key=lambda row: names[row["case"]])
     else:

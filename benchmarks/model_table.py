@@ -10,8 +10,10 @@ A row is a model and a task, measured in a separate process with empty caches. E
 (`default`, another mode of torch.compile, or a backend by name) run in alternating order: medians
 of `--rounds` after five warm-ups, by CUDA events. A speedup is the median of the round-by-round
 ratios, followed by its noise, max(3 MAD, 1%). Each side compiles into a separate cache folder. Its
-compile seconds are those of its first calls beyond their run time, after something else was
-compiled (so the compiler is imported and its processes run). Memory is what torch's allocator
+compile seconds, wall and CPU (of all its processes), are those of its first calls beyond their run
+time, after something else was compiled (so the compiler is imported and its processes run). With
+`aot_eager` as the first side, they are without what only a process's first compile costs, and that
+side's own are what torch's capture takes. Memory is what torch's allocator
 reserves for one call beyond weights and inputs; with CUDA graphs that includes their pools.
 Training is forward, loss and backward. With `--at-once`, several rows compile at the same time, and
 each is timed when none compiles: their compile seconds are those of a busy machine.
@@ -92,6 +94,12 @@ class Machine:
             self.torch.cuda.synchronize()
         return time.perf_counter() - start
 
+    def cost(self, call: Call) -> tuple[float, float]:
+        """(wall, CPU) seconds until everything is done; CPU of this process and its descendants."""
+        before = cpu_seconds()
+        wall = self.wall(call)
+        return wall, cpu_seconds() - before
+
     def reserved(self) -> int:
         """Bytes that the allocator holds, after it has released unused memory."""
         if not self.cuda:
@@ -113,6 +121,26 @@ class Machine:
         if self.cuda:
             return str(self.torch.cuda.get_device_name())
         return platform.processor() or platform.machine()
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and its descendants, with those that they waited for."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        number = int(path.parent.name)
+        parents[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
+
+    def ours(number: int) -> bool:
+        while number not in (0, 1, os.getpid()):
+            number = parents.get(number, 0)
+        return number == os.getpid()
+
+    return sum(spent for number, spent in ticks.items() if ours(number)) / os.sysconf("SC_CLK_TCK")
 
 
 def compiled(model: Any, side: str) -> Any:
@@ -192,11 +220,11 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool, tur
         torch.compiler.cudagraph_mark_step_begin()
         return call_of(run)
 
-    def warmed(run: Any) -> list[float]:
-        return [machine.wall(cleared(run)) for _ in range(WARM_UPS)]
+    def warmed(run: Any) -> list[tuple[float, float]]:
+        return [machine.cost(cleared(run)) for _ in range(WARM_UPS)]
 
     runs: dict[str, Any] = {}
-    first_calls: dict[str, list[float]] = {}
+    first_calls: dict[str, list[tuple[float, float]]] = {}
     for side in ("eager", *sides):
         entry = row["eager"] if side == "eager" else row["sides"][side]
         model.zero_grad(set_to_none=True)
@@ -229,7 +257,10 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool, tur
             entry |= {
                 "speedup": median(ratios),
                 "noise": spread(ratios),
-                "compile_seconds": sum(max(0.0, one - running) for one in first_calls[side]),
+                "compile_seconds": sum(max(0.0, wall - running) for wall, _ in first_calls[side]),
+                "compile_cpu_seconds": sum(
+                    max(0.0, cpu - first_calls[side][-1][1]) for _, cpu in first_calls[side]
+                ),
             }
     if torch._dynamo.utils.counters["stats"]["unique_graphs"] != graphs:
         row["note"] = "recompiled during timing: the times mean nothing"
@@ -389,7 +420,7 @@ def table(rows: list[Row]) -> str:
     order = {key: number for number, key in enumerate((m, t) for m in MODELS for t in TASKS)}
     rows = sorted(rows, key=lambda row: order.get((row["model"], row["task"]), len(order)))
     sides = list(dict.fromkeys(side for row in rows for side in row.get("sides", {})))
-    heads = ["model", "task", "eager ms", *sides, "compile s", "reserved MB"]
+    heads = ["model", "task", "eager ms", *sides, "compile s", "CPU s", "reserved MB"]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     notes: list[str] = []
     for row in rows:
@@ -399,7 +430,8 @@ def table(rows: list[Row]) -> str:
             continue
         entries = [row["sides"].get(side, {"failed": "not run"}) for side in sides]
         cells = [title, row["task"], _ms(row["eager"]), *map(_ratio, entries)]
-        cells.append(", ".join(_number(one.get("compile_seconds")) for one in entries))
+        for name in ("compile_seconds", "compile_cpu_seconds"):
+            cells.append(", ".join(_number(one.get(name)) for one in entries))
         peaks = [row["eager"], *entries]
         cells.append(", ".join(_number(one.get("peak_bytes"), 1e6) for one in peaks))
         lines.append(f"| {' | '.join(cells)} |")

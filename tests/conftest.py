@@ -44,6 +44,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores: a quarter of a run is spent waiting (pages, timers, children)."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-goldens",

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import msgspec
-
 from viewers.check.result import Outcome, TargetResult
 from viewers.json_diff import EffectItem, effect_item
-from viewers.json_profile import Item
+from viewers.json_item import JsonItem, schema_of
 from viewers.summary.budget import FactStanding
 
 VERSION = 1
 
 
-class ChangeItem(Item):
+class ChangeItem(JsonItem):
     """A fact that is not what was accepted."""
 
     group: str
@@ -33,7 +31,7 @@ class ChangeItem(Item):
     line: int | None
 
 
-class TargetItem(Item):
+class TargetItem(JsonItem):
     name: str
     file: str
     outcome: Outcome
@@ -49,7 +47,7 @@ class TargetItem(Item):
     effects: list[EffectItem]
 
 
-class CheckReport(Item):
+class CheckReport(JsonItem):
     """The whole object."""
 
     version: int
@@ -75,8 +73,4 @@ def check_report(results: Sequence[TargetResult]) -> CheckReport:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of `CheckReport`."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"tcw check --format json, version {VERSION}",
-        **msgspec.json.schema(CheckReport),
-    }
+    return schema_of(CheckReport, f"tcw check --format json, version {VERSION}")

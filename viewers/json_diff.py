@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
-
-from viewers.json_profile import Item
+from viewers.json_item import JsonItem, placed, schema_of
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.effects import EffectKind, EffectTone
 from viewers.summary.differences.measured import MeasuredDifference, MeasuredOutcome
@@ -14,7 +12,7 @@ from viewers.summary.differences.measured import MeasuredDifference, MeasuredOut
 VERSION = 1
 
 
-class EffectItem(Item):
+class EffectItem(JsonItem):
     """One thing that the second side does differently."""
 
     kind: EffectKind
@@ -28,7 +26,7 @@ class EffectItem(Item):
     """"" if it was not found."""
 
 
-class FigureItem(Item):
+class FigureItem(JsonItem):
     """One number of both sides; null where it was not measured."""
 
     what: str
@@ -39,7 +37,7 @@ class FigureItem(Item):
     """Why the two cannot be compared; "" if they can."""
 
 
-class CountItem(Item):
+class CountItem(JsonItem):
     """How often each side has something."""
 
     what: str
@@ -47,13 +45,13 @@ class CountItem(Item):
     after: int
 
 
-class SettingItem(Item):
+class SettingItem(JsonItem):
     name: str
     before: str
     after: str
 
 
-class DecisionItem(Item):
+class DecisionItem(JsonItem):
     """A decision that fell otherwise."""
 
     id: str
@@ -65,7 +63,7 @@ class DecisionItem(Item):
     reason: str
 
 
-class KernelsItem(Item):
+class KernelsItem(JsonItem):
     """Kernels that do one piece of work on both sides."""
 
     change: str
@@ -74,7 +72,7 @@ class KernelsItem(Item):
     after: list[str]
 
 
-class CallTimesItem(Item):
+class CallTimesItem(JsonItem):
     """Whole calls of both sides. Times are in seconds; null where they were not measured."""
 
     outcome: MeasuredOutcome
@@ -103,7 +101,7 @@ class CallTimesItem(Item):
         )
 
 
-class DiffReport(Item):
+class DiffReport(JsonItem):
     """The whole object."""
 
     version: int
@@ -156,14 +154,9 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
 
 
 def effect_item(one: Effect) -> EffectItem:
-    at = one.line
-    return EffectItem.of(one, file=at.file if at else "", line=at.line if at else None)
+    return EffectItem.of(one, **placed(one.line))
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of `DiffReport`."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"tcw diff --json, version {VERSION}",
-        **msgspec.json.schema(DiffReport),
-    }
+    return schema_of(DiffReport, f"tcw diff --json, version {VERSION}")

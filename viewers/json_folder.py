@@ -7,16 +7,15 @@ from typing import Any
 
 import msgspec
 
-from viewers.json_profile import Item
+from viewers.json_item import JsonItem, placed, schema_of
 from viewers.json_report import Report, report
-from viewers.summary.place import Place
-from viewers.summary.ranks import Divergence, Kind, Side, Wait, first_divergence
+from viewers.summary.ranks import Divergence, Kind, first_divergence
 from viewers.text.processes import Process, Unread, program_of, ranks_of
 
 VERSION = 1
 
 
-class ProcessItem(Item):
+class ProcessItem(JsonItem):
     """One process that compiled."""
 
     name: str
@@ -41,7 +40,7 @@ class ProcessItem(Item):
     not decoded."""
 
 
-class SideItem(Item):
+class SideItem(JsonItem):
     """What some ranks did."""
 
     ranks: list[int]
@@ -50,7 +49,7 @@ class SideItem(Item):
     line: int | None
 
 
-class WaitItem(Item):
+class WaitItem(JsonItem):
     """A collective operation in which ranks wait because of the difference."""
 
     ranks: list[int]
@@ -60,7 +59,7 @@ class WaitItem(Item):
     line: int | None
 
 
-class DifferenceItem(Item):
+class DifferenceItem(JsonItem):
     """The first thing that ranks did differently."""
 
     kind: Kind
@@ -77,7 +76,7 @@ class DifferenceItem(Item):
     waits: list[WaitItem]
 
 
-class FolderReport(Item):
+class FolderReport(JsonItem):
     """The whole object."""
 
     version: int
@@ -135,34 +134,15 @@ def _difference(found: Divergence) -> DifferenceItem:
     first = found.sides[found.subject]
     sides = [first, *(one for one in found.sides if one is not first)]
     condition = found.condition.text.strip() if found.condition is not None else ""
-    return DifferenceItem(
-        kind=found.kind,
-        compile_id=found.compile_id,
-        function=found.function,
-        sides=[_side(one) for one in sides],
+    return DifferenceItem.of(
+        found,
+        sides=[SideItem.of(one, **placed(one.place)) for one in sides],
         because=condition or found.why,
-        fix=found.fix,
-        waits=[_wait(one) for one in found.waits],
-        **_at(found.place),
+        waits=[WaitItem.of(one, **placed(one.place)) for one in found.waits],
+        **placed(found.place),
     )
-
-
-def _side(one: Side) -> SideItem:
-    return SideItem(ranks=list(one.ranks), words=one.words, **_at(one.place))
-
-
-def _wait(one: Wait) -> WaitItem:
-    return WaitItem(ranks=list(one.ranks), words=one.words, because=one.because, **_at(one.place))
-
-
-def _at(place: Place | None) -> dict[str, Any]:
-    return {"file": place.file if place else "", "line": place.line if place else None}
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of `FolderReport`."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"tcw explain FOLDER --json, version {VERSION}",
-        **msgspec.json.schema(FolderReport),
-    }
+    return schema_of(FolderReport, f"tcw explain FOLDER --json, version {VERSION}")

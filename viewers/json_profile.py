@@ -5,44 +5,30 @@ What was not measured is null.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-import msgspec
 from msgspec import field
 
 from compiler.trace.records import CompiledStep, EagerOperation, KernelNests, ModeRow, Trial
+from viewers.json_item import JsonItem, placed
 from viewers.recording import Recording
 from viewers.summary.profile import Cause, Profile, RowStanding, profiles_of, work_of
 from viewers.summary.profile.where import where
 
 
-class Item(msgspec.Struct, kw_only=True):
-    """A part of the report; every key is always there."""
-
-    @classmethod
-    def of(cls, source: object, **more: object) -> Self:
-        """Filled from the attributes of a record or summary with the names of the fields, parts
-        included; `more` has what `source` lacks, by field."""
-        values = {
-            key: more[name] if name in more else getattr(source, name)
-            for name, key in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
-        }
-        return msgspec.convert(values, cls, from_attributes=True)
-
-
-class TimedItem(Item):
+class TimedItem(JsonItem):
     median: float = field(name="seconds")
     """Median over the rounds."""
     spread: float
     """max(3 MAD, 1%) of it, in seconds."""
 
 
-class PlaceItem(Item):
+class PlaceItem(JsonItem):
     file: str
     line: int
 
 
-class WorkItem(Item):
+class WorkItem(JsonItem):
     """One side of a region, a kernel, or an operation."""
 
     time: TimedItem | None
@@ -58,7 +44,7 @@ class WorkItem(Item):
     """Share of what the machine's ceilings allow."""
 
 
-class OperationItem(Item):
+class OperationItem(JsonItem):
     """An operation of the eager call."""
 
     id: str
@@ -71,7 +57,7 @@ class OperationItem(Item):
     work: WorkItem
 
 
-class StepItem(Item):
+class StepItem(JsonItem):
     """A kernel or call of the compiled call."""
 
     id: str
@@ -85,7 +71,7 @@ class StepItem(Item):
     work: WorkItem
 
 
-class RegionItem(Item):
+class RegionItem(JsonItem):
     """A row of the table: a region, or the same region of several layers."""
 
     ids: list[str]
@@ -112,7 +98,7 @@ class RegionItem(Item):
     operations: list[str]
 
 
-class CauseItem(Item):
+class CauseItem(JsonItem):
     """What was lost (above 0) or won, and why."""
 
     kind: str
@@ -138,13 +124,13 @@ class LineItem(PlaceItem):
     own: float
 
 
-class AccountLineItem(Item):
+class AccountLineItem(JsonItem):
     name: str
     seconds: float
     what: str
 
 
-class AccountItem(Item):
+class AccountItem(JsonItem):
     side: Literal["eager", "compiled"]
     phase: str
     measured: TimedItem
@@ -153,12 +139,12 @@ class AccountItem(Item):
     remainder_noise: float
 
 
-class BandwidthItem(Item):
+class BandwidthItem(JsonItem):
     bytes: int
     per_second: float
 
 
-class CeilingsItem(Item):
+class CeilingsItem(JsonItem):
     device: str
     threads: int
     bandwidth: list[BandwidthItem]
@@ -166,7 +152,7 @@ class CeilingsItem(Item):
     note: str
 
 
-class OutputItem(Item):
+class OutputItem(JsonItem):
     node: str
     error: float | None
     eager_error: float | None
@@ -174,7 +160,7 @@ class OutputItem(Item):
     note: str
 
 
-class PrecisionItem(Item):
+class PrecisionItem(JsonItem):
     kernel: str
     graph: str
     within: bool | None
@@ -182,7 +168,7 @@ class PrecisionItem(Item):
     reason: str
 
 
-class NestItem(Item):
+class NestItem(JsonItem):
     """One loop nest of a kernel that has several."""
 
     kernel: str
@@ -191,14 +177,14 @@ class NestItem(Item):
     time: TimedItem
 
 
-class MemoryItem(Item):
+class MemoryItem(JsonItem):
     eager_peak_bytes: int | None
     compiled_peak_bytes: int | None
     eager_saved_bytes: int | None
     compiled_saved_bytes: int | None
 
 
-class RestItem(Item):
+class RestItem(JsonItem):
     """What the plain call takes beyond its regions."""
 
     eager: float
@@ -206,7 +192,7 @@ class RestItem(Item):
     noise: float
 
 
-class ProfileItem(Item):
+class ProfileItem(JsonItem):
     """One profiled call of one engine."""
 
     engine: str
@@ -236,7 +222,7 @@ class ProfileItem(Item):
     nests: list[NestItem]
 
 
-class ModeItem(Item):
+class ModeItem(JsonItem):
     """One way to run the model."""
 
     name: str
@@ -253,7 +239,7 @@ class ModeItem(Item):
     reason: str
 
 
-class TrialItem(Item):
+class TrialItem(JsonItem):
     """Something that was suggested, and tried."""
 
     id: str
@@ -336,8 +322,7 @@ def _profile(one: Profile) -> ProfileItem:
 def _cause(cause: Cause) -> CauseItem:
     return CauseItem.of(
         cause,
-        file=cause.place.file if cause.place else "",
-        line=cause.place.line if cause.place else None,
+        **placed(cause.place),
         fixes=[fix.code or fix.text for fix in cause.fixes],
         options=[one.options for one in cause.suggestions if one.options],
     )

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 from compiler.trace.records import Advice, End, Failure, Recompile
+from viewers.json_item import JsonItem, placed, schema_of
 from viewers.json_profile import (
-    Item,
     ModeItem,
     ProfileItem,
     TrialItem,
@@ -34,7 +34,7 @@ ReportStatus = Literal[
 ]
 
 
-class GraphItem(Item):
+class GraphItem(JsonItem):
     """A graph that Dynamo captured."""
 
     id: str
@@ -43,7 +43,7 @@ class GraphItem(Item):
     """Nodes that compute: torch's own op count."""
 
 
-class BreakItem(Item):
+class BreakItem(JsonItem):
     """A graph break; distinct by file, line and code."""
 
     file: str
@@ -59,14 +59,14 @@ class BreakItem(Item):
     """Compiles in which it happened."""
 
 
-class FrameItem(Item):
+class FrameItem(JsonItem):
     """A compile of a frame that has guards."""
 
     compile_id: str
     guards: int
 
 
-class RecompileItem(Item):
+class RecompileItem(JsonItem):
     """A frame that had to be compiled again, by torch's order."""
 
     compile_id: str
@@ -80,12 +80,12 @@ class RecompileItem(Item):
     fix: str
 
 
-class SourceLine(Item):
+class SourceLine(JsonItem):
     file: str
     line: int
 
 
-class KernelItem(Item):
+class KernelItem(JsonItem):
     """A generated kernel or a library call."""
 
     id: str
@@ -100,7 +100,7 @@ class KernelItem(Item):
     """Generated for a GPU that was not there."""
 
 
-class FusionItem(Item):
+class FusionItem(JsonItem):
     """Pairs of scheduler nodes, each counted once however often it was tested."""
 
     fused: int
@@ -108,7 +108,7 @@ class FusionItem(Item):
     """Rule -> pairs."""
 
 
-class CacheItem(Item):
+class CacheItem(JsonItem):
     cache: str
     hits: int
     misses: int
@@ -117,7 +117,7 @@ class CacheItem(Item):
     """Distinct reasons of misses and bypasses."""
 
 
-class PhaseItem(Item):
+class PhaseItem(JsonItem):
     name: str
     count: int
     seconds: float
@@ -133,7 +133,7 @@ class PhaseItem(Item):
         self.beside_seconds = round(self.beside_seconds, 6)
 
 
-class SpeedItem(Item):
+class SpeedItem(JsonItem):
     eager_ms: float
     compiled_ms: float
     speedup: float
@@ -143,13 +143,13 @@ class SpeedItem(Item):
     compile_seconds: float = msgspec.field(name="compile_s")
 
 
-class NumericsItem(Item):
+class NumericsItem(JsonItem):
     max_abs: float | None
     max_rel: float | None
     note: str = ""
 
 
-class EngineItem(Item):
+class EngineItem(JsonItem):
     """One engine of a recording of both."""
 
     engine: str
@@ -165,7 +165,7 @@ class EngineItem(Item):
     phases: list[PhaseItem]
 
 
-class ComparisonItem(Item):
+class ComparisonItem(JsonItem):
     """Two engines, timed in the same rounds."""
 
     first: str
@@ -177,7 +177,7 @@ class ComparisonItem(Item):
     noise: float
 
 
-class ErrorItem(Item):
+class ErrorItem(JsonItem):
     """Why there is no more than this."""
 
     type: str
@@ -194,7 +194,7 @@ class ErrorItem(Item):
     """The line that shows the machine to be the cause; "" if it is not known."""
 
 
-class Report(Item):
+class Report(JsonItem):
     """The whole object."""
 
     version: int
@@ -299,12 +299,7 @@ def encode(one: Report) -> str:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of `Report`."""
-    found = msgspec.json.schema(Report)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"tcw --json, version {VERSION}",
-        **found,
-    }
+    return schema_of(Report, f"tcw --json, version {VERSION}")
 
 
 def _status(summary: Summary) -> ReportStatus:
@@ -325,10 +320,7 @@ def _error(summary: Summary) -> ErrorItem | None:
 
 
 def _failed(failure: Failure) -> ErrorItem:
-    place = failure.location
-    return ErrorItem.of(
-        failure, file=place.file if place else "", line=place.line if place else None
-    )
+    return ErrorItem.of(failure, **placed(failure.location))
 
 
 def _ending(end: End | None) -> str:
@@ -344,8 +336,7 @@ def _fix(advice: tuple[Advice, ...]) -> str:
 def _break(site: BreakSite) -> BreakItem:
     return BreakItem.of(
         site,
-        file=site.place.file,
-        line=site.place.line,
+        **placed(site.place),
         reason=site.reason or site.records[0].explanation,
         fix=_fix(site.advice),
     )
@@ -357,8 +348,7 @@ def _recompile(frame: RecompiledFrame) -> RecompileItem:
         guard=frame.why.guard if frame.why else frame.record.reason,
         expected=frame.change.expected,
         seen=frame.change.seen,
-        file=frame.place.file if frame.place else "",
-        line=frame.place.line if frame.place else None,
+        **placed(frame.place),
         fix=_fix(frame.advice),
     )
 

@@ -10,10 +10,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from compiler.trace.records import Kernel
+from compiler.trace.records import Kernel, KernelBinary
+from viewers.words import bytes_text, plural
 
 WORDS = 2
 """Most operations named in a short label."""
+
+WRITTEN_IN = {"cpp": "C++", "triton": "Triton", "aten": "ATen"}
+"""A kernel's language in words."""
 
 _MOVEMENT = frozenset({
     "view", "unsafe view", "reshape", "permute", "transpose", "t", "expand", "expand as",
@@ -36,6 +40,21 @@ _MORE = re.compile(r" \+ \d+ more$")
 def kernel_label(kernel: Kernel) -> str:
     """A kernel's label in viewers; its name if no operation was recorded."""
     return short_label(kernel.label, "backward" in kernel.graph) or kernel.name
+
+
+def binary_words(binary: KernelBinary) -> list[str]:
+    """`96 registers`, `8.0 KB shared`, `no spills`, `50% occupancy`: what is known of them."""
+    words = []
+    if binary.registers is not None:
+        words.append(plural(binary.registers, "register"))
+    if binary.shared_bytes is not None:
+        words.append(f"{bytes_text(binary.shared_bytes)} shared")
+    if binary.spill_bytes is not None:
+        spills = binary.spill_bytes
+        words.append(f"{bytes_text(spills)} spilled" if spills else "no spills")
+    if binary.resident_warps is not None and binary.most_warps:
+        words.append(f"{binary.resident_warps / binary.most_warps:.0%} occupancy")
+    return words
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from compiler.trace import refs
+from compiler.trace.compile_names import compile_of
 from viewers.panes import autograd, breaks, effects, fusion, profiled, recompiles, what_if
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
@@ -215,7 +216,7 @@ class Navigator:
         if kernel is not None:
             view.language = "triton" if kernel.language == "triton" else "cpp"
             self.language_chosen = True
-            self.compile("/".join(kernel.graph.split("/")[:2]))
+            self.compile(compile_of(kernel.graph))
             view.kernel = kernel.id
             if kernel.graph in view.recording.graphs:
                 view.variant = variant_of(view.recording.graphs[kernel.graph])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from compiler.trace.records import Settings
+from viewers.words import numbers_text
 
 _LIBRARIES = ("site-packages", "dist-packages")
 
@@ -32,6 +34,13 @@ class FileNames:
     def place(self, file: str, line: int) -> str:
         """`block.py:24`."""
         return f"{self.short(file)}:{line}"
+
+    def lines(self, places: Iterable[tuple[str, int]]) -> str:
+        """`block.py:17–20, 22`; several files one after the other."""
+        files: dict[str, list[int]] = {}
+        for file, number in places:
+            files.setdefault(file, []).append(number)
+        return "; ".join(f"{self.short(file)}:{numbers_text(of)}" for file, of in files.items())
 
 
 def _short(file: str, root: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.trace.compile_names import compile_of
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import AnyRecord, Decided, GraphBreak, Run, Waiting
 from viewers.navigator import Navigator
@@ -68,7 +69,7 @@ class Reader:
         """Look at the compile of a record, and at what it is best seen in."""
         view = self.view
         segment = view.track.segment_at(view.shown)
-        compile_id = getattr(record, "compile_id", "") or _compile_of(getattr(record, "graph", ""))
+        compile_id = getattr(record, "compile_id", "") or compile_of(getattr(record, "graph", ""))
         self.navigator.compile(compile_id or (segment.compile_id if segment else ""))
         if isinstance(record, Waiting):
             self.navigator.arrangement = arrangement_for(view, record)
@@ -149,10 +150,6 @@ class Reader:
         links.feed(found.records[fed:])
         self._links[part] = links, len(found.records)
         return links
-
-
-def _compile_of(graph: str) -> str:
-    return "/".join(graph.split("/")[:2]) if graph else ""
 
 
 def whole(recording: Recording, base: Facts | None = None) -> Reader:

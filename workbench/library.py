@@ -86,8 +86,8 @@ class Recorded:
 
     def text(self, width: int = 100) -> str:
         """The report of `tcw explain`."""
+        from viewers.kit.lines import fitted
         from viewers.text.explain import explain
-        from viewers.text.lines import fitted
 
         lines = explain(self.recording, width, 40, (), "")
         return "\n".join(one.text for one in fitted(lines, width)) + "\n"

@@ -13,10 +13,10 @@ from typing import Any
 
 from compiler.capture import guard_book
 from compiler.capture.callers import Caller
-from compiler.capture.failed_guard import Failure, guard_behind, take_apart
 from compiler.capture.guard_tree import parse_global_state
 from compiler.capture.values import describe_value, type_name
 from compiler.graphs.current import name_of
+from compiler.trace.failed_guard import Failure, guard_behind, take_apart
 from compiler.trace.records import FailedGuard, Guard, Location
 from compiler.trace.source_names import SOURCE, readable
 

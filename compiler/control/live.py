@@ -31,8 +31,7 @@ from compiler.control.commands import (
 from compiler.control.recorded import open_record
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.control.stops import Stop as Found
-from compiler.control.stops import Stops
+from compiler.control.stops import StopPoint, Stops
 from compiler.decision import Decision, Detail
 from compiler.trace.records import (
     Location,
@@ -129,7 +128,7 @@ class Live:
         """Whether nothing stops now: in a hurry, or in a child process that the program forked."""
         return self._hurries or os.getpid() != self._process
 
-    def _stand(self, found: Found, decision: Decision | None = None) -> str:
+    def _stand(self, found: StopPoint, decision: Decision | None = None) -> str:
         if not self._turn.acquire(blocking=False):
             return ""  # another thread waits; this one continues
         wall, cpu = time.perf_counter(), time.process_time()

@@ -66,7 +66,7 @@ _PLACES = (Step, FrameStart, Graph, PassChange, StageStart, GraphBreak, Recompil
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopPoint:
     """A stop, with its reason."""
 
     kind: StopKind
@@ -117,7 +117,7 @@ class Stops:
         """Stop at the next place where a compile can stop."""
         self._paused = True
 
-    def after(self, record: Record) -> Stop | None:
+    def after(self, record: Record) -> StopPoint | None:
         """The reason to stop after this record; None to continue."""
         if isinstance(record, Run | EnginePart):
             self._start_over()
@@ -132,7 +132,7 @@ class Stops:
         else:
             stop = self._at_breakpoint(record, entered) or self._by_mode(record, ended)
         if stop is None and self._paused and isinstance(record, _PLACES):
-            stop = Stop(_kind_of(record), "paused")
+            stop = StopPoint(_kind_of(record), "paused")
         return self._stopped(stop)
 
     def _passes_by(self, record: Decided) -> bool:
@@ -151,7 +151,7 @@ class Stops:
             self._weighed.tell(decision_of(record), who)
         return True
 
-    def decision(self, decision: Decision) -> Stop | None:
+    def decision(self, decision: Decision) -> StopPoint | None:
         """The reason to stop at this decision before it is answered; its `Decided` does not stop
         again.
 
@@ -162,7 +162,7 @@ class Stops:
         self.place.graph, self.place.location = decision.graph, None
         stop = self._at_decision(decision)
         if stop is None and self._paused:
-            stop = Stop("decision", "paused")
+            stop = StopPoint("decision", "paused")
         return self._stopped(stop)
 
     def location(self, decision: Decision) -> Location | None:
@@ -200,23 +200,23 @@ class Stops:
             self._from = None
         return False, None
 
-    def _by_mode(self, record: Record, ended: Standing | None) -> Stop | None:
+    def _by_mode(self, record: Record, ended: Standing | None) -> StopPoint | None:
         mode = self.mode
         if isinstance(record, Step):
             stops = self._steps_to(record) if mode in ("instruction", "over", "out", "line") else ""
-            return Stop("step", stops) if stops else None
+            return StopPoint("step", stops) if stops else None
         if mode == "out" and ended is not None:
-            return Stop("step", f"{WORDS[mode]}: {ended.compile_id} is done")
+            return StopPoint("step", f"{WORDS[mode]}: {ended.compile_id} is done")
         if mode == "graph" and isinstance(record, Graph):
-            return Stop("graph", f"{WORDS[mode]}: {record.id}")
+            return StopPoint("graph", f"{WORDS[mode]}: {record.id}")
         if mode == "pass" and isinstance(record, PassChange):
-            return Stop("pass", f"{WORDS[mode]}: {record.name}")
+            return StopPoint("pass", f"{WORDS[mode]}: {record.name}")
         new_frame = isinstance(record, FrameStart) and record.attempt == 0
         if mode == "frame" and new_frame:
-            return Stop("step", f"{WORDS[mode]}: {self.place.compile_id}")
+            return StopPoint("step", f"{WORDS[mode]}: {self.place.compile_id}")
         if mode == "stage" and (new_frame or isinstance(record, StageStart)):
             of = self.place.graph or self.place.compile_id
-            return Stop("stage", f"{WORDS[mode]}: {self.place.stage} of {of}")
+            return StopPoint("stage", f"{WORDS[mode]}: {self.place.stage} of {of}")
         return None
 
     def _steps_to(self, record: Step) -> str:
@@ -242,7 +242,7 @@ class Stops:
             return words if here.line != left.line else ""
         return words if mode == "over" else ""
 
-    def _at_decision(self, decision: Decision) -> Stop | None:
+    def _at_decision(self, decision: Decision) -> StopPoint | None:
         news = self._weighed.tell(decision, None)
         for wanted in self._armed:
             if self._decision_meets(wanted, decision):
@@ -257,7 +257,7 @@ class Stops:
             or (self.mode == "fusion" and decision.kind == FUSE)
         )
         why = f"{WORDS[self.mode]}: {decision.kind}"
-        return Stop("decision", _joined(why, news)) if stops else None
+        return StopPoint("decision", _joined(why, news)) if stops else None
 
     def _decision_meets(self, wanted: Breakpoint, decision: Decision) -> bool:
         if wanted.stage and wanted.stage != self.place.stage:
@@ -270,7 +270,7 @@ class Stops:
             return self._matcher.line_of_decision(wanted, decision, self.place.stage)
         return False
 
-    def _at_breakpoint(self, record: Record, entered: bool) -> Stop | None:
+    def _at_breakpoint(self, record: Record, entered: bool) -> StopPoint | None:
         for wanted in self._armed:
             kind = self._meets(wanted, record, entered)
             if kind:
@@ -304,15 +304,15 @@ class Stops:
                 return "event" if met else None
         return None
 
-    def _hit(self, wanted: Breakpoint, kind: StopKind, news: str = "") -> Stop:
+    def _hit(self, wanted: Breakpoint, kind: StopKind, news: str = "") -> StopPoint:
         if wanted is self._until:
-            return Stop(kind, WORDS["cursor"])
+            return StopPoint(kind, WORDS["cursor"])
         if wanted.once:
             self._spent.add(wanted)
         why = f"breakpoint {wanted.number}: {in_words(wanted)}"
-        return Stop(kind, _joined(why, news), wanted.number)
+        return StopPoint(kind, _joined(why, news), wanted.number)
 
-    def _stopped(self, stop: Stop | None) -> Stop | None:
+    def _stopped(self, stop: StopPoint | None) -> StopPoint | None:
         if stop is not None:
             self._paused = False
             self._until = None

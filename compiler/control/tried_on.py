@@ -13,7 +13,7 @@ TRIED_ON: Mapping[str, tuple[str, ...]] = {
     "caches under overrides": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "captured graphs": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "collectives": ("2.13.0",),
-    "cudagraph skips": ("2.11.0", "2.13.0"),
+    "cudagraphs": ("2.11.0", "2.13.0"),
     "ddp buckets": ("2.13.0",),
     "eager collectives": ("2.13.0",),
     "eager fallbacks": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
@@ -45,5 +45,6 @@ TRIED_ON: Mapping[str, tuple[str, ...]] = {
     "stopping at the front": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "stopping early": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "torch settings": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
+    "triton builds": ("2.11.0", "2.13.0"),
     "vector functions": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
 }

@@ -22,8 +22,9 @@ from compiler.graphs.current import current_compile_id
 from compiler.graphs.lines import parse_stack_trace
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.compiled import Compiled
-from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs
-from compiler.trace.records import CudagraphSkip, Location
+from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, Made
+from compiler.trace.compile_names import compile_of
+from compiler.trace.records import CudagraphRecording, CudagraphSkip
 from compiler.trace.records.graph import GraphKind
 
 KIND = "cuda-graph"
@@ -50,7 +51,7 @@ def replayed(
     """The graph with `replayed` set, or as it is if it is not replayed; a skip is recorded."""
     found = obstacle(module)
     if found is not None:
-        skipped(found[0], found[1])
+        skipped(found[0], found[1], graph=graph)
         return compiled
     if not _wanted(compiled.artifact, module, graph, gate):
         return compiled
@@ -69,7 +70,12 @@ def replayed(
         symbolic=any(_is_symbolic(node.meta.get("val")) for node in inputs),
         device=compiled.artifact.device,
     )
-    graphs = CudaGraphs(compiled.call, about, lambda reason: skipped(f"{reason} ({graph})"))
+    graphs = CudaGraphs(
+        compiled.call,
+        about,
+        lambda reason: skipped(reason, graph=graph),
+        made=lambda made: recorded(made, graph),
+    )
 
     def call(arguments: list[Any]) -> Any:
         return graphs(arguments)
@@ -96,15 +102,41 @@ def obstacle(module: fx.GraphModule) -> tuple[str, fx.Node | None] | None:
     return None
 
 
-def skipped(reason: str, node: fx.Node | None = None) -> None:
+def skipped(reason: str, node: fx.Node | None = None, graph: str = "") -> None:
     """Record that a graph, or a call of it, is not replayed. At a run without a recording, only
     the speed tells."""
     recorder = current().recorder
     if recorder is None:
         return
     stack = parse_stack_trace((node.meta.get("stack_trace") or "") if node is not None else "")
-    place: Location | None = stack[-1] if stack else None
-    recorder.emit(CudagraphSkip(reason=reason, compile_id=current_compile_id(), location=place))
+    recorder.emit(
+        CudagraphSkip(
+            reason=reason,
+            compile_id=compile_of(graph) or current_compile_id(),
+            location=stack[-1] if stack else None,
+            graph=graph,
+            call=recorder.call,
+        )
+    )
+
+
+def recorded(made: Made, graph: str) -> None:
+    """Record that a call of a graph was recorded as a CUDA graph."""
+    recorder = current().recorder
+    if recorder is None:
+        return
+    recorder.emit(
+        CudagraphRecording(
+            graph=graph,
+            compile_id=compile_of(graph),
+            sizes=made.sizes,
+            again=made.again,
+            reason=made.reason,
+            seconds=made.seconds,
+            bytes=made.bytes,
+            call=recorder.call,
+        )
+    )
 
 
 def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate | None) -> bool:

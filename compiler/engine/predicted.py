@@ -32,7 +32,7 @@ from compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
 from compiler.loops.nest import Nest
 from compiler.lowering.driver import lower
 from compiler.memory.planner import plan
-from compiler.runtime.gpu.binaries import NoTriton, compiled, load_module
+from compiler.runtime.gpu.stages import NoTriton, compiled, load_module
 from compiler.runtime.store import Store, usable_store
 from compiler.trace.records import Progress
 from compiler.trace.records.graph import GraphKind
@@ -168,7 +168,7 @@ class _Binaries:
         start = time.perf_counter()
         words = f"{kernel.name}: {kernel.warps} warps"
         try:
-            made = compiled(self.module, kernel, self.architecture.name, self.store)
+            made = compiled(self.module, kernel, self.architecture.name, texts=True)
         except NoTriton as error:
             return Binary(configuration=words, error=str(error)[:2000])
         begun = Binary(configuration=words, seconds=time.perf_counter() - start)

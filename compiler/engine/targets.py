@@ -21,6 +21,7 @@ from compiler.engine.aligned_products import aligned_products
 from compiler.engine.channels_last import channels_last
 from compiler.engine.products import products
 from compiler.engine.vector_products import vector_products
+from compiler.engine.wide_sums import wide_sums
 from compiler.fusion import weights
 from compiler.gpu.architectures import ARCHITECTURES, Architecture
 from compiler.loops.program import Program
@@ -35,8 +36,8 @@ from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import find_compiler, instruction_set
 
 
-class ProductPass(Protocol):
-    """Changes an ATen graph in place and returns the number of products changed."""
+class AtenPass(Protocol):
+    """Changes an ATen graph in place and returns the number of operations changed."""
 
     def __call__(self, module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int: ...
 
@@ -57,8 +58,8 @@ class Target(Protocol):
         """What a compile for it depends on besides the machine's CPU, by name."""
 
     @property
-    def product_passes(self) -> tuple[ProductPass, ...]:
-        """How products of the ATen graph are changed for this machine's libraries."""
+    def aten_passes(self) -> tuple[AtenPass, ...]:
+        """How the ATen graph is changed for this machine and its libraries."""
 
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
@@ -75,7 +76,7 @@ class Cpu:
 
     device = torch.device("cpu")
     machine = weights.CPU
-    product_passes = (vector_products, products)
+    aten_passes = (vector_products, products)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -106,8 +107,8 @@ class Gpu:
         return weights.GPU
 
     @property
-    def product_passes(self) -> tuple[ProductPass, ...]:
-        return (aligned_products,)
+    def aten_passes(self) -> tuple[AtenPass, ...]:
+        return (aligned_products, wide_sums)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -143,10 +144,10 @@ def rewrite(
     promised: int,
     gate: Gate | None,
 ) -> None:
-    """Change the ATen graph in place for the target's libraries: layouts and products. The first
+    """Change the ATen graph in place for the target: layouts, products, sums at indices. The first
     `promised` outputs retain their strides."""
     channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
-    for change in target.product_passes:
+    for change in target.aten_passes:
         change(module, graph=graph, gate=gate)
 
 

@@ -9,7 +9,7 @@ from compiler.inductor import (
     caches,
     codegen,
     collectives,
-    cudagraph_skips,
+    cudagraphs,
     fusion,
     fusion_cpp,
     kernel_builds,
@@ -23,6 +23,7 @@ from compiler.inductor import (
     scheduler_nodes,
     shadow,
     stage_starts,
+    triton_builds,
     until,
 )
 
@@ -44,7 +45,8 @@ HOOKS: tuple[Hook, ...] = (
     collectives.HOOK,
     cached.HOOK,
     kernel_builds.HOOK,
-    cudagraph_skips.HOOK,
+    triton_builds.HOOK,
+    cudagraphs.HOOK,
     shadow.HOOK,
     stage_starts.HOOK,
 )

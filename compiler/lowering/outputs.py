@@ -8,8 +8,7 @@ from typing import Any
 from torch import fx
 
 from compiler.loops.graph import Operand
-from compiler.loops.sizes import Size
-from compiler.lowering.answers import as_view_of
+from compiler.loops.sizes import Size, add
 from compiler.lowering.builder import Builder, logical_strides
 from compiler.lowering.ownership import Ownership
 from compiler.lowering.reals import Item, Real
@@ -90,4 +89,28 @@ class Outputs:
             return None
         start = item.meta["val"].storage_offset() - root.meta["val"].storage_offset()
         metas = self._metas
-        return as_view_of(whole, metas[root], start, shown, metas[item], self._sizes)
+        return _as_view_of(whole, metas[root], start, shown, metas[item], self._sizes)
+
+
+def _as_view_of(
+    root: Tensor, root_meta: Meta, start: Any, shown: Tensor, meta: Meta, sizes: Sizes
+) -> Operand | None:
+    """The output as a view with the strides that torch predicts, for layouts that do not compose.
+
+    AOTAutograd regenerates an output that is a view from its base and reads the storage offset from
+    ours, so returning a copy would be silently wrong.
+
+    Layouts fail to compose if a symbolic start is not known to stay inside its dimension. `start`
+    is the offset of the view from the tensor `root`, whose memory it shows, in elements (SymInt).
+    Returns None if the value's memory layout is not what torch expects.
+    """
+    if shown.value != root.value or shown.dtype != root.dtype or 0 in (*shown.shape, *root.shape):
+        return None
+    strides = logical_strides(root)
+    if strides is None or any(
+        size != 1 and stride != wanted
+        for size, stride, wanted in zip(root.shape, strides, root_meta.strides, strict=True)
+    ):
+        return None
+    first = root.view[0].offset if root.view else 0
+    return Operand(shown.value, shown.dtype, shown.shape, meta.strides, add(first, sizes.of(start)))

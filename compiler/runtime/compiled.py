@@ -16,7 +16,7 @@ from compiler.loops.sizes import FUNCTIONS
 from compiler.runtime import wrapper_helpers
 from compiler.runtime.artifact import Artifact, Binding
 from compiler.runtime.build import BuildFailed
-from compiler.runtime.gpu.load import gpu_functions
+from compiler.runtime.gpu.load import gpu_functions, kernels_beside
 from compiler.runtime.launcher import Launcher, launcher
 from compiler.runtime.libraries import Unit, library, library_by_digest
 from compiler.runtime.load import functions, load_unit
@@ -88,7 +88,8 @@ def _path(
     if isinstance(compiler, NoCompiler):
         raise Unavailable(compiler.reason)
     unit = Unit(artifact.unit, artifact.flags, unit_libraries(artifact.libraries))
-    made = library(unit, compiler, store)
+    with kernels_beside(artifact, store):
+        made = library(unit, compiler, store)
     fields = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
     fields.update(library=made.digest, build_cpu_seconds=made.cpu_seconds)
     return made.path, made.hit, Artifact(**fields)

@@ -15,6 +15,7 @@ from typing import Literal
 from compiler.trace.records import (
     CacheLookup,
     Collectives,
+    CudagraphRecording,
     CudagraphSkip,
     DdpBuckets,
     EagerCollective,
@@ -56,7 +57,7 @@ _HEADLINES = (
 _OUTLINE = (
     *_HEADLINES,
     *(FrameSkipped, Guards, CacheLookup, Kernel, Collectives, DdpBuckets, EagerCollective),
-    *(CudagraphSkip, Source),
+    *(CudagraphRecording, CudagraphSkip, Source),
 )
 _KEPT: dict[Level, tuple[type[Record], ...]] = {
     "outline": _OUTLINE,

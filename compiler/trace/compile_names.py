@@ -43,3 +43,8 @@ class CompileNames:
         if number.isdigit() and f"{frame}/{int(number[:9]) - 1}" in self._begun:
             return self._prefix + compile_id  # about to begin: torch says first why it recompiles
         return self._names[compile_id]
+
+
+def compile_of(graph: str) -> str:
+    """The compile of a graph: `0/0/bucket1/backward` -> `0/0`."""
+    return "/".join(graph.split("/")[:2])

@@ -20,6 +20,8 @@ _SHOWN = 6
 _WIDTH = 120
 
 
+CODE = "code"
+"""The component that is a Triton kernel's function."""
 GRAPH = "gm"
 """The component that is the graph's code."""
 INPUT = "example_inputs["
@@ -131,6 +133,8 @@ def component_words(
         values = f"is {'new' if name in new.components else 'gone'}"
     if name == GRAPH:
         return "the graph"
+    if name == CODE:
+        return f"the code of {after}"
     if first in _CONFIGS:
         return f"{_CONFIGS[first]}.{item}: {values}"
     if name.startswith(INPUT):

@@ -35,7 +35,7 @@ from compiler.trace.records import (
     Waiting,
 )
 from compiler.trace.torch_logs.decoder import LogDecoder, is_log
-from compiler.trace.torch_logs.files import open_log
+from compiler.trace.torch_logs.files import open_log, process_of
 from compiler.trace.unpacked import UnknownCompression, ends_early
 
 HEAD = 1 << 16
@@ -216,7 +216,8 @@ class Decoder(Protocol):
 def decoder_for(head: bytes, path: Path) -> Decoder:
     """What decodes a file that begins like this: a trace of ours, or a log of torch's."""
     if is_log(head[:HEAD]) and not head.startswith(b'{"record"'):
-        return LogDecoder(path.name)
+        file, process = process_of(path)
+        return LogDecoder(file.name, process)
     return TraceDecoder()
 
 

@@ -4,7 +4,10 @@ settings. Keys are the names of what torch wrote into its cache folder."""
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+
+import pytest
 
 from compiler.trace.records import CacheLookup
 from tests.cpu.command_line import Done
@@ -77,13 +80,26 @@ def environment(cache: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def test_cache_keys_and_settings_are_those_of_an_unrecorded_run(tmp_path: Path) -> None:
-    write(tmp_path, PROGRAM, counted=False)
-    plain, recorded, again = (tmp_path / name for name in ("plain", "recorded", "traces"))
+@pytest.fixture(scope="module")
+def unrecorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+    """A run without tcw, and its folder, with the caches that it filled in `cache`.
 
-    first = started(tmp_path, "program.py", **environment(plain))
-    second = run(tmp_path, "-o", str(again), "program.py", **environment(recorded))
-    assert (first.code, second.code) == (0, 0), first.err + second.err
+    Paths are settings too: all runs are of the program in this folder.
+    """
+    folder = tmp_path_factory.mktemp("unrecorded")
+    write(folder, PROGRAM, counted=False)
+    done = started(folder, "program.py", **environment(folder / "cache"))
+    assert done.code == 0, done.err
+    return done, folder
+
+
+def test_cache_keys_and_settings_are_those_of_an_unrecorded_run(
+    unrecorded: tuple[Done, Path], tmp_path: Path
+) -> None:
+    first, folder = unrecorded
+    plain, recorded, again = folder / "cache", tmp_path / "recorded", tmp_path / "traces"
+    second = run(folder, "-o", str(again), "program.py", **environment(recorded))
+    assert second.code == 0, second.err
     assert settings_of(second) == settings_of(first)
     assert keys(recorded) == keys(plain)
     assert len(keys(plain)["fx graph"]) >= 5, "forward and backward of two sizes, and the function"
@@ -95,12 +111,14 @@ def test_cache_keys_and_settings_are_those_of_an_unrecorded_run(tmp_path: Path) 
         assert looked_up == known, f"the recording has other keys of the {cache} cache"
 
 
-def test_a_recorded_run_is_served_by_what_an_unrecorded_one_wrote(tmp_path: Path) -> None:
-    write(tmp_path, PROGRAM, counted=False)
+def test_a_recorded_run_is_served_by_what_an_unrecorded_one_wrote(
+    unrecorded: tuple[Done, Path], tmp_path: Path
+) -> None:
+    _, folder = unrecorded
     cache, traces = tmp_path / "cache", tmp_path / "traces"
-    assert started(tmp_path, "program.py", **environment(cache)).code == 0
+    shutil.copytree(folder / "cache", cache)
     before = keys(cache)
-    assert run(tmp_path, "-o", str(traces), "program.py", **environment(cache)).code == 0
+    assert run(folder, "-o", str(traces), "program.py", **environment(cache)).code == 0
     assert keys(cache) == before
     (recording,) = recordings(traces)
     found = [one for one in recording.all(CacheLookup) if one.cache == "aot autograd"]

@@ -16,6 +16,7 @@ import pytest
 from compiler.trace.records import FrameEnd, Graph, GraphBreak, Recompile
 from tests.cpu.test_run import counted, recordings, run, started, write
 from viewers.recording import Recording
+from viewers.summary import summarise
 
 pytestmark = pytest.mark.long
 
@@ -35,7 +36,10 @@ def facts(found: Recording) -> dict[str, Any]:
             (one.compile_id, one.gb or one.type, Path(one.location.file).name, one.location.line)
             for one in found.all(GraphBreak)
         ],
-        "recompiles": [one.compile_id for one in found.all(Recompile)],
+        "recompiles": [
+            (one.compile_id, one.reason.strip(), [failed.guard for failed in one.failed])
+            for one in found.all(Recompile)
+        ],
     }
 
 
@@ -71,11 +75,32 @@ def same_in_one_process(folder: Path) -> Recording:
     assert done.code == 0, done.err[-3000:]
     (found,) = recordings(folder / "traces")
     (log,) = (one for one in map(Recording.open, logs.iterdir()) if one.all(FrameEnd))
-    assert facts(found) == facts(log)
-    assert facts(found)["graphs"], "something was compiled"
+    own, theirs = facts(found), facts(log)
+    for fact in own:
+        assert own[fact] == theirs[fact]
+    assert own["graphs"], "something was compiled"
     assert found.end is not None
     assert found.end.status == "ok"
+    said = json.loads(done.out.strip().splitlines()[-1])
+    reasons = said.pop("reasons")
+    assert counted(found) == said
+    assert {one.compile_id for one in found.all(Recompile) if one.failed} == set(reasons)
+    causes = summarise(found).recompiles
+    assert {frame.compile_id for cause in causes for frame in cause.frames} >= set(reasons)
     return found
+
+
+REASONS = """
+        import json
+        from torch._dynamo.utils import counters, get_compilation_metrics
+        print(json.dumps({
+            "graphs": counters["stats"].get("unique_graphs", 0),
+            "breaks": sum(counters.get("graph_break", {}).values()),
+            "reasons": [one.compile_id for one in get_compilation_metrics()
+                        if one.recompile_reason],
+        }))
+"""
+"""Torch's counters, and which of its compiles have a reason to be one more of a frame."""
 
 
 MODEL = """
@@ -214,6 +239,7 @@ def test_threads_that_begin_at_once(tmp_path: Path) -> None:
         import torch
 
         sys.setswitchinterval(1e-5)
+        torch._dynamo.utils.set_compilation_metrics_limit(1000)
         text = "def f{0}(x):\\n    return torch.relu(x) + {0}"
 
         def make(number):
@@ -234,7 +260,7 @@ def test_threads_that_begin_at_once(tmp_path: Path) -> None:
         for one in threads:
             one.join()
     """
-    write(tmp_path, text, counted=False)
+    write(tmp_path, text + REASONS, counted=False)
     assert same_in_one_process(tmp_path).all(Recompile)
 
 
@@ -268,6 +294,6 @@ def test_a_server_under_load(tmp_path: Path) -> None:
         threading.Thread(target=load).start()
         server.run()
     """
-    write(tmp_path, MODEL + text)
+    write(tmp_path, MODEL + text + REASONS, counted=False)
     found = same_in_one_process(tmp_path)
     assert found.all(Recompile)

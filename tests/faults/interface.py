@@ -76,7 +76,7 @@ FAULTS = (
         "viewers/summary/recompiles.py",
         "key=lambda one: self.differing(one.entry, record.call),",
         "key=lambda one: 0,",
-        ("tests/no_torch/viewers/test_summary.py",),
+        ("tests/no_torch/viewers/test_recompile_causes.py",),
     ),
     Fault(
         "a choice that goes back to the default stays an override",

@@ -14,7 +14,7 @@ from torch import nn
 import compiler.engine.cuda_graphs as engine
 from compiler.engine.backend import backend
 from compiler.runtime.gpu import cuda_graphs as runtime
-from compiler.trace.records import CudagraphSkip
+from compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.worker.recorded import recorded
 
 
@@ -25,7 +25,7 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     torch._dynamo.reset()
     torch.manual_seed(0)
     said: list[str] = []
-    monkeypatch.setattr(engine, "skipped", lambda reason, node=None: said.append(reason))
+    monkeypatch.setattr(engine, "skipped", lambda reason, *_, **__: said.append(reason))
     return said
 
 
@@ -188,3 +188,17 @@ def test_a_skip_is_recorded_with_its_line(tmp_path: Path) -> None:
         tmp_path, text, engine="tcw", mode="reduce-overhead", grad="no-grad", until="run"
     )
     assert found.all(CudagraphSkip)
+
+
+def test_recordings_are_in_the_trace(tmp_path: Path) -> None:
+    text = """
+import torch
+def model(x):
+    return torch.softmax(torch.softmax(x, 0) * 3, 1) @ x
+example_inputs = [(torch.randn(64, 64, device="cuda"),) for _ in range(4)]
+"""
+    found = recorded(tmp_path, text, engine="tcw", mode="reduce-overhead", until="run")
+    one, *_ = found.all(CudagraphRecording)
+    assert (one.graph, one.again, one.reason, one.call) == ("0/0/inference", 0, "", 2)
+    assert one.seconds > 0
+    assert one.bytes is not None

@@ -217,6 +217,27 @@ def step_recompile(compile_id: str, number: int) -> Recompile:
     )
 
 
+def size_change(compile_id: str, name: str, expected: int, seen: int, call: int = 2) -> Recompile:
+    """A compile again, since the first size of an input was not as before."""
+    text = f"tensor '{name}' size mismatch at index 0. expected {expected}, actual {seen}"
+    failed = FailedGuard(
+        entry=compile_id[:-1] + "0", guard=text, name=name, expected=str(expected), seen=str(seen)
+    )
+    return Recompile(compile_id=compile_id, call=call, failed=(failed,), function="forward")
+
+
+def resumed(compile_id: str) -> FrameStart:
+    """The frame that goes on behind a break."""
+    return FrameStart(
+        compile_id=compile_id,
+        attempt=0,
+        function="resume",
+        location=at(5),
+        call=2,
+        resumes_at=7,
+    )
+
+
 def recompile_limit(calls: int = 9) -> list[AnyRecord]:
     """A frame that is compiled again in each call, until torch gives it up."""
     records: list[AnyRecord] = [*opening(), call(), *frame()]

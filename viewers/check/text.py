@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from viewers.check.result import OUTCOME_WORDS, Outcome, TargetResult, accepting, counts
 from viewers.kit.colours import TONES
-from viewers.text.lines import BLANK, Line, line
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.words import plural, seconds_text
 
 MOST = 12
@@ -20,7 +20,7 @@ _STANDING_MARKS = {"worse": "✗", "different": "·", "better": "✓"}
 _STANDING_TONES = {"worse": "bad", "different": "neutral", "better": "good"}
 
 
-def check_lines(results: Sequence[TargetResult]) -> list[Line]:
+def check_lines(results: Sequence[TargetResult]) -> list[TextLine]:
     failing = [one for one in results if one.fails]
     rest = [one for one in results if not one.fails]
     lines = [line((headline(results), TONES["bad" if failing else "good"]), hang=2)]
@@ -49,7 +49,7 @@ def headline(results: Sequence[TargetResult]) -> str:
     return f"{total}: " + ", ".join(f"{count} {OUTCOME_WORDS[one]}" for one, count in found)
 
 
-def _target(result: TargetResult) -> list[Line]:
+def _target(result: TargetResult) -> list[TextLine]:
     bad = result.fails
     head = [
         (f"{_MARKS[result.outcome]} ", TONES["bad" if bad else "good"]),

@@ -16,8 +16,9 @@ from typing import Any
 
 from viewers.html import BEGIN
 from viewers.html.pool import Numbered, Spans, encoded
+from viewers.html.screens import Panel, PanelPlace, Screen
 from viewers.html.style import style_sheet
-from viewers.html.tour import Panel, Place, Screen, Tour
+from viewers.html.tour import Tour
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.plain import plain
 
@@ -160,7 +161,7 @@ class _Tables:
         found = [self.numbers[key] for key in keys if key in self.numbers]
         return found if len(found) == len(keys) else []
 
-    def _place(self, place: Place) -> int:
+    def _place(self, place: PanelPlace) -> int:
         moves, opens = (
             self.edges.number(tuple((row, self.numbers[key]) for row, key in found.items()))
             for found in (place.moves, place.opens)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from compiler.trace.compile_names import compile_of
 from viewers.kit.cells import cut
 from viewers.navigator import Navigator
 from viewers.panes import score
@@ -93,7 +94,7 @@ def puzzles(reader: Reader, cells: int) -> Iterator[Puzzle]:
         navigator = reader.navigator
         view = navigator.view
         view.question, view.pair, view.hidden = question, question.id, True
-        navigator.compile("/".join(question.graph.split("/")[:2]))
+        navigator.compile(compile_of(question.graph))
         navigator.arrangement = "predict"
         navigator.light_pair()
         asked = Navigator(replace(view, lit=dict(view.lit)))

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from html import escape
 
 from viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
+from viewers.kit.lines import TextLine, fitted
 from viewers.kit.spans import Role
-from viewers.text.lines import Line, fitted
 
 WIDTH = 100
 """Columns that lines are wrapped to."""
 
 
-def report(lines: Iterable[Line]) -> str:
+def report(lines: Iterable[TextLine]) -> str:
     """The lines in a `<pre>`. The reader's theme chooses between our two sets of colours; all text
     is escaped."""
     rows = []

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
-from compiler.trace import refs
 from compiler.trace.provenance import Quality
-from compiler.trace.records import Graph, Partition
 from viewers.drawing.blocks import SCALES, diagram
 from viewers.html import replay
-from viewers.html.drawn import MOST_BLOCKS, Drawn, drawn, refs_of
+from viewers.html.drawn import MOST_BLOCKS, drawn, refs_of
 from viewers.html.folds import Conditions, Folded, with_folds
-from viewers.html.pool import Pool, Spans, size, spans
+from viewers.html.pool import Pool, size, spans
+from viewers.html.screens import Panel, PanelPlace, Pictured, Screen
+from viewers.html.seeds import Make, copy_of, seeds
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
 from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from viewers.panes.picture import Picture
 from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import Fold, Target
-from viewers.panes.view import variant_of
+from viewers.panes.targets import Fold, RowTarget
 from viewers.reader import Reader
 
 CELLS = 176
@@ -42,67 +41,6 @@ _DIGITS = 4
 """Of a screen's number."""
 
 
-class Pictured(NamedTuple):
-    """A picture on a panel."""
-
-    drawn: Drawn
-    scale: int
-    """How much of the graph it shows."""
-    shows: tuple[tuple[int, ...], ...]
-    """The refs of each block, its own first."""
-    nodes: tuple[int, ...]
-    """The panels that describe each block; empty if there are none."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """What a pane shows. `rows` and `refs` are numbers of the pool, one of each a row."""
-
-    pane: str
-    name: str
-    subject: str
-    right: Spans
-    rows: tuple[int, ...]
-    refs: tuple[int, ...]
-    keyed: tuple[int, ...]
-    """Indexes of the rows that can be selected."""
-    still: bool
-    """Its beginning stays in sight: it never scrolls by itself."""
-    left_out: int
-    """Rows that the trace has and the document does not."""
-    when: tuple[int, ...] = ()
-    """The condition of each row (`Conditions`); empty if all are always seen."""
-    folds: tuple[int, ...] = ()
-    """The fold that each row opens and closes; empty if there is none."""
-    picture: Pictured | None = None
-    """The rows are the blocks of this picture."""
-
-
-@dataclass
-class Place:
-    """A panel on a screen."""
-
-    panel: int
-    start: int
-    """Index of the row on which the cursor starts; -1 for none."""
-    moves: dict[int, str] = field(default_factory=dict)
-    """Row -> the screen that selecting it leads to."""
-    opens: dict[int, str] = field(default_factory=dict)
-
-
-@dataclass
-class Screen:
-    arrangement: str
-    compile_id: str
-    header: Spans
-    bar: tuple[int, ...]
-    """Its rows, by their numbers."""
-    places: tuple[Place, ...]
-    """The spine, the top one if the arrangement has one, and the slots of each column."""
-    lit: dict[int, bool]
-    """Ref -> whether its link is exact."""
-
-
 T = TypeVar("T", bound=Hashable)
 
 
@@ -113,9 +51,6 @@ def _lines(words: Sequence[str]) -> Row:
 
 def _size_of_edges(edges: tuple[tuple[int, str], ...]) -> int:
     return 3 + sum(5 + _DIGITS + len(str(row)) for row, _ in edges)
-
-
-Make = Callable[[], Navigator | None]
 
 
 class Tour:
@@ -156,7 +91,7 @@ class Tour:
 
     def go(self) -> None:
         """Visit what there is room for: first where each view starts, then the places in time."""
-        for key, make in self._seeds():
+        for key, make in seeds(self.reader):
             self._ask(key, make)
         self._visit(len(self._waiting))
         if not self.left_out:
@@ -198,7 +133,7 @@ class Tour:
 
     def _replay(self) -> None:
         """Screens of the past. Their rows lead nowhere: what they led to may be of the future."""
-        kept = self._copy(self.reader.navigator)
+        kept = copy_of(self.reader.navigator)
         for number, stop in enumerate(replay.stops(self.reader)):
             if self._full:
                 break
@@ -263,82 +198,6 @@ class Tour:
             self._asked.add(key)
             (self._last if last else self._waiting).append((key, make))
 
-    # Where a tour starts
-
-    def _seeds(self) -> Iterator[tuple[str, Make]]:
-        view = self.reader.view
-        recording, summary = view.recording, view.summary
-        if self.reader.against is not None:
-            yield self._seed("differences", view.compile_id)
-            yield self._seed("what-if", view.compile_id)
-        if view.facts.profile is not None:
-            yield self._seed("profile", view.compile_id)
-        yield self._seed("overview", view.compile_id)
-        for compile_id in view.facts.pieces or [""]:
-            yield self._seed("source", compile_id)
-        if summary.breaks:
-            yield self._seed("break", summary.breaks[0].compile_ids[0])
-        if summary.recompiles:
-            yield self._seed("recompiles", view.compile_id)
-        if view.facts.profile is not None:
-            yield self._seed("account", view.compile_id)
-        if view.facts.comparison is not None:
-            yield self._seed("engines", view.compile_id)
-        for compile_id in view.facts.pieces:
-            for arrangement in ("graph", "kernels", "fusion", "memory", "guards"):
-                yield self._seed(arrangement, compile_id)
-            if any(one.compile_id == compile_id for one in recording.all(Partition)):
-                yield self._seed("autograd", compile_id)
-        yield self._seed("output", view.compile_id)
-        for compile_id in view.facts.pieces:
-            for kernel in view.facts.kernels_of.get(compile_id, []):
-                if kernel.text:
-                    yield self._kernel(compile_id, kernel.id)
-            for graph in view.facts.graphs_of.get(compile_id, []):
-                yield self._variant("source", compile_id, graph)
-                yield self._variant("graph", compile_id, graph)
-
-    def _seed(self, arrangement: str, compile_id: str) -> tuple[str, Make]:
-        def make() -> Navigator:
-            navigator = self._copy(self.reader.navigator)
-            if compile_id:
-                navigator.compile(compile_id)
-            navigator.go(arrangement)
-            return navigator
-
-        return f"{arrangement}|{compile_id}", make
-
-    def _kernel(self, compile_id: str, kernel: str) -> tuple[str, Make]:
-        _, base = self._seed("source", compile_id)
-
-        def make() -> Navigator | None:
-            navigator = base()
-            if navigator is not None:
-                navigator.view.kernel = kernel
-                navigator.view.select(refs.kernel(kernel))
-            return navigator
-
-        return f"source|{compile_id}|kernel:{kernel}", make
-
-    def _variant(self, arrangement: str, compile_id: str, graph: Graph) -> tuple[str, Make]:
-        _, base = self._seed(arrangement, compile_id)
-
-        def make() -> Navigator | None:
-            navigator = base()
-            if navigator is not None:
-                navigator.view.variant = variant_of(graph)
-            return navigator
-
-        return f"{arrangement}|{compile_id}|graph:{graph.id}", make
-
-    @staticmethod
-    def _copy(navigator: Navigator) -> Navigator:
-        view = navigator.view
-        copy = Navigator(replace(view, unfolded=set(view.unfolded), lit=dict(view.lit)))
-        copy.arrangement = navigator.arrangement
-        copy.language_chosen = navigator.language_chosen
-        return copy
-
     # What is on a screen
 
     def _screen(self, navigator: Navigator, linked: bool = True) -> Screen:
@@ -366,7 +225,7 @@ class Tour:
             {self.pool.refs.number(ref): how == "exact" for ref, how in view.lit.items()},
         )
 
-    def _place(self, navigator: Navigator, pane: str, cells: int, linked: bool) -> Place:
+    def _place(self, navigator: Navigator, pane: str, cells: int, linked: bool) -> PanelPlace:
         content = self._content(navigator, pane, cells)
         picture = content if isinstance(content, Picture) else None
         folded = self._folded(navigator, pane, cells, content)
@@ -374,7 +233,7 @@ class Tour:
         number = self._panel(pane, content, folded, self._drawn(navigator, picture, linked))
         names = (row.key or row.ref for row in rows)
         start = next((i for i, name in enumerate(names) if name and name == content.start), -1)
-        place = Place(number, start)
+        place = PanelPlace(number, start)
         if picture is not None and linked:
             self.zooms.setdefault(number, tuple(self._zooms(navigator)))
         for index, row in enumerate(rows if linked else ()):
@@ -393,7 +252,7 @@ class Tour:
 
         def rows_of(opened: frozenset[str]) -> Sequence[Row]:
             if opened not in known:
-                copy = self._copy(navigator)
+                copy = copy_of(navigator)
                 copy.view.unfolded = set(opened)
                 known[opened] = self._content(copy, pane, cells).rows
             return known[opened]
@@ -473,7 +332,7 @@ class Tour:
 
     def _node(self, navigator: Navigator, row: Row) -> int:
         """The panel that describes a block."""
-        led = self._copy(navigator)
+        led = copy_of(navigator)
         led.moved(row)
         shares = sum(column.share for column in ARRANGEMENTS["graph"].columns)
         cells = (CELLS - SPINE_CELLS) * ARRANGEMENTS["graph"].columns[-1].share // shares
@@ -491,7 +350,7 @@ class Tour:
         for scale in ZOOMS:
 
             def make(scale: int = scale) -> Navigator:
-                led = self._copy(base)
+                led = copy_of(base)
                 led.view.scale, led.view.unfolded = scale, set()
                 return led
 
@@ -507,7 +366,7 @@ class Tour:
         words = (view.compile_id, graph.id if graph else "", str(scale), *sorted(unfolded))
         return f"graph|drawn|{'|'.join(words)}"
 
-    def _unfolded(self, navigator: Navigator, target: Target | None) -> frozenset[str]:
+    def _unfolded(self, navigator: Navigator, target: RowTarget | None) -> frozenset[str]:
         """What of the picture is open where a block leads. Of the folds that do not stand in each
         other one is open at a time, so that their combinations need no screens."""
         open_now = frozenset(key for key in navigator.view.unfolded if ":draw:" in key)
@@ -534,13 +393,13 @@ class Tour:
 
     def _led(self, navigator: Navigator, pane: str, row: Row, opened: bool) -> str:
         """The screen to which a row leads."""
-        target: Target | None = row.opens if opened else row.at
+        target: RowTarget | None = row.opens if opened else row.at
         base = navigator
         drawn = pane == "picture"
         unfolded = self._unfolded(navigator, target) if drawn else frozenset()
 
         def make() -> Navigator | None:
-            led = self._copy(base)
+            led = copy_of(base)
             led.moved(row)
             if opened and not led.opened(row, pane):
                 return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from compiler.trace.records import ModeRow, Settings
 from viewers.kit.figures import unit_of
+from viewers.kit.lines import TextLine
 from viewers.markdown import PROFILE_MARKER
 from viewers.markdown.items import item, item_title
 from viewers.markdown.report import WIDTH, command, elsewhere, environment_items
@@ -17,19 +18,16 @@ from viewers.summary import summarise
 from viewers.summary.profile import Cause, Profile, profiles_of
 from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.summary.profile.doubts import doubts
+from viewers.tables.account import memory_lines
+from viewers.tables.machine import ceilings_lines
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.header import file_name, names_of, settings_words
-from viewers.text.lines import Line, to_text
+from viewers.text.lines import to_text
 from viewers.text.profile import first_line
 from viewers.text.profile.accounts import accounts_lines
-from viewers.text.profile.machine import ceilings_lines, kernels_lines
+from viewers.text.profile.kernels import kernels_lines
 from viewers.text.profile.regions import regions_table
-from viewers.text.profile.results import (
-    memory_lines,
-    modes_lines,
-    precision_lines,
-    trials_lines,
-)
+from viewers.text.profile.results import modes_section, precision_section, trials_section
 from viewers.words import plural
 
 WHOLE = 8
@@ -58,7 +56,7 @@ def profile_markdown(recording: Recording) -> str:
     start = first.index.recording.start
     for one in found:
         _causes(comment, one, names, start.settings if start else None, several)
-    _text(comment, "modes", modes_lines(first.modes or tuple(recording.all(ModeRow)), WIDTH))
+    _text(comment, "modes", modes_section(first.modes or tuple(recording.all(ModeRow)), WIDTH))
     for one in found:
         of = f", {one.engine}" if several else ""
         for title, lines in _tables(one, names):
@@ -101,20 +99,20 @@ def _tries(cause: Cause, settings: Settings, several: bool) -> list[str]:
     ]
 
 
-def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[Line]]]:
+def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[TextLine]]]:
     unit = unit_of(one.head)
     return [
         ("regions", regions_table(one, names, WIDTH, "difference", None, unit)),
         ("account", accounts_lines(one, WIDTH, unit)),
         ("kernels and calls", kernels_lines(one, names, WIDTH, None, unit)),
-        ("tried", trials_lines(one.trials, WIDTH)),
-        ("precision", precision_lines(one, WIDTH)),
+        ("tried", trials_section(one.trials)),
+        ("precision", precision_section(one, WIDTH)),
         ("memory", memory_lines(one.head)),
         ("machine", ceilings_lines(one.ceilings)),
     ]
 
 
-def _text(comment: Comment, title: str, lines: Sequence[Line]) -> None:
+def _text(comment: Comment, title: str, lines: Sequence[TextLine]) -> None:
     rows = to_text(lines, WIDTH).strip("\n").splitlines()
     if rows:
         comment.fold_text(title, rows)

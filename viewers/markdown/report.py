@@ -12,6 +12,7 @@ from msgspec import structs
 
 from compiler.trace.records import Environment, Settings, TorchSettings
 from viewers.command_line import command_line
+from viewers.kit.lines import TextLine
 from viewers.kit.spans import words_of
 from viewers.losses import losses_sentences
 from viewers.markdown import MARKER
@@ -30,8 +31,8 @@ from viewers.text.explain import (
 )
 from viewers.text.failure import failure_lines
 from viewers.text.header import counts, file_name, names_of, settings_words
-from viewers.text.lines import Line, to_text
-from viewers.text.sections import OF_BOTH, View, section
+from viewers.text.lines import to_text
+from viewers.text.sections import OF_BOTH, SectionView, section
 from viewers.words import plural
 
 WIDTH = 100
@@ -39,7 +40,8 @@ WIDTH = 100
 WHOLE = 10
 """Findings shown with line and fix; the rest are listed."""
 _FOLDED = (
-    "breaks", "recompiles", "fusion", "kernels", "memory", "phases", "caches", "guards", "autograd",
+    "breaks", "recompiles", "fusion", "kernels", "memory", "phases", "caches", "cudagraphs",
+    "guards", "autograd",
 )  # fmt: skip
 """Sections shown without `--show`, the first ones first where not all fit."""
 
@@ -173,7 +175,7 @@ def add_sections(
         if comparison is not None and name not in OF_BOTH:
             pairs = list(zip(recordings, summaries, strict=True))
         for number, (one, summary) in enumerate(pairs):
-            lines = section(name)(View(one, summary, names, WIDTH, detail))
+            lines = section(name)(SectionView(one, summary, names, WIDTH, detail))
             if len(lines) < 2 and not show:
                 continue  # a heading: nothing is recorded of it
             engine = (
@@ -183,7 +185,7 @@ def add_sections(
             comment.fold_text(f"{whose}: {name}{engine}" if whose else name + engine, rows)
 
 
-def _without_paths(lines: Sequence[Line], root: str) -> list[Line]:
+def _without_paths(lines: Sequence[TextLine], root: str) -> list[TextLine]:
     """Files below the model's folder by their short names, in torch's messages too."""
     if not root.strip("/"):
         return list(lines)

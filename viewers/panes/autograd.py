@@ -12,6 +12,7 @@ from viewers.panes.names import line_text
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
+from viewers.summary.memory import by_choice, partition_words
 from viewers.words import bytes_text, plural, shape_text
 
 ROLES: dict[str, Role] = {"saved": "hot", "recomputed": "accent", "input": "dim"}
@@ -42,15 +43,10 @@ def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Deci
     return f"{engine}/{split.joint}/{SAVE}/{value.node}" if engine else ""
 
 
-def _sorted(split: Partition) -> list[SavedValue]:
-    order = list(ROLES)
-    return sorted(split.values, key=lambda value: (order.index(value.choice), -(value.bytes or 0)))
-
-
 def first(view: View) -> Ref:
     """The value on which the reader starts."""
     split = split_of(view)
-    values = _sorted(split) if split is not None else []
+    values = by_choice(split) if split is not None else []
     return refs.node(split.forward, values[0].node) if split is not None and values else ""
 
 
@@ -76,13 +72,10 @@ def content(view: View, width: int) -> Content:
     name = view.compile_id
     if split is None:
         return _deciding(view, width)
-    values, decided = _sorted(split), save_decisions(view)
+    values, decided = by_choice(split), save_decisions(view)
     column = max([8, *(len(value.node) for value in values)]) + 1
     rows = [_value(view, split, value, decided, min(column, 24), width >= 84) for value in values]
-    saved = sum(value.choice == "saved" for value in values)
-    words = f"{saved} saved, {bytes_text(split.saved_bytes)} · "
-    words += f"{plural(split.recomputed, 'operation')} run again"
-    return Content("autograd", name, ((words, "dim"),), rows)
+    return Content("autograd", name, ((partition_words(split), "dim"),), rows)
 
 
 def _value(

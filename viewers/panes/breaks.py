@@ -7,11 +7,12 @@ from compiler.trace.records import Crossing, Graph, GraphBreak, Node
 from viewers.kit.cells import pad, wrap
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes.names import line_text, short_target
-from viewers.panes.rows import BLANK, Content, Row, empty
+from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCompile
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import BreakSite, Piece
+from viewers.tables.findings import advice_lines
 from viewers.words import bytes_text, plural, shape_text
 
 LABEL = 7
@@ -35,13 +36,8 @@ def explanation(view: View, width: int) -> Content:
     room = width - LABEL - 3
     rows.extend(_labelled("why", wrap(why, room)[: None if view.torch_text else 3], "text"))
     for number, advice in enumerate((a for a in site.advice if a.by == "tcw"), start=1):
-        label = f"fix {number}"
-        key = f"fix:{number}"
-        if advice.code:
-            rows.extend(_labelled(label, advice.code.split("\n"), "good", key, advice.code))
-            rows.extend(_labelled("", wrap(advice.text, room), "dim"))
-        else:
-            rows.extend(_labelled(label, wrap(advice.text, room), "text", key))
+        lines = advice_lines([advice], 1, width - 1, pad(f"fix {number}", LABEL))
+        rows += text_rows(lines, width, key=f"fix:{number}", copies=advice.code)
     rows.extend(_torch(view, site, room))
     if first.inside is not None:
         name = view.facts.names.place(first.inside.file, first.inside.line)

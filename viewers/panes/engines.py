@@ -9,20 +9,17 @@ from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.spans import Line, Role, text
 from viewers.panes import kernel as kernel_pane
 from viewers.panes.kernel_names import kernel_name
-from viewers.panes.rows import BLANK, Content, Row, empty
+from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToLineup
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
-from viewers.summary.engines import Both, Comparison, EngineColumn, LineUp
+from viewers.summary.engines import Comparison, EngineColumn, LineUp
+from viewers.tables.engines import stages_lines, verdict_line
 from viewers.words import (
-    NOT_MEASURED,
     bytes_text,
     milliseconds_text,
     number,
     numbers_text,
-    percent,
-    plural,
-    ratio_text,
     seconds_text,
 )
 
@@ -62,32 +59,17 @@ def content(view: View, width: int) -> Content:
         )
     rows = [
         BLANK,
-        Row(body=(verdict(comparison),)),
+        *text_rows([verdict_line(comparison)], width, indent=1),
         BLANK,
         *_figures(comparison),
         BLANK,
-        *_stages(comparison),
+        *_stages(comparison, width),
         *_kernels(view, comparison, width),
     ]
     names = " and ".join(column.engine for column in comparison.columns)
     return Content(
         "engines", names, rows=rows, start=str(ToLineup(view.lined)), tracks=True, still=True
     )
-
-
-def verdict(comparison: Comparison) -> tuple[str, Role]:
-    speed = comparison.speed
-    if speed is None:
-        return f" speed {NOT_MEASURED}", "dim"
-    noise = f"±{percent(speed.noise)}, {plural(speed.rounds, 'round')}"
-    if speed.in_noise:
-        return (
-            f" no measurable difference: {ratio_text(speed.speedup)} {noise}",
-            "strong",
-        )
-    if speed.speedup >= 1:
-        return text(f" {speed.second} is {ratio_text(speed.speedup)} faster ({noise})", "good")
-    return text(f" {speed.first} is {ratio_text(1 / speed.speedup)} faster ({noise})", "bad")
 
 
 def _line(what: str, *cells: str, role: Role = "text") -> Row:
@@ -131,22 +113,11 @@ def _peak(column: EngineColumn) -> str:
     return "unknown" if column.peak_bytes is None else bytes_text(column.peak_bytes)
 
 
-def _stages(comparison: Comparison) -> list[Row]:
+def _stages(comparison: Comparison, width: int) -> list[Row]:
     if not comparison.stages:
         return []
-    rows = [Row(body=((" time by stage, wall", "dim"),))]
-    rows += [
-        _line(one.what, *(_seconds(value) for value in _values(one))) for one in comparison.stages
-    ]
-    return [*rows, BLANK]
-
-
-def _values(both: Both) -> tuple[float | None, float | None]:
-    return both.first, both.second
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else seconds_text(value)
+    head = Row(body=((" time by stage, wall", "dim"),))
+    return [head, *text_rows(stages_lines(comparison, width - 1, 1), width), BLANK]
 
 
 def _kernels(view: View, comparison: Comparison, width: int) -> list[Row]:

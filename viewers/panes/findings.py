@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len
+from collections.abc import Sequence
+from dataclasses import replace
 
-from compiler.trace.records import Advice
+from compiler.trace.records import MemoryPlan
 from viewers.kit.cells import pad, pad_left, wrap
-from viewers.kit.spans import Line, Role, Span, text, width_of
-from viewers.panes import came_of_it
-from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Row
-from viewers.panes.targets import ToFinding
+from viewers.kit.spans import Line, Span, text
+from viewers.panes import fusion, kernels, memory
+from viewers.panes.highlight import placed_code
+from viewers.panes.rows import BLANK, Content, Row, text_rows
+from viewers.panes.targets import ToFinding, ToStage
 from viewers.panes.view import View
-from viewers.plain import plain
 from viewers.summary.findings import Finding
+from viewers.tables.findings import advice_lines, role_of
 from viewers.words import plural
 
-ROLES: dict[str, Role] = {"recompile": "warn"}
 COST = 9
 NARROW = 100
+KERNELS, PAIRS, PLAN = 8, 6, 2
+"""Most rows of each stage that a compile without findings came to."""
 
 
 def content(view: View, width: int) -> Content:
@@ -30,7 +32,7 @@ def content(view: View, width: int) -> Content:
             rows.append(BLANK)
     rows.append(_rest(view, bool(view.summary.findings)))
     if not view.summary.findings and view.recording.end is not None and not view.presenting:
-        rows += came_of_it.rows(view, width)
+        rows += _came_of_it(view, width)
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
     return Content(
         "findings", right=right, rows=rows, start=str(ToFinding(view.finding)), tracks=True
@@ -50,7 +52,7 @@ def _redacted(view: View, width: int) -> list[Row]:
 
 
 def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
-    role = ROLES.get(finding.kind, "bad")
+    role = role_of(finding)
     rows = [
         Row(
             body=(
@@ -78,29 +80,10 @@ def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
             spans.append(text(words, "good" if fix.code else "text"))
         return [*rows, Row(body=tuple(spans))] if place or fix else rows
     if place is not None:
-        name = view.facts.names.place(place.file, place.line)
-        code = highlight(place.text.strip(), "python")[0]
-        rows.append(Row(body=(indent, text(f"{name}  ", "dim"), *code)))
+        rows.append(Row(body=(indent, *placed_code(view.facts.names, place))))
     if fix is not None:
-        rows += _fix(fix, width)
+        rows += text_rows(advice_lines([fix], COST + 4, width - 1), width)
     return rows
-
-
-def _fix(fix: Advice, width: int) -> list[Row]:
-    """The code of a fix, and what it does: on its line where that has room, else below it."""
-    start = COST + 9
-    lead: Line = ((" " * (start - 5), "text"), ("fix  ", "dim"))
-    room = width - start - 1
-    if not fix.code:
-        first, *rest = wrap(fix.text, room) or [""]
-        rows = [Row(body=(*lead, (first, "text")))]
-        return rows + [Row(body=((" " * start, "text"), (line, "text"))) for line in rest]
-    code, *more = fix.code.split("\n")
-    head: Line = (*lead, text(code + (" …" if more else ""), "good"))
-    if width_of(head) + 3 + cell_len(plain(fix.text)) < width:
-        return [Row(body=(*head, text(f"   {fix.text}", "faint")))]
-    notes = wrap(fix.text, room)
-    return [Row(body=head), *(Row(body=((" " * start, "text"), (line, "faint"))) for line in notes)]
 
 
 def _rest(view: View, any_finding: bool) -> Row:
@@ -119,3 +102,34 @@ def _rest(view: View, any_finding: bool) -> Row:
         lead_in = "" if lost else "nothing needs attention: "
         words = f"{lead_in}no break, no recompile in {compiles}"
     return Row(body=((lead, "faint"), (words, "dim")))
+
+
+def _came_of_it(view: View, width: int) -> list[Row]:
+    """What came of a compile that needs no attention: a few kernels, pairs and lines of its memory;
+    no kernels where their pane stands beside."""
+    found: list[Row] = []
+    if view.kernels() and "kernels" not in view.beside:
+        listed = kernels.content(view, width)
+        found += _stage(view, "kernels", listed.right, listed.rows, KERNELS)
+    if view.facts.pairs.get(fusion.graph_of(view)):
+        listed = fusion.decisions(view, width)
+        found += _stage(view, "fusion", listed.right, listed.rows, PAIRS)
+    graph = view.loop_graph()
+    if any(plan.graph == graph for plan in view.recording.all(MemoryPlan)):
+        planned: Content = memory.content(view, width)
+        found += _stage(view, "memory", (), planned.rows[:PLAN], PLAN)
+    return found
+
+
+def _stage(view: View, name: str, right: Line, listed: Sequence[Row], most: int) -> list[Row]:
+    """The heading, which opens the stage, and the first of its rows; they cannot be selected."""
+    target = ToStage(view.compile_id, name)
+    head = Row(body=(text(f" {name}", "strong"),), right=right, at=target, opens=target)
+    shown = [
+        replace(row, key="", at=None, opens=None, decision="", ref="", selects="")
+        for row in listed[:most]
+    ]
+    while shown and not shown[-1].text.strip():
+        shown.pop()
+    more = [Row(body=(("    …", "faint"),))] if len(listed) > most and most > PLAN else []
+    return [BLANK, head, *shown, *more]

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from viewers.kit.spans import Line, Role, Span, with_role
+from viewers.kit.spans import Line, Role, Span, text, with_role
+from viewers.places import FileNames
 from viewers.plain import plain
+from viewers.summary.place import Place
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -88,3 +90,9 @@ def without_indent(line: Line, indent: int) -> Line:
         if words[cut:]:
             spans.append((words[cut:], role))
     return tuple(spans)
+
+
+def placed_code(names: FileNames, place: Place) -> Line:
+    """`block.py:26  if h.abs().max() > 8:`."""
+    where = text(f"{names.place(place.file, place.line)}  ", "dim")
+    return (where, *highlight(place.text.strip(), "python")[0])

@@ -9,6 +9,7 @@ from functools import lru_cache
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
 from viewers.kit.spans import Line, Span, text, width_of
+from viewers.labels import binary_words
 from viewers.panes import profile_source
 from viewers.panes.assembly import code_lines
 from viewers.panes.highlight import Language, highlight
@@ -17,7 +18,7 @@ from viewers.panes.names import line_text
 from viewers.panes.profile_source import kernel_words
 from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.view import LANGUAGES, View
-from viewers.words import bytes_text, plural
+from viewers.words import plural
 
 _SHORTER = (
     (re.compile(r"static_cast<int64_t>\((-?\d+)L?\)"), r"\1"),
@@ -190,10 +191,7 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
         why = binary.error or f"the trace holds no {name} of {kernel.id}"
         return Content(name.lower(), subject, rows=empty(width, why))
     facts = [f"predicted {binary.arch}" if binary.predicted else binary.arch]
-    if binary.registers is not None:
-        facts.append(f"{binary.registers} registers")
-    if binary.spill_bytes is not None:
-        facts.append(f"{bytes_text(binary.spill_bytes)} spilled")
+    facts += binary_words(binary)
     whole = code_lines(view.recording.text(key), view.language, kernel.name)
     shown = whole if view.raw else tuple(line for line in whole if not line.only_places)
     if view.raw:

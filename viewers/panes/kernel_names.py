@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from compiler.trace.compile_names import compile_of
 from compiler.trace.records import Graph, Kernel
 from viewers.labels import kernel_label, short_label
 from viewers.panes.names import is_view, short_target
@@ -23,7 +24,7 @@ def kernel_title(facts: Facts, kernel: Kernel) -> str:
     """`k4 softmax`; with its last line where kernels beside it have its name: `k2 copy :31`."""
     name = kernel_name(facts, kernel)
     graph = facts.recording.graphs.get(kernel.graph)
-    compile_id = graph.compile_id if graph else "/".join(kernel.graph.split("/")[:2])
+    compile_id = graph.compile_id if graph else compile_of(kernel.graph)
     same = [
         one
         for one in facts.kernels_of.get(compile_id, [])

@@ -10,7 +10,6 @@ from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.colours import TONES
 from viewers.kit.spans import Line, Span, text, width_of
 from viewers.losses import losses_sentences
-from viewers.panes import engines
 from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
@@ -20,7 +19,8 @@ from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
 from viewers.summary.verdict import VerdictDetail
-from viewers.text.profile.causes import glyph_of
+from viewers.tables.engines import verdict_line
+from viewers.tables.findings import glyph_of
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
@@ -62,8 +62,8 @@ def _engines(view: View) -> list[Row]:
     comparison = view.facts.comparison
     if comparison is None:
         return []
-    words, role = engines.verdict(comparison)
-    return [Row(body=(text(words, role),), key="engines", opens=ToView("engines"))]
+    body: Line = ((" ", "text"), *verdict_line(comparison).spans)
+    return [Row(body=body, key="engines", opens=ToView("engines"))]
 
 
 def _profile(view: View, width: int) -> list[Row]:

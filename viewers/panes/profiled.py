@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -143,7 +142,7 @@ def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -
             for one, part in parts
             if part
         )
-    shown = _sums_of(called)
+    shown = Sums.of(called)
     return Table(
         profile.head,
         groups,
@@ -160,14 +159,6 @@ def _head_of(profile: Profile, phase: str) -> CallProfile:
     sides = {one.side: one.measured for one in profile.accounts if one.phase == phase and phase}
     head: CallProfile = structs.replace(profile.head, **sides)
     return head
-
-
-def _sums_of(rows: Sequence[RegionRow]) -> Sums:
-    return Sums(
-        eager=sum(row.eager.median for row in rows if row.eager),
-        compiled=sum(row.compiled.median for row in rows if row.compiled),
-        noise=sum(row.noise for row in rows),
-    )
 
 
 def _said(facts: Facts, profile: Profile, row: RegionRow) -> str:

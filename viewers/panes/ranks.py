@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from compiler.trace import refs
 from viewers.kit.cells import cut, pad
+from viewers.kit.lines import TextLine, fitted, line
 from viewers.kit.spans import Line, text
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToProcess
@@ -14,8 +15,6 @@ from viewers.plain import plain
 from viewers.several import Several
 from viewers.summary import Summary
 from viewers.summary.place import Place
-from viewers.text.lines import Line as TextLine
-from viewers.text.lines import fitted, line
 from viewers.text.processes import Process, counts_of, ranks_of, who
 from viewers.text.ranks import divergence_lines, times_lines
 

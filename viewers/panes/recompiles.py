@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from viewers.kit.cells import keep_end, pad, wrap
 from viewers.kit.spans import Line, Role, text, width_of
-from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Row, empty
+from viewers.panes.highlight import placed_code
+from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import RecompileCause
+from viewers.tables.findings import advice_lines
 from viewers.words import plural, seconds_text
 
 LABEL = 10
@@ -96,9 +97,7 @@ def why(view: View, width: int) -> Content:
             rows.append(_pair("tested", tested, ""))
     if cause.place is not None:
         place = cause.place
-        name = view.facts.names.place(place.file, place.line)
-        code = highlight(place.text.strip(), "python")[0]
-        body: Line = ((pad("line", LABEL), "dim"), text(name + "  ", "dim"), *code)
+        body: Line = ((pad("line", LABEL), "dim"), *placed_code(view.facts.names, place))
         rows.append(
             Row(
                 gutter=((" ", "text"),),
@@ -109,18 +108,9 @@ def why(view: View, width: int) -> Content:
             )
         )
     for advice in cause.advice:
-        rows.append(BLANK)
-        lines = wrap(advice.text, room)
-        for index, line in enumerate(advice.code.split("\n") if advice.code else ()):
-            body = ((pad("" if index else "fix", LABEL), "dim"), text(line, "good"))
-            key = "" if index else "fix"
-            rows.append(Row(gutter=((" ", "text"),), body=body, key=key, copies=advice.code))
-        for index, line in enumerate(lines):
-            label = "fix" if not advice.code and not index else ""
-            role: Role = "dim" if advice.code else "text"
-            rows.append(
-                Row(gutter=((" ", "text"),), body=((pad(label, LABEL), "dim"), (line, role)))
-            )
+        fix = advice_lines([advice], 1, width - 1, pad("fix", LABEL))
+        key = "fix" if advice.code else ""
+        rows += [BLANK, *text_rows(fix, width, key=key, copies=advice.code)]
     rows.append(BLANK)
     limit = wrap(record.reason.splitlines()[0], room) if record.reason else []
     lines = wrap(record.reason, room) if view.torch_text else limit[:2]

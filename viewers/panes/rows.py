@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, overload
 
 from compiler.trace.refs import Ref
 from viewers.kit.cells import wrap
+from viewers.kit.lines import TextLine, fitted
 from viewers.kit.spans import Line, Role
-from viewers.panes.targets import Target, ToDecision, ToOverride, ToPair
+from viewers.panes.targets import RowTarget, ToDecision, ToOverride, ToPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class Row:
     key: str = ""
     """Names the row for the reader's cursor, and is never taken apart; "" if it cannot be
     selected."""
-    at: Target | None = None
+    at: RowTarget | None = None
     """What the row represents, if that is more than a ref; it names the row."""
-    opens: Target | None = None
+    opens: RowTarget | None = None
     """Where `⏎` leads; None for its ref."""
     selects: Ref = ""
     """What the cursor selects here, where the row itself is not that thing."""
@@ -124,6 +125,17 @@ class Content:
         if isinstance(self.rows, Rows):
             return self.rows.refs
         return [row.ref for row in self.rows]
+
+
+def text_rows(
+    lines: Iterable[TextLine], width: int, *, key: str = "", copies: str = "", indent: int = 0
+) -> list[Row]:
+    """Lines of the text's tables as rows of a pane; the first can be selected if it has a `key`."""
+    start: Line = ((" " * indent, "text"),) if indent else ()
+    return [
+        Row(body=(*start, *one.spans), key="" if at else key, copies="" if at else copies)
+        for at, one in enumerate(fitted(lines, width - indent - 1))
+    ]
 
 
 def without_ids(content: Content) -> Content:

@@ -87,7 +87,7 @@ def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:
 
 
 def reason_of(guess: Guess) -> str:
-    """`something between: intermediate nodes between amax and var_mean: exp, div`."""
+    """`with nodes between: intermediate nodes between amax and var_mean: exp, div`."""
     truth = guess.truth
     if truth is None:
         return "not decided yet"

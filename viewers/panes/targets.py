@@ -209,7 +209,7 @@ class ToSuggestion(_Target):
     place: int
 
 
-Target = (
+RowTarget = (
     Fold
     | ToView
     | ToThing

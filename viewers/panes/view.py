@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from compiler.control.commands import Breakpoint
 from compiler.trace import refs
+from compiler.trace.compile_names import compile_of
 from compiler.trace.matching import is_predicted
 from compiler.trace.provenance import Provenance, Quality
 from compiler.trace.records import (
@@ -134,7 +135,7 @@ class Facts:
         found: dict[str, list[Kernel]] = {}
         for kernel in self.recording.kernels.values():
             graph = self.recording.graphs.get(kernel.graph)
-            compile_id = graph.compile_id if graph else "/".join(kernel.graph.split("/")[:2])
+            compile_id = graph.compile_id if graph else compile_of(kernel.graph)
             found.setdefault(compile_id, []).append(kernel)
         return found
 

@@ -16,11 +16,11 @@ from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.region_lines import Column, RegionLines, figures_of, name_of, place_of
 from viewers.summary.profile import RegionRow, Sums, Work
 from viewers.summary.profile.doubts import doubts
 from viewers.summary.profile.where import where
-from viewers.words import bytes_text, numbers_text, percent, plural, ratio_text
+from viewers.tables.region_lines import RegionColumn, RegionLines, figures_of, name_of, place_of
+from viewers.words import bytes_text, percent, plural, ratio_text
 
 LINE, WIDE_LINE = 7, 11
 FIGURE, NOISE = 9, 7
@@ -176,9 +176,10 @@ class _Chart:
         if self.bars:
             self.name = min(self.name, max(18, longest, 14))
         figure = self.figure - 1
-        columns = [Column("line", self.line, 1), Column("region", self.name - 1, 1)]
-        columns += [Column("eager", figure), Column("compiled", figure, 1), Column("Δ", figure, 1)]
-        columns += [Column("±", self.noise - 1, 1)] if self.spread else []
+        columns = [RegionColumn("line", self.line, 1), RegionColumn("region", self.name - 1, 1)]
+        columns += [RegionColumn("eager", figure)]
+        columns += [RegionColumn(head, figure, 1) for head in ("compiled", "Δ")]
+        columns += [RegionColumn("±", self.noise - 1, 1)] if self.spread else []
         scale = Bars.for_values(*table.differences, self.bars - 3, SIDE) if self.bars else None
         self.lines = RegionLines(tuple(columns), scale, 1)
 
@@ -282,17 +283,8 @@ def _verdict(table: Table) -> str:
     return f"{ratio_text(1 / speedup if speedup > 0 else None)} slower {noise}"
 
 
-def _places(view: View, row: RegionRow) -> str:
-    """`block.py:17–20, 24; mask.py:318`."""
-    files: dict[str, list[int]] = {}
-    for one in row.locations:
-        files.setdefault(one.file, []).append(one.line)
-    names = view.facts.names
-    return "; ".join(f"{names.short(file)}:{numbers_text(files[file])}" for file in files)
-
-
 def _copied(view: View, row: RegionRow, unit: TimeUnit) -> str:
-    places = _places(view, row)
+    places = view.facts.names.lines((one.file, one.line) for one in row.locations)
     eager, compiled, change, noise = figures_of(row, unit)
     return f"{name_of(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
 
@@ -305,9 +297,10 @@ def selection(view: View, width: int) -> list[Row]:
     row = profiled.chosen(view) if view.region else None
     if row is None:
         return []
+    places = view.facts.names.lines((one.file, one.line) for one in row.locations)
     title: Line = (
         text(name_of(row), "strong"),
-        text(f"   {_places(view, row) or 'no line'}", "dim"),
+        text(f"   {places or 'no line'}", "dim"),
     )
     module = ((plain(row.module) + " ", "dim"),) if row.module else ()
     return [

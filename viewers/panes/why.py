@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Trial
 from viewers.command_line import command_line
-from viewers.kit.cells import cut, wrap
-from viewers.kit.figures import TimeUnit, unit_of
-from viewers.kit.spans import Line, Role, Span, text
+from viewers.kit.cells import wrap
+from viewers.kit.lines import line
+from viewers.kit.spans import Line, Span
 from viewers.panes import profiled
-from viewers.panes.highlight import highlight
-from viewers.panes.rows import BLANK, Content, Row, empty
+from viewers.panes.highlight import placed_code
+from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
 from viewers.summary.profile.rows import same_calls_least
-from viewers.text.profile.causes import glyph_of
+from viewers.tables.findings import advice_lines, glyph_of
+from viewers.tables.trials import edits_lines, outcome
 from viewers.words import plural
 
 INDENT = 3
@@ -28,8 +28,6 @@ MOST = 30
 """Causes elsewhere that are listed."""
 SUGGESTIONS = 4
 """Of one cause."""
-CODE = 3
-"""Lines of a fix."""
 NOTES = 6
 """Lines of further facts of a cause."""
 
@@ -87,15 +85,11 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
     ]
     rows += [_indented((line, "strong")) for line in lines[1:]]
     if cause.place is not None:
-        name = view.facts.names.place(cause.place.file, cause.place.line)
-        code = highlight(cause.place.text.strip(), "python")[0]
-        rows.append(
-            Row(body=((" " * INDENT, "text"), text(f"{name}  ", "dim"), *code), ref=cause.place.ref)
-        )
+        row = _indented(*placed_code(view.facts.names, cause.place))
+        rows.append(replace(row, ref=cause.place.ref))
     notes = [line for note in cause.notes for line in wrap(note, width - INDENT - 2)]
     rows += [_indented((line, "dim")) for line in notes[:NOTES]]
-    for advice in cause.fixes[:2]:
-        rows += _advice(advice.code, advice.text, width)
+    rows += text_rows(advice_lines(cause.fixes[:2], INDENT, width - 1), width)
     rows += _tried(profile, number, cause, width)
     return [*rows, BLANK]
 
@@ -116,66 +110,25 @@ def _indented(*spans: Span) -> Row:
     return Row(body=((" " * INDENT, "text"), *spans))
 
 
-def _advice(code: str, words: str, width: int) -> list[Row]:
-    lines = code.split("\n") if code else []
-    rows = []
-    for number, line in enumerate(lines[:CODE]):
-        more = " …" if number == CODE - 1 and len(lines) > CODE else ""
-        head: Span = ("     " if number else "fix  ", "dim")
-        rows.append(_indented(head, (plain(line) + more, "good")))
-    label = "     " if code else "fix  "
-    said = wrap(words, width - INDENT - 6) if words else []
-    for index, line in enumerate(said):
-        mark: Span = (label if not index else "     ", "dim")
-        rows.append(_indented(mark, (line, "faint" if code else "text")))
-    return rows
-
-
 def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
     """What tcw can try by itself, `⏎` does; where it did, what came of it."""
     known = {one.id: one for one in profile.trials}
-    unit = unit_of(profile.head)
     rows = []
     for place, suggestion in enumerate(cause.suggestions[:SUGGESTIONS]):
         trial = known.get(suggestion.id)
-        if trial is not None:
-            words, role = trial_words(trial, unit)
-            said = f"{suggestion.words}: {words}"
-        elif not suggestion.options:
+        if trial is None and not suggestion.options:
             continue  # a change of the source, which is the fix above
-        else:
-            said, role = f"{suggestion.words}   {shlex.join(suggestion.options)}", "dim"
-        lines = wrap(said, width - INDENT - 6)
+        options = shlex.join(suggestion.options)
+        said: Line = outcome(trial) if trial is not None else ((options, "dim"),)
+        lines = [line(("try  ", "dim"), f"{suggestion.words}  ", *said, hang=5)]
+        lines += edits_lines(trial) if trial is not None else []
+        head, *more = text_rows(lines, width, indent=INDENT)
         target = ToSuggestion(number, place) if suggestion.options else None
-        row = _indented(("try  ", "dim"), (lines[0], role))
-        rows.append(replace(row, at=target, opens=target, copies=shlex.join(suggestion.options)))
-        rows += [_indented(("     ", "text"), (line, role)) for line in lines[1:]]
-        rows += diff_rows(trial, width) if trial is not None else ()
+        rows += [
+            replace(head, key=str(target or ""), at=target, opens=target, copies=options),
+            *more,
+        ]
     return rows
-
-
-def diff_rows(trial: Trial, width: int) -> list[Row]:
-    """What a trial had otherwise in the source: the lines that differ."""
-    rows = []
-    for line in trial.diff.splitlines():
-        if line.startswith(("-", "+")) and not line.startswith(("---", "+++")):
-            role: Role = "good" if line[0] == "+" else "bad"
-            rows += [_indented(("     ", "text"), (cut(plain(line), max(1, width - 9)), role))]
-    return rows
-
-
-def trial_words(trial: Trial, unit: TimeUnit) -> tuple[str, Role]:
-    """`-334.0 µs ±30.0, kept`."""
-    if trial.before is None or trial.after is None:
-        return f"not tried: {plain(trial.reason)}" if trial.reason else "not tried", "dim"
-    change = unit.signed(trial.difference)
-    words = f"{change} {unit.name} ±{unit.text(trial.noise)}"
-    if trial.equal is False:
-        words += ", other results"
-    if trial.kept:
-        return f"{words}, kept", "good"
-    reason = f": {plain(trial.reason)}" if trial.reason else ""
-    return f"{words}, not kept{reason}", "dim"
 
 
 def _unexplained(profile: Profile, row: RegionRow, width: int) -> list[Row]:

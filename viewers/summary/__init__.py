@@ -24,6 +24,7 @@ from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, Crossings, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
 from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
+from viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
 from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
 from viewers.summary.fusion import (
@@ -88,6 +89,8 @@ class Summary:
     stages: tuple[StageTime, ...]
     """Compile time by stage; the parts add up."""
     caches: tuple[CacheUse, ...]
+    cudagraphs: tuple[CudagraphUse, ...]
+    """Those that were recorded."""
     speed: Speed | None
     numerics: Numerics | None
     failure: Failure | None
@@ -135,6 +138,7 @@ def summarise(recording: Recording) -> Summary:
         phases=phase_times(recording),
         stages=stage_times(recording),
         caches=cache_uses(recording),
+        cudagraphs=cudagraph_uses(recording),
         speed=recording.speed,
         numerics=recording.numerics,
         failure=recording.failure,
@@ -149,6 +153,7 @@ __all__ = [
     "CacheUse",
     "Call",
     "Crossings",
+    "CudagraphUse",
     "Cut",
     "Finding",
     "FusionSummary",

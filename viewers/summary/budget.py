@@ -83,7 +83,9 @@ EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 """Number -> the group whose facts explain a change of it."""
 
 _COUNTED = {"library": "library calls of", "dtype": "kernels computing in"}
-_MORE_IS_WORSE = frozenset({"break", "eager", "recompile", "bypass", "cudagraph-skip", "failure"})
+_MORE_IS_WORSE = frozenset(
+    {"break", "eager", "recompile", "bypass", "cudagraph-skip", "cudagraph-again", "failure"}
+)
 _LESS_IS_WORSE = frozenset({"size", "fused"})
 _LESS_IS_BETTER = frozenset({"dtype"})
 """More is only different: bfloat16 may be what was wanted."""
@@ -144,6 +146,7 @@ GROUP_WORDS = {
     "size": "dynamic size",
     "bypass": "cache bypass",
     "cudagraph-skip": "skipped CUDA graph",
+    "cudagraph-again": "CUDA graph recorded again",
     "setting": "torch setting",
     "library": "library call",
     "dtype": "dtype of a kernel",
@@ -241,7 +244,7 @@ def _number(value: Value | None) -> float:
 _STANDINGS: tuple[FactStanding, ...] = ("worse", "different", "better")
 _GROUPS = (
     "failure", "break", "eager", "recompile", "size", "fused", "dtype", "library", "setting", "",
-    "cudagraph-skip", "bypass",
+    "cudagraph-skip", "cudagraph-again", "bypass",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from compiler.trace.records import CacheLookup
 from viewers.recording import Recording
 
-_ORDER = ("aot autograd", "fx graph", "autotuning", "kernel build")
+_ORDER = ("aot autograd", "fx graph", "autotuning", "kernel build", "triton")
 """In the order in which a compile queries them; any other comes last."""
 
 Served = Literal["", "some", "all"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from compiler.trace.compile_names import compile_of
 from compiler.trace.records import (
     CallEnd,
     CallStart,
@@ -140,7 +141,7 @@ def _pieces(recording: Recording) -> list[Piece]:
     kernels: dict[str, int] = defaultdict(int)
     for kernel in recording.kernels.values():
         if not kernel.predicted:
-            kernels["/".join(kernel.graph.split("/")[:2])] += 1
+            kernels[compile_of(kernel.graph)] += 1
     starts: dict[str, FrameStart] = {}
     for start in recording.all(FrameStart):
         starts.setdefault(start.compile_id, start)

@@ -17,6 +17,7 @@ from compiler.trace.matching import is_predicted
 from compiler.trace.records import (
     CacheLookup,
     CallEnd,
+    CudagraphRecording,
     CudagraphSkip,
     EagerFallback,
     Guards,
@@ -121,6 +122,7 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
                 *_dynamic_sizes(recording),
                 *_bypasses(recording),
                 *_cudagraph_skips(recording),
+                *_cudagraph_recordings(recording),
                 *_settings(recording),
                 *_libraries(recording),
                 *_dtypes(recording),
@@ -259,6 +261,13 @@ def _cudagraph_skips(recording: Recording) -> Iterator[Fact]:
         text = " ".join(recording.line(at.file, at.line).split()) if at else ""
         name = f"{_steady(one.reason)}: {text}" if text else _steady(one.reason)
         yield Fact("cudagraph-skip", name, 1, file=at.file if at else "", line=at.line if at else 0)
+
+
+def _cudagraph_recordings(recording: Recording) -> Iterator[Fact]:
+    """Those that an earlier one did not save, by reason."""
+    for one in recording.all(CudagraphRecording):
+        if one.again:
+            yield Fact("cudagraph-again", _steady(one.reason), 1)
 
 
 def _settings(recording: Recording) -> Iterator[Fact]:

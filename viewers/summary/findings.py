@@ -2,7 +2,7 @@
 
 The order: wrong results, a slower result without a known cause, code that runs eagerly although it
 should be compiled, seconds of recompiling, then graph breaks by the graphs and bytes that they add
-to each call, then CUDA graphs that are not used.
+to each call, then CUDA graphs that are recorded again or not used.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace import refs
-from compiler.trace.records import Advice, CallStart, CudagraphSkip, EagerFallback, Numerics
+from compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
 from viewers.command_line import command_line
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
+from viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause
 from viewers.words import (
@@ -51,7 +52,7 @@ class Finding:
     compile_ids: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """Further facts, one phrase each."""
-    source: BreakSite | RecompileCause | EagerFallback | Numerics | CudagraphSkip | None = None
+    source: BreakSite | RecompileCause | EagerFallback | Numerics | CudagraphCost | None = None
     """The records behind the finding."""
 
     @property
@@ -203,28 +204,23 @@ def _fallbacks(recording: Recording) -> list[Finding]:
 
 
 def _cudagraphs(recording: Recording) -> list[Finding]:
-    """CUDA graphs that were not used, by reason and line."""
-    grouped: dict[tuple[str, str, int], list[CudagraphSkip]] = {}
-    for record in recording.all(CudagraphSkip):
-        at = record.location
-        key = (record.reason, at.file if at else "", at.line if at else 0)
-        grouped.setdefault(key, []).append(record)
+    """CUDA graphs that were recorded again, and those that were not used, by reason and line."""
     found = []
-    for (reason, _, _), records in grouped.items():
-        place = place_of(recording, records[0].location)
-        ids = tuple(dict.fromkeys(one.compile_id for one in records if one.compile_id))
+    for cost in cudagraph_costs(recording):
+        place = place_of(recording, cost.location)
         found.append(
             Finding(
                 kind="cudagraph",
-                cost="launches",
-                title=f"no CUDA graph: {reason}",
+                cost="launches" if cost.seconds is None else seconds_text(cost.seconds),
+                title=cost.title,
                 place=place,
-                fixes=(),
+                fixes=cost.fixes,
                 refs=(place.ref,) if place else (),
-                compile_ids=ids,
-                notes=("kernels are launched one by one",)
-                + ((f"{len(records)} times",) if len(records) > 1 else ()),
-                source=records[0],
+                compile_ids=tuple(
+                    dict.fromkeys(one.compile_id for one in cost.records if one.compile_id)
+                ),
+                notes=cost.notes,
+                source=cost,
             )
         )
     return found

@@ -14,7 +14,7 @@ from viewers.recording import Recording
 from viewers.words import bytes_text, listed
 
 RULES = {
-    "between": "something between",
+    "between": "with nodes between",
     "domain": "different domains",
     "extern": "a library call",
     "extern-epilogue": "a library call's epilogue",
@@ -250,7 +250,7 @@ def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
 
 
 def rule_words(rule: str) -> str:
-    """`between` -> `something between`."""
+    """`between` -> `with nodes between`."""
     return RULES.get(rule, rule.replace("-", " "))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace.records import Buffer, MemoryPlan, Partition
+from compiler.trace.records import Buffer, MemoryPlan, Partition, SavedValue
 from viewers.recording import Recording
 from viewers.words import bytes_text, plural
 
@@ -91,6 +91,20 @@ def reuse_words(reuse: Reuse) -> str:
     if reuse.buffers and reuse.bytes is not None:
         words += f", {bytes_text(reuse.bytes)} not allocated again"
     return words
+
+
+def by_choice(partition: Partition) -> list[SavedValue]:
+    """What costs memory first, then what costs time, then what is there anyway; the largest first
+    of each."""
+    order = ("saved", "recomputed", "input")
+    return sorted(partition.values, key=lambda one: (order.index(one.choice), -(one.bytes or 0)))
+
+
+def partition_words(partition: Partition) -> str:
+    """`3 values saved, 1.0 MB; 2 operations recomputed`."""
+    saved = sum(value.choice == "saved" for value in partition.values)
+    words = f"{plural(saved, 'value')} saved, {bytes_text(partition.saved_bytes)}"
+    return f"{words}; {plural(partition.recomputed, 'operation')} recomputed"
 
 
 def _largest(plan: MemoryPlan) -> tuple[Buffer, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from viewers.kit.cells import cut
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary import Place
-from viewers.text.lines import Line, line
 
 LONG_NAME = 24
 """Cells of `file:line` from which it may get a line of its own."""
@@ -17,7 +17,7 @@ LONG_NAME = 24
 
 def place_lines(
     place: Place, names: FileNames, indent: int, width: int, role: Role = "text"
-) -> list[Line]:
+) -> list[TextLine]:
     """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it.
 
     A file name so long that the code would be cut gets a line of its own.

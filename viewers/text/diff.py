@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewers.kit.colours import TONES
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.words import TONE_GLYPHS, call_words, effect_words
 from viewers.text.difference import blocks, same_cut
-from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural
 
 MOST = 12
@@ -18,7 +18,7 @@ MOST = 12
 
 def diff_lines(
     difference: Difference, before: str, after: str, width: int, code: bool = False
-) -> list[Line]:
+) -> list[TextLine]:
     """`before`, `after`: what the two sides are called."""
     effects = difference.effects
     times = call_lines(difference)
@@ -41,13 +41,13 @@ def diff_lines(
 _ROLES: dict[str, Role] = {"faster": "good", "slower": "bad"}
 
 
-def call_lines(difference: Difference) -> list[Line]:
+def call_lines(difference: Difference) -> list[TextLine]:
     """Whole calls of both sides, where they were timed in turn."""
     calls = [one for one in difference.measured if one.record.scope == "call"]
     return [line((call_words(one), _ROLES.get(one.outcome, "text")), hang=2) for one in calls]
 
 
-def effect_lines(effects: Sequence[Effect], most: int, told: str = "") -> list[Line]:
+def effect_lines(effects: Sequence[Effect], most: int, told: str = "") -> list[TextLine]:
     """An effect a line, its cause below; `told`: a cause that was given above."""
     lines = []
     for one in effects[:most]:
@@ -66,7 +66,7 @@ def _sentence(effect: Effect) -> str:
     return f"{effect.place}  {words}" if effect.place else words[:1].upper() + words[1:]
 
 
-def figures_lines(difference: Difference, width: int, code: bool = False) -> list[Line]:
+def figures_lines(difference: Difference, width: int, code: bool = False) -> list[TextLine]:
     """Below the effects: figures, and what differs, kind by kind."""
     found = blocks(difference, width, code, graphs=same_cut(difference))
     return [one for block in found for one in (BLANK, *block)]

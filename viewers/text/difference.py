@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
+from viewers.kit.table import Cell, heading, table
 from viewers.summary.differences import (
     CountChange,
     Difference,
@@ -20,8 +22,6 @@ from viewers.summary.differences.words import (
     others_words,
     veto_words,
 )
-from viewers.text.lines import Line, line
-from viewers.text.table import Cell, heading, table
 from viewers.words import plural
 
 DECISIONS = 12
@@ -32,7 +32,7 @@ ROWS = 8
 
 def blocks(
     difference: Difference, width: int, code: bool = False, graphs: bool = True
-) -> list[list[Line]]:
+) -> list[list[TextLine]]:
     """What changed, kind by kind; only those in which something did. Without `graphs`, not what
     only graphs of the same cut have in common: guards, decisions and kernels."""
     found = [
@@ -61,7 +61,7 @@ def with_code(difference: Difference, change: KernelChange) -> bool:
     return len(set(difference.engines)) == 1 and change.language != "aten"
 
 
-def _settings(difference: Difference) -> list[Line]:
+def _settings(difference: Difference) -> list[TextLine]:
     return [
         line((f"{one.name}  ", "dim"), f"{one.before or 'default'} → {one.after or 'default'}")
         for one in difference.settings
@@ -69,7 +69,7 @@ def _settings(difference: Difference) -> list[Line]:
     ]
 
 
-def _figures(difference: Difference, width: int) -> list[Line]:
+def _figures(difference: Difference, width: int) -> list[TextLine]:
     changed = [one for one in difference.figures if one.changed]
     rows: list[Sequence[Cell]] = [[(one.what, "dim"), change_text(one)] for one in changed]
     for change in difference.changed_kernels:
@@ -81,7 +81,7 @@ def _figures(difference: Difference, width: int) -> list[Line]:
     return [heading("what changed"), *table(rows, "lf", width, indent=2)]
 
 
-def _counted(what: str, changes: Sequence[CountChange], width: int) -> list[Line]:
+def _counted(what: str, changes: Sequence[CountChange], width: int) -> list[TextLine]:
     if not changes:
         return []
     rows: list[Sequence[Cell]] = [
@@ -95,11 +95,11 @@ def _sign(change: CountChange) -> str:
     return "+" if not change.before else "-" if not change.after else "~"
 
 
-def _more(count: int) -> list[Line]:
+def _more(count: int) -> list[TextLine]:
     return [line(("  " + f"{count:,} more", "dim"))] if count > 0 else []
 
 
-def _decisions(difference: Difference, width: int) -> list[Line]:
+def _decisions(difference: Difference, width: int) -> list[TextLine]:
     found = difference.decisions
     if not found.changes:
         return []
@@ -113,7 +113,7 @@ def _decisions(difference: Difference, width: int) -> list[Line]:
     return [*lines, line((f"  {others_words(found)}", "dim"))]
 
 
-def _kernels(difference: Difference, width: int, code: bool) -> list[Line]:
+def _kernels(difference: Difference, width: int, code: bool) -> list[TextLine]:
     changed = difference.changed_kernels
     same = len(difference.kernels) - len(changed)
     if not changed:
@@ -128,8 +128,8 @@ def _kernels(difference: Difference, width: int, code: bool) -> list[Line]:
     return lines
 
 
-def _diff(diff: TextDiff) -> list[Line]:
-    lines: list[Line] = []
+def _diff(diff: TextDiff) -> list[TextLine]:
+    lines: list[TextLine] = []
     roles: dict[str, Role] = {"+": "good", "-": "bad", " ": "text"}
     for hunk in diff.hunks:
         lines.append(line((f"    {hunk.head}", "dim"), fixed=True))
@@ -138,7 +138,7 @@ def _diff(diff: TextDiff) -> list[Line]:
     return lines
 
 
-def _veto(veto: Veto) -> Line:
+def _veto(veto: Veto) -> TextLine:
     glyph, role = {True: ("✓", "good"), False: ("✗", "bad"), None: ("?", "dim")}[veto.holds]
     title, evidence = veto_words(veto)
     words = f"{title} of {veto.first} and {veto.second}" if veto.holds else title

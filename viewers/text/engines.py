@@ -2,62 +2,35 @@
 
 from __future__ import annotations
 
+from viewers.kit.lines import TextLine
 from viewers.kit.spans import Role
+from viewers.kit.table import Cell, table
 from viewers.summary import Summary
 from viewers.summary.engines import Comparison, EngineColumn
 from viewers.summary.numerics import numerics_words
+from viewers.tables.engines import verdict_line
 from viewers.text.header import counts, title
-from viewers.text.lines import Line, line
-from viewers.text.table import Cell, table
 from viewers.words import (
     NOT_MEASURED,
     bytes_text,
     milliseconds_text,
     number,
-    percent,
-    plural,
     ratio_text,
     seconds_text,
 )
 
 
-def header(comparison: Comparison, shared: Summary, width: int) -> list[Line]:
+def header(comparison: Comparison, shared: Summary, width: int) -> list[TextLine]:
     """Title, verdict, the table. `shared`: the summary of the engine that ran first."""
     return [
         title(shared, " and ".join(column.engine for column in comparison.columns)),
-        _verdict(comparison),
+        verdict_line(comparison),
         counts(shared, captured_only=True),
         *engine_table(comparison, width),
     ]
 
 
-def _verdict(comparison: Comparison) -> Line:
-    speed = comparison.speed
-    if speed is None:
-        return line("Speed of the two engines ", NOT_MEASURED, hang=2)
-    sides = (
-        f"{speed.first} {milliseconds_text(speed.first_ms)}, "
-        f"{speed.second} {milliseconds_text(speed.second_ms)}"
-    )
-    noise, rounds = f"±{percent(speed.noise)}", plural(speed.rounds, "round")
-    if speed.in_noise:
-        return line(
-            ("No measurable difference", "strong"),
-            f": {sides}, {ratio_text(speed.speedup)} {noise} ({rounds})",
-            hang=2,
-        )
-    fast, slow, ratio = speed.second, speed.first, speed.speedup
-    role: Role = "good"
-    if ratio < 1:
-        fast, slow, ratio, role = slow, fast, 1 / ratio, "bad"
-    return line(
-        (f"{fast} is {ratio_text(ratio)} faster than {slow}", role),
-        f": {sides} ({noise}, {rounds})",
-        hang=2,
-    )
-
-
-def engine_table(comparison: Comparison, width: int) -> list[Line]:
+def engine_table(comparison: Comparison, width: int) -> list[TextLine]:
     """One row per engine: speed, compile time, loop nests, calls, memory, error."""
     names = ("engine", "a call", "against eager", "compiled in", "loop nests", "calls", "peak", "")
     rows: list[list[Cell]] = [[(name, "dim") for name in names]]

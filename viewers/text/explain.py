@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import DdpBuckets, KernelBinary
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
+from viewers.summary.cudagraphs import cudagraph_words
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.ranks.collectives import started
 from viewers.text import engines
 from viewers.text.failure import failure_lines
 from viewers.text.finding import findings_lines
 from viewers.text.header import counts, header, names_of, title
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import OF_BOTH, View, section
+from viewers.text.sections import OF_BOTH, SectionView, section
 from viewers.text.sections.collectives import counted
 from viewers.text.sections.fusion import fusion_line
 from viewers.words import NOT_IN_LOG, bytes_text, listed, number, plural, seconds_text
@@ -30,7 +31,7 @@ def explain(
     height: int = 40,
     show: Sequence[str] = (),
     trace: str = "",
-) -> list[Line]:
+) -> list[TextLine]:
     """The lines of the summary for a terminal of `width` × `height` cells.
 
     `show`: names of `SECTIONS`, optionally with a detail (`guards=all`); `trace`: the file that has
@@ -62,7 +63,7 @@ def explain(
     lines += warning_lines(summary)
     for wanted in show:
         name, _, detail = wanted.partition("=")
-        view = View(recording, summary, names, width, detail)
+        view = SectionView(recording, summary, names, width, detail)
         lines += [BLANK, *section(name)(view)]
     return [*lines, BLANK, _footer(summary, show, trace)]
 
@@ -74,7 +75,7 @@ def _both(
     height: int,
     show: Sequence[str],
     trace: str,
-) -> list[Line]:
+) -> list[TextLine]:
     """Both engines: they compiled the same graphs; the table compares the results."""
     first, second = comparison.columns
     names = names_of(first.summary)
@@ -98,18 +99,18 @@ def _both(
         name, _, detail = wanted.partition("=")
         if name in OF_BOTH:
             source = recording if name == "engines" else first.recording
-            view = View(source, first.summary, names, width, detail)
+            view = SectionView(source, first.summary, names, width, detail)
             lines += [BLANK, *section(name)(view)]
             continue
         for column in comparison.columns:
             if name == "decisions" and not column.recording.decisions.decided:
                 continue
-            view = View(column.recording, column.summary, names, width, detail)
+            view = SectionView(column.recording, column.summary, names, width, detail)
             lines += [BLANK, line((column.engine, "strong")), *section(name)(view)]
     return [*lines, BLANK, _footer(first.summary, show, trace, ("engines",))]
 
 
-def nothing_lines(summary: Summary) -> list[Line]:
+def nothing_lines(summary: Summary) -> list[TextLine]:
     if summary.graphs:
         until = summary.settings.until if summary.settings else "run"
         where = "" if until == "run" else f" up to {until}"
@@ -124,8 +125,8 @@ def nothing_lines(summary: Summary) -> list[Line]:
     return lines
 
 
-def evidence_lines(summary: Summary) -> list[Line]:
-    """Fusion, compile time and caches, one line each, as far as recorded."""
+def evidence_lines(summary: Summary) -> list[TextLine]:
+    """Fusion, compile time, caches and CUDA graphs, one line each, as far as recorded."""
     lines = []
     if summary.fusion.graphs:
         text = fusion_line(summary.fusion.fused, summary.fusion.rejected)
@@ -146,10 +147,12 @@ def evidence_lines(summary: Summary) -> list[Line]:
         saved = max((one.saved_seconds or 0.0 for one in asked), default=0.0)
         parts += [f"{seconds_text(saved)} of compiling saved"] if saved else []
         lines.append(line(("caches   ", "dim"), " · ".join(parts), hang=9))
+    if summary.cudagraphs:
+        lines.append(line(("replays  ", "dim"), cudagraph_words(summary.cudagraphs), hang=9))
     return lines
 
 
-def _sent(recording: Recording) -> list[Line]:
+def _sent(recording: Recording) -> list[TextLine]:
     """What ranks send to each other, if this is one of them."""
     found = started(recording)
     if not found:
@@ -162,7 +165,7 @@ def _sent(recording: Recording) -> list[Line]:
     return [line(("comm     ", "dim"), " · ".join(parts), hang=9)]
 
 
-def _predicted(summary: Summary) -> list[Line]:
+def _predicted(summary: Summary) -> list[TextLine]:
     """What the kernels predicted for a GPU would need."""
     binaries = [one for row in summary.kernels.rows for one in row.binaries]
     if not binaries:
@@ -185,7 +188,7 @@ def _distinct(binaries: Sequence[KernelBinary]) -> list[str]:
     return list(dict.fromkeys(one.arch for one in binaries))
 
 
-def _losses(recording: Recording) -> list[Line]:
+def _losses(recording: Recording) -> list[TextLine]:
     return [line((words, "warn"), hang=2) for words in losses_sentences(recording)]
 
 
@@ -194,7 +197,7 @@ def asked_for_and_missing(summary: Summary) -> list[str]:
     return list(dict.fromkeys(warned.message for warned in summary.warnings if warned.asked))
 
 
-def warning_lines(summary: Summary) -> list[Line]:
+def warning_lines(summary: Summary) -> list[TextLine]:
     """What this recording lacks: hooks that this torch does not support, then our own warnings."""
     hooks = summary.environment.hooks if summary.environment else ()
     said = [f"{NOT_IN_LOG}: {', '.join(summary.not_in_log)}"] if summary.not_in_log else []
@@ -209,7 +212,9 @@ def warning_lines(summary: Summary) -> list[Line]:
     return lines
 
 
-def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[str] = ()) -> Line:
+def _footer(
+    summary: Summary, show: Sequence[str], trace: str, first: Sequence[str] = ()
+) -> TextLine:
     has: dict[str, object] = {
         **dict.fromkeys(first, True),
         "output": summary.failure,

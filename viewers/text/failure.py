@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from compiler.trace.records import Failure
+from viewers.kit.lines import TextLine, line, prose
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, during, place_of
 from viewers.text.code import place_lines
 from viewers.text.header import file_name
-from viewers.text.lines import Line, line, prose
 
 MORE = 3
 """Lines of a message shown after the first."""
@@ -16,7 +16,7 @@ MORE = 3
 
 def failure_lines(
     recording: Recording, summary: Summary, names: FileNames, width: int
-) -> list[Line]:
+) -> list[TextLine]:
     """The failure: where it happened, who caused it if known, the line, the message, the hint."""
     failure = summary.failure
     if failure is None:

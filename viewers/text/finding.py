@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
-
-from compiler.trace.records import Advice
-from viewers.kit.spans import Role
+from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.places import FileNames
 from viewers.summary import Finding
+from viewers.tables.findings import advice_lines, role_of
 from viewers.text.code import place_lines
-from viewers.text.lines import BLANK, Line, fitted, line
 from viewers.words import plural
-
-ROLES: dict[str, Role] = {
-    "numerics": "bad",
-    "fallback": "bad",
-    "recompile": "warn",
-    "break": "bad",
-    "slower": "bad",
-    "cudagraph": "bad",
-}
 
 
 def findings_lines(
     findings: Sequence[Finding], names: FileNames, width: int, room: int
-) -> list[Line]:
+) -> list[TextLine]:
     """The findings in at most `room` lines: the costliest in full, as many as fit, the others on
     one line each, then a count of the rest."""
     costs = [_cost(finding) for finding in findings]
@@ -55,12 +43,12 @@ def findings_lines(
     return [BLANK, *lines] if lines else []
 
 
-def _short(finding: Finding, names: FileNames, cost: str, column: int) -> Line:
+def _short(finding: Finding, names: FileNames, cost: str, column: int) -> TextLine:
     """One line: cost, title, place."""
     place = finding.place
     where = f"  {names.place(place.file, place.line)}" if place else ""
     head = (finding.glyph + "  " + cost).ljust(column)
-    return line((head, ROLES[finding.kind]), finding.title, (where, "dim"), fixed=True)
+    return line((head, role_of(finding)), finding.title, (where, "dim"), fixed=True)
 
 
 def _cost(finding: Finding) -> str:
@@ -70,9 +58,9 @@ def _cost(finding: Finding) -> str:
 
 def finding_lines(
     finding: Finding, names: FileNames, width: int, cost: str, column: int
-) -> list[Line]:
+) -> list[TextLine]:
     """The lines of one finding; its texts start at cell `column`."""
-    role = ROLES[finding.kind]
+    role = role_of(finding)
     notes = "; " + ", ".join(finding.notes) if finding.notes else ""
     head = f"{cost}".ljust(column - 3)
     lines = [
@@ -88,36 +76,3 @@ def finding_lines(
     if finding.fixes:
         lines += advice_lines(finding.fixes[:1], column, width)
     return lines
-
-
-def advice_lines(advice: Sequence[Advice], indent: int, width: int) -> list[Line]:
-    """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints are marked.
-
-    Code comes first and is styled as code; prose never is.
-    """
-    lines = []
-    for one in advice:
-        label = "fix  " if one.by == "tcw" else "torch  "
-        hang = indent + cell_len(label)
-        rows = [row for row in one.code.strip().splitlines() if row.strip()]
-        if len(rows) > 1:
-            lines.append(line(" " * indent, (label, "dim"), (rows[0], "good"), fixed=True))
-            lines += [line(" " * hang, (row, "good"), fixed=True) for row in rows[1:]]
-            lines += [line(" " * hang, (one.text, "dim"), hang=hang)] if one.text else []
-        elif rows:
-            head = line(" " * indent, (label, "dim"), (rows[0], "good"), hang=hang)
-            lines += _code_and_reason(head, one, width)
-        else:
-            lines.append(line(" " * indent, (label, "dim"), one.text, hang=hang))
-    return lines
-
-
-def _code_and_reason(head: Line, advice: Advice, width: int) -> list[Line]:
-    """On one line if they fit, else the reason below the code."""
-    reason = advice.text.removesuffix(".")
-    if not reason:
-        return [head]
-    both = line(*head.spans, "   ", (reason, "dim"))
-    if cell_len(both.text) <= width:
-        return [both]
-    return [head, line(" " * head.hang, (reason, "dim"), hang=head.hang)]

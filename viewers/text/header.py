@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from viewers.kit.colours import TONES
+from viewers.kit.lines import TextLine, line
 from viewers.places import FileNames
 from viewers.summary import Summary
 from viewers.summary.numerics import numerics_words
-from viewers.text.lines import Line, line
 from viewers.words import NOT_MEASURED, number, plural, seconds_text
 
 _GRAD = {"grad": "grad", "no-grad": "no grad", "inference": "inference mode", "train": "train"}
 
 
-def header(summary: Summary) -> list[Line]:
+def header(summary: Summary) -> list[TextLine]:
     """Title, verdict, counts."""
     tone = TONES[summary.verdict.tone]
     verdict = summary.verdict
@@ -28,7 +28,7 @@ def file_name(summary: Summary) -> str:
     return os.path.basename(summary.settings.file) if summary.settings else "recording"
 
 
-def title(summary: Summary, engine: str = "") -> Line:
+def title(summary: Summary, engine: str = "") -> TextLine:
     """`block.py  train · inductor · torch 2.13.0 · cpu, 2 threads · 4 calls`."""
     words = " · ".join(settings_words(summary, engine))
     return line((file_name(summary), "strong"), (f"  {words}", "dim"), hang=2)
@@ -75,7 +75,7 @@ def _beside(file: str, other: str) -> str:
     return os.path.relpath(file, os.path.dirname(other))
 
 
-def counts(summary: Summary, captured_only: bool = False) -> Line:
+def counts(summary: Summary, captured_only: bool = False) -> TextLine:
     """`3 graphs, 2 breaks · 2 causes of recompiling, 20.1 s · 39 kernels · max error 4.8e-07`.
 
     `captured_only`: omit what depends on the engine.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from compiler.trace.torch_logs.alike import Glance
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.differences import Alignment, Effect, difference
@@ -24,7 +25,6 @@ from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
 from viewers.text.header import names_of
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.ranks import ranks_lines
 from viewers.words import listed, plural, seconds_text
 
@@ -128,7 +128,7 @@ def report(
     folder: str,
     show: Sequence[str] = (),
     unread: Sequence[Unread] = (),
-) -> list[Line]:
+) -> list[TextLine]:
     """All of it. `folder`: where the traces are, as the user names it; `show`: sections of each
     report; `unread`: logs of the same folder that were not decoded."""
     found = told(processes, unread)
@@ -159,9 +159,9 @@ def report(
     return lines
 
 
-def _later_runs(processes: Sequence[Process]) -> list[Line]:
+def _later_runs(processes: Sequence[Process]) -> list[TextLine]:
     """What the caches did in a process that began after another of the same program had ended."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for one, base in _after(processes)[:EFFECTS]:
         alignment = Alignment(base.recording, one.recording)
         found = [
@@ -235,7 +235,7 @@ def _together(
     return [(who(members), *rows[members[0]][1:]) for members in groups]
 
 
-def _against(usual: Process, members: Sequence[Process]) -> list[Line]:
+def _against(usual: Process, members: Sequence[Process]) -> list[TextLine]:
     """What these processes did otherwise than those of the largest group."""
     found, others = otherwise(usual, members[0])
     lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]

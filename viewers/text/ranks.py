@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import Advice
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.places import FileNames
 from viewers.summary.ranks import (
     Divergence,
@@ -14,9 +15,8 @@ from viewers.summary.ranks import (
     rank_times,
     rank_words,
 )
+from viewers.tables.findings import advice_lines
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, line
 from viewers.words import plural, seconds_text
 
 COLUMN = 11
@@ -25,7 +25,7 @@ SHORT = 0.1
 """Seconds of waiting that are not worth a line."""
 
 
-def ranks_lines(members: Sequence[Member], names: FileNames, width: int) -> list[Line]:
+def ranks_lines(members: Sequence[Member], names: FileNames, width: int) -> list[TextLine]:
     """For at least two ranks: the first difference, then the times."""
     found = first_divergence(members)
     lines = divergence_lines(found, names, width) if found is not None else []
@@ -33,7 +33,7 @@ def ranks_lines(members: Sequence[Member], names: FileNames, width: int) -> list
     return [*([BLANK] if lines else []), *lines, *([BLANK] if times else []), *times]
 
 
-def divergence_lines(found: Divergence, names: FileNames, width: int) -> list[Line]:
+def divergence_lines(found: Divergence, names: FileNames, width: int) -> list[TextLine]:
     """The finding: what, where, each rank's reason, who waits, what to do."""
     first = found.sides[found.subject]
     others = [one for one in found.sides if one is not first]
@@ -80,7 +80,7 @@ _PLURAL = {
 }  # fmt: skip
 
 
-def times_lines(members: Sequence[Member]) -> list[Line]:
+def times_lines(members: Sequence[Member]) -> list[TextLine]:
     """Who compiled longer, and where the others waited for it; nothing if nobody did."""
     times = rank_times(members)
     if len(times) < 2:

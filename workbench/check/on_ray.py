@@ -18,7 +18,7 @@ import msgspec
 
 from compiler.trace.records import End, Settings
 from viewers.recording import Recording
-from workbench.check.record import Recorded
+from workbench.check.record import RecordedTarget
 from workbench.cli.revisions import at_revision
 from workbench.worker.client import record
 
@@ -49,27 +49,27 @@ class OnRay:
         task = ray.remote(_traced)
         self._task: Any = task.options(num_cpus=1, memory=memory, scheduling_strategy="SPREAD")
 
-    def __call__(self, settings: Settings, revision: str, stop: threading.Event) -> Recorded:
+    def __call__(self, settings: Settings, revision: str, stop: threading.Event) -> RecordedTarget:
         """Record the settings' file, at a git revision if one is given."""
         running = self._task.remote(msgspec.json.encode(settings), revision)
         done: list[Any] = []
         while not done:
             if stop.is_set():
                 self._ray.cancel(running)
-                return Recorded(Recording(), End(status="interrupted", seconds=0.0))
+                return RecordedTarget(Recording(), End(status="interrupted", seconds=0.0))
             done, _ = self._ray.wait([running], timeout=_SECONDS)
         try:
             trace: bytes = self._ray.get(running)
         except Exception as error:  # the machine is gone, or has no memory: the target fails
             words = f"{type(error).__name__}: {error}".splitlines()[0][:300]
             end = End(status="crashed", seconds=0.0, reason=f"on the cluster: {words}")
-            return Recorded(Recording([end]), end)
+            return RecordedTarget(Recording([end]), end)
         with tempfile.TemporaryDirectory(prefix="tcw-ray-") as folder:
             file = Path(folder, "run.tcw")
             file.write_bytes(trace)
             recording = Recording.open(file)
         end = recording.end or End(status="incomplete", seconds=0.0)
-        return Recorded(recording, end)
+        return RecordedTarget(recording, end)
 
 
 def _traced(settings: bytes, revision: str) -> bytes:

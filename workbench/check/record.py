@@ -16,32 +16,34 @@ from workbench.cli.revisions import at_revision
 from workbench.worker.client import record
 
 
-class Recorded(NamedTuple):
+class RecordedTarget(NamedTuple):
     """A recording and how it ended."""
 
     recording: Recording
     end: End
 
 
-class Record(Protocol):
+class RecordTarget(Protocol):
     """Records the settings' file, at a git revision if one is given: `here`, or on a cluster.
     Raises `NoRevision`; `stop` ends it as interrupted."""
 
-    def __call__(self, settings: Settings, revision: str, stop: threading.Event) -> Recorded: ...
+    def __call__(
+        self, settings: Settings, revision: str, stop: threading.Event
+    ) -> RecordedTarget: ...
 
 
-def read(file: Path) -> Recorded:
+def read(file: Path) -> RecordedTarget:
     """A trace or a log of torch's that is there already. Nothing is run."""
     try:
         recording = Recording.open(file)
     except (TraceError, OSError) as error:
         failed = Failure(doing="reading it", type=type(error).__name__, message=str(error))
-        return Recorded(Recording([failed]), End(status="failed", seconds=0.0))
-    return Recorded(recording, recording.end or End(status="incomplete", seconds=0.0))
+        return RecordedTarget(Recording([failed]), End(status="failed", seconds=0.0))
+    return RecordedTarget(recording, recording.end or End(status="incomplete", seconds=0.0))
 
 
-def here(settings: Settings, revision: str, stop: threading.Event) -> Recorded:
-    """See `Record`."""
+def here(settings: Settings, revision: str, stop: threading.Event) -> RecordedTarget:
+    """See `RecordTarget`."""
     with ExitStack() as stack:
         if revision:
             file = stack.enter_context(at_revision(Path(settings.file), revision))
@@ -50,4 +52,4 @@ def here(settings: Settings, revision: str, stop: threading.Event) -> Recorded:
         end = record(settings, trace=None, on_record=lambda one: recording.feed([one]), stop=stop)
         if recording.end is None:
             recording.feed([end])
-        return Recorded(recording, end)
+        return RecordedTarget(recording, end)

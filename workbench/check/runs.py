@@ -18,7 +18,7 @@ from viewers.summary.differences import difference
 from viewers.summary.differences.alignment import matched_line
 from viewers.summary.facts import Fact, facts
 from workbench.check.budget_file import Accepted, BadBudget, parsed
-from workbench.check.record import Record, here, read
+from workbench.check.record import RecordTarget, here, read
 from workbench.check.targets import Project, Target
 from workbench.cli.revisions import NoRevision
 
@@ -51,7 +51,7 @@ def check(
     jobs: int = 0,
     base: str = "",
     told: Callable[[TargetResult], None] = lambda result: None,
-    record: Record = here,
+    record: RecordTarget = here,
 ) -> list[Checked]:
     """Every target, in the project's order. `base`: the revision to compare with where a target
     fails, for the cause; "" looks for none. `told` is called as each target is done, in any order
@@ -81,7 +81,7 @@ def _check(
     accepted: Accepted | None,
     base: str,
     stop: threading.Event,
-    record: Record,
+    record: RecordTarget,
 ) -> Checked:
     began = time.monotonic()
     settings = target.settings
@@ -129,7 +129,7 @@ def _with_cause(
     recording: Recording,
     base: str,
     stop: threading.Event,
-    record: Record,
+    record: RecordTarget,
 ) -> TargetResult:
     """What changed since `base`, as `tcw diff` says it."""
     if target.settings is None:

@@ -9,11 +9,12 @@ import click
 
 from compiler.plain_file import special
 from compiler.trace.torch_logs.decoder import is_log as begins_like_log
-from compiler.trace.torch_logs.files import head_of, looks_like_log
+from compiler.trace.torch_logs.files import head_of, looks_like_log, process_of
 
 
 def existing_file(file: Path) -> None:
     """Raise `click.UsageError` if `file` is not a file, suggesting the name that was meant."""
+    file, _ = process_of(file)
     if file.exists():
         if what := special(file.stat().st_mode):
             raise click.UsageError(f"{file} is {what}, not a file")
@@ -47,6 +48,7 @@ def named_trace(file: Path) -> bool:
 
 def is_log(file: Path) -> bool:
     """Whether `file` is read as a log of torch's (`TORCH_TRACE`): such a file is never run."""
+    file, _ = process_of(file)
     if file.suffix.lower() == ".py" or not file.is_file():
         return False
     return looks_like_log(file) or begins_like_log(head_of(file))

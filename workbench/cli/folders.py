@@ -6,21 +6,24 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from compiler.plain_file import NotPlain
 from compiler.trace.reader import TraceError
-from compiler.trace.torch_logs.alike import Glance, glances
+from compiler.trace.torch_logs.alike import Glance, glance, glances
 from compiler.trace.torch_logs.apart import Parted, parted
-from compiler.trace.torch_logs.files import logs
+from compiler.trace.torch_logs.files import logs, of_process, process_of
+from compiler.trace.unpacked import UnknownCompression
 from viewers.recording import Recording
 from viewers.several import Several
 from viewers.text.lines import write
 from viewers.text.processes import Process, Unread, in_order, report
-from workbench.cli.files import TRACE
+from workbench.cli.files import TRACE, is_log
 from workbench.cli.output import room, say
 from workbench.worker.trace_file import is_recording
 
@@ -36,14 +39,30 @@ NOTES = "not-recorded-*.txt"
 _NOTE_BYTES = 2000
 
 
-def traces(folder: Path) -> list[Path]:
-    """The traces in the folder by name, then the logs by rank."""
-    own = sorted(one for one in folder.iterdir() if one.suffix == TRACE and one.is_file())
-    return [*own, *logs(folder)]
+def traces(path: Path) -> list[Path]:
+    """The traces in a folder by name, then the logs by rank. If there is only one log, and for a
+    log itself: the processes that wrote it."""
+    found = [path]
+    if path.is_dir():
+        own = sorted(one for one in path.iterdir() if one.suffix == TRACE and one.is_file())
+        found = [*own, *logs(path)]
+    return written_by(found[0]) if len(found) == 1 and is_log(found[0]) else found
+
+
+def written_by(log: Path) -> list[Path]:
+    """A log, or if several processes wrote it (a program that forks), each of them."""
+    if process_of(log)[1] is not None:
+        return [log]
+    try:
+        pids = glance(log).pids
+    except (OSError, NotPlain, UnknownCompression, ValueError):
+        return [log]
+    return [of_process(log, pid) for pid in pids] if len(pids) > 1 else [log]
 
 
 def only_trace(folder: Path) -> Path:
-    """The trace in a folder that has one. Raises `click.UsageError` with the choice otherwise."""
+    """The trace in a folder that has one, or a log of one process. Raises `click.UsageError` with
+    the choice otherwise."""
     try:
         found = traces(folder)
     except OSError as error:
@@ -62,7 +81,7 @@ def only_trace(folder: Path) -> Path:
 
 def trace_in(path: Path) -> Path:
     """The file itself; of a folder, its only trace. Raises `click.UsageError` if it has several."""
-    return only_trace(path) if path.is_dir() else path
+    return only_trace(path) if path.is_dir() or is_log(path) else path
 
 
 def tell(folder: Path, stream: str, show: Sequence[str] = ()) -> int:
@@ -92,6 +111,43 @@ def several_in(folder: Path) -> Several:
     return Several(*_some(folder))
 
 
+def following(folder: Path) -> Callable[[], Several | None]:
+    """Reads the folder again: returns its processes if a trace has come, grown or ended since it
+    was last read, else None. While traces only grow, it spends a tenth of the time on that."""
+    known = _state(folder)
+    not_before = 0.0
+
+    def look() -> Several | None:
+        nonlocal known, not_before
+        began = time.monotonic()
+        now = _state(folder)
+        if now == known or (began < not_before and _files(now) == _files(known)):
+            return None
+        known = now
+        processes, unread = _read(traces(folder))
+        not_before = began + 10 * (time.monotonic() - began)
+        return Several(in_order(processes), unread) if processes else None
+
+    return look
+
+
+_State = tuple[tuple[Path, bool, int], ...]
+"""Of each trace: its file, whether a process still writes it, its bytes."""
+
+
+def _state(folder: Path) -> _State:
+    found = []
+    with contextlib.suppress(OSError):
+        for file in traces(folder):
+            with contextlib.suppress(OSError):
+                found.append((file, is_recording(file), process_of(file)[0].stat().st_size))
+    return tuple(found)
+
+
+def _files(state: _State) -> list[tuple[Path, bool]]:
+    return [(file, running) for file, running, _ in state]
+
+
 def json_of(folder: Path) -> FolderReport:
     """The same as the object of `--json`. Raises `click.UsageError` if there is nothing in it."""
     from viewers.json_folder import folder_report
@@ -115,10 +171,10 @@ def _some(folder: Path) -> tuple[list[Process], list[Unread]]:
 
 
 def has_several(path: Path) -> bool:
-    """Whether it is a folder with other than one trace. Raises `click.UsageError` if it cannot be
-    read."""
+    """Whether it is a folder with other than one trace, or a log of several processes. Raises
+    `click.UsageError` if it cannot be read."""
     try:
-        return path.is_dir() and len(traces(path)) != 1
+        return (path.is_dir() or is_log(path)) and len(traces(path)) != 1
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}") from error
 
@@ -126,12 +182,13 @@ def has_several(path: Path) -> bool:
 def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:
     """What can be read; of logs that say the same, one is decoded, and of very many that differ,
     some."""
-    logs = [file for file in files if file.suffix != TRACE]
+    logs = [file for file in files if file.suffix != TRACE and process_of(file)[1] is None]
     gc.disable()  # records live as long as this process: collecting takes longer than decoding
     try:
         with glances(logs) as looked_at:
             known = dict(_opened(logs[:1]))
             seen = looked_at()
+        files, seen = _each_process(files, seen)
         first: dict[bytes, Path] = {}
         for file, look in seen.items():
             first.setdefault(look.digest, file)
@@ -153,6 +210,18 @@ def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _each_process(
+    files: list[Path], seen: dict[Path, Glance]
+) -> tuple[list[Path], dict[Path, Glance]]:
+    """The files, of logs that several processes wrote each of these; and the glances at the
+    others."""
+    several = {file: look.pids for file, look in seen.items() if len(look.pids) > 1}
+    found: list[Path] = []
+    for file in files:
+        found += [of_process(file, pid) for pid in several[file]] if file in several else [file]
+    return found, {file: look for file, look in seen.items() if file not in several}
 
 
 def _left_unread(

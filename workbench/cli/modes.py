@@ -28,7 +28,7 @@ from viewers.words import plural
 from workbench.worker.trace_file import OnRecord
 
 
-class Record(Protocol):
+class RecordMode(Protocol):
     """`workbench.worker.client.record`."""
 
     def __call__(
@@ -69,7 +69,7 @@ def modes(
     see: OnRecord = lambda _: None,
     stop: threading.Event | None = None,
     ways: Iterable[Way] = WAYS,
-    record: Record | None = None,
+    record: RecordMode | None = None,
 ) -> Iterator[ModeRow]:
     """A row for eager and one for each way, as soon as it is measured. Eager's figures come from
     the rounds of the first way that has any.
@@ -77,7 +77,7 @@ def modes(
     Each way is recorded from empty caches, with the other settings as given. `see` receives all
     records of all workers, to show progress. Ends when `stop` is set or the user interrupts.
     """
-    make: Record = record or _record()
+    make: RecordMode = record or _record()
     base: Recording | None = None
     with_eager = False
     for way in ways:
@@ -103,7 +103,7 @@ def modes(
         base = base or recording
 
 
-def _record() -> Record:
+def _record() -> RecordMode:
     from workbench.worker.client import record
 
     return record

@@ -29,7 +29,7 @@ import click
 
 from compiler.trace.reader import HEAD, TraceError, decoder_for, open_trace
 from workbench.cli.files import existing_file, python_file
-from workbench.cli.folders import has_several, several_in, trace_in, traces
+from workbench.cli.folders import following, has_several, several_in, trace_in, traces
 from workbench.cli.options import ascii_option, questions_option
 
 
@@ -65,6 +65,7 @@ def command(
     view_only: bool,
 ) -> int:
     folder = other is None and has_several(file) and bool(traces(file))
+    follow = following(file) if other is None and file.is_dir() else None
     file = file if folder else _trace(file)
     other = _trace(other) if other is not None else None
     if view_only and (source is not None or model or yes):
@@ -91,6 +92,7 @@ def command(
         word=word,
         base=file if other is not None else None,
         several=several,
+        follow=follow,
     )
 
 

@@ -10,8 +10,8 @@ import click
 
 from compiler.output_file import OutputKind
 from viewers.html import BEGIN
+from viewers.kit.lines import TextLine
 from viewers.reader import Reader
-from viewers.text.lines import Line
 from viewers.text.lines import write as write_lines
 from workbench.cli.output import say
 from workbench.cli.outputs import Outputs
@@ -44,7 +44,7 @@ def write_page(
     output: Path,
     reader: Reader,
     title: str,
-    report: Sequence[Line],
+    report: Sequence[TextLine],
     most: float,
 ) -> None:
     """Write what `reader` can show, at most about `most` megabytes; `report` is for a browser that

@@ -29,9 +29,9 @@ import msgspec
 from compiler.output_file import check, words, write
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
 from viewers.recording import Recording
-from viewers.text.lines import BLANK, Line, line
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
@@ -115,7 +115,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 class Written:
     """The report, and whether a file was written."""
 
-    lines: list[Line]
+    lines: list[TextLine]
     code: int
     trouble: str = ""
     """Why the file could not be written, and what to do; "" if it was, or if there is none."""
@@ -223,7 +223,7 @@ def _counts(found: list[KernelPrecision]) -> str:
     return words + (f", {left} not compared" if left else "")
 
 
-def _about(part: Recording, one: KernelPrecision) -> Iterator[Line]:
+def _about(part: Recording, one: KernelPrecision) -> Iterator[TextLine]:
     kernel = next((kernel for kernel in part.all(Kernel) if kernel.id == one.kernel), None)
     role: Role = "bad" if one.within is False else "good" if one.within else "dim"
     verdict = {False: "wrong", True: "right", None: "not compared"}[one.within]

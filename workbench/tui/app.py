@@ -9,7 +9,7 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -54,9 +54,11 @@ class Workbench(App[None]):
         word: Word | None = None,
         against: Facts | None = None,
         several: Several | None = None,
+        follow: Callable[[], Several | None] | None = None,
     ) -> None:
         """`word`: what the reader said about compiling a recorded file again. `against`: another
-        recording to compare with. `several`: the processes of the folder that `source` is in."""
+        recording to compare with. `several`: the processes of the folder that `source` is in.
+        `follow`: looks at that folder again; None if nothing has changed."""
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
         self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
@@ -70,6 +72,9 @@ class Workbench(App[None]):
         self.word = word or Word()
         self.against = against
         self.several = several
+        self.follow = follow
+        self._looking = False
+        """Whether a thread looks at the folder."""
         self.last_words = ""
         encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
         self._ascii = Ascii(encoding if needed(encoding, "") else "utf-8")
@@ -88,11 +93,41 @@ class Workbench(App[None]):
                     loop.add_signal_handler(number, self.exit, None, codes.INTERRUPTED)
         if not self.is_headless:
             self.set_interval(LOOK_SECONDS, self._look_at_terminal)
+        if self.follow is not None:
+            self.set_interval(LOOK_SECONDS, self._look_at_folder)
         bench = Bench(self.feed, self.look, self.theme_chosen, self.against)
         bench.view.several = self.several
         bench.predicting.predict_first = self.predict
         bench.predicting.questions = self.questions
         self.push_screen(bench)
+
+    def _look_at_folder(self) -> None:
+        """In a thread: its traces are read."""
+        if not self._looking:
+            self._looking = True
+            self.run_worker(self._followed, thread=True, group="folder", exit_on_error=False)
+
+    def _followed(self) -> None:
+        try:
+            found = self.follow() if self.follow is not None else None
+        finally:
+            self._looking = False
+        if found is not None:
+            self.call_from_thread(self._now_several, found)
+
+    def _now_several(self, found: Several) -> None:
+        """Processes have come, or gone on."""
+        if len(found.processes) + len(found.unread) < 2:
+            return
+        first = self.several is None
+        self.several = found
+        self.__dict__.pop("_usual", None)
+        for screen in self.screen_stack:
+            if isinstance(screen, Bench):
+                screen.view.several = found
+                screen.refresh_all()
+                if first:
+                    screen.say("another process has compiled: see Go to ranks")
 
     def look_at(self, number: int, look: Theme) -> None:
         """Show another recording of the folder, by its number in the list of its groups and of
@@ -156,9 +191,10 @@ def run(
     word: Word | None = None,
     base: Path | None = None,
     several: Several | None = None,
+    follow: Callable[[], Several | None] | None = None,
 ) -> int:
     """Show the trace at `path`, or how it differs from that at `base`, until the reader quits.
-    `several`: all processes of the folder that `path` is in.
+    `several`: all processes of the folder that `path` is in; `follow` looks at it again.
 
     Returns the exit code: 0; 2 where a file cannot be read or is no trace; 4 for a fault of ours.
     One line on stderr says why.
@@ -182,6 +218,7 @@ def run(
             word=word,
             against=against,
             several=several,
+            follow=follow,
         )
     )
 

@@ -19,7 +19,7 @@ from viewers.kit.spans import width_of
 from viewers.kit.theme import Theme, Tint
 from viewers.panes.highlight import mark
 from viewers.panes.rows import Content, Row, Rows
-from viewers.panes.targets import Target
+from viewers.panes.targets import RowTarget
 from workbench.tui.messages import Moved, Opened
 from workbench.tui.paint import exactly, fill, paint
 
@@ -225,7 +225,7 @@ class PaneView(Widget, can_focus=True):
         self.repaint()
         self.post_message(Moved(self, self.row))
 
-    def go_to(self, target: Target) -> None:
+    def go_to(self, target: RowTarget) -> None:
         """Put the cursor on the row of a target."""
         self.go(self._find(str(target)))
 

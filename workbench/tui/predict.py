@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.control.commands import Go
+from compiler.trace.compile_names import compile_of
 from compiler.trace.records import AnyRecord, Decided, Waiting
 from viewers.panes import score
 from viewers.panes.rows import Row
@@ -127,7 +128,7 @@ class Predicting:
         view = self.view
         self.quiz.ask(question)
         view.question, view.pair, view.hidden = question, question.id, True
-        self.desk.navigator.compile("/".join(question.graph.split("/")[:2]))
+        self.desk.navigator.compile(compile_of(question.graph))
         self._show("predict")
         self.desk.navigator.light_pair()
         await self.desk.rebuild()

@@ -23,7 +23,7 @@ from aiohttp import web
 from workbench.cli.faults import report_fault
 from workbench.web.connections import Connection, Connections, Loop
 from workbench.web.messages import MESSAGE_BYTES, fitting
-from workbench.web.session import PATIENCE, Session
+from workbench.web.session import PATIENCE, PageSession
 from workbench.web.visitors import Visitors
 
 HERE = Path(__file__).parent
@@ -168,7 +168,7 @@ class Pages:
     async def _attend(self, connection: web.WebSocketResponse, request: web.Request) -> None:
         width, height = (_cells(request, name) for name in ("width", "height"))
         try:
-            await Session(self._words, connection).run(*fitting(width or 80, height or 24))
+            await PageSession(self._words, connection).run(*fitting(width or 80, height or 24))
         except OSError as error:
             click.echo(
                 f"tcw serve: a page's process could not be started: {error.strerror}", err=True

@@ -43,7 +43,7 @@ ERROR_BYTES = 1 << 13
 """How much of the end of a process's stderr is shown, bytes."""
 
 
-class Session:
+class PageSession:
     """One workbench. `run` starts its process and leaves nothing behind."""
 
     def __init__(self, words: Sequence[str], connection: web.WebSocketResponse) -> None:

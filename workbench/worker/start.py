@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import time
 
 from compiler.trace.records import Settings, Start
 from compiler.trace.records.base import SCHEMA_VERSION
-from workbench.worker.version import tool_version
 
 
 def start_of(settings: Settings, started: float) -> Start:
     """`started`: when the recording began, on the monotonic clock."""
     return Start(
         schema_version=SCHEMA_VERSION,
-        tool_version=tool_version(),
+        tool_version=_tool_version(),
         settings=settings,
         python=platform.python_version(),
         platform=platform.platform(),
@@ -30,3 +30,11 @@ def _number(name: str) -> int | None:
     """A variable that torchrun and other launchers set."""
     value = os.environ.get(name, "")
     return int(value) if value.isascii() and value.isdigit() and len(value) < 9 else None
+
+
+def _tool_version() -> str:
+    """This tool's installed version; "0+unknown" in a checkout that is not installed."""
+    try:
+        return importlib.metadata.version("tcw")
+    except importlib.metadata.PackageNotFoundError:
+        return "0+unknown"

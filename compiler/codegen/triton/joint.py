@@ -123,12 +123,15 @@ class Joint:
         new, block = writer.names.new, writer.r.block
         seen, total, count = new("seen"), new(f"{squares}_total"), new("count")
         text = f"{steps} + tl.zeros([1, {block}], {TYPES[dtype]})"
+        all_seen = f"{steps} * {block}"
         if writer.r.mask:
             left = f"{end} - {start}" if start != "0" else end
             lane = f"tl.arange(0, {block})[None, :]"
             text = f"tl.cdiv(tl.maximum({left} - {lane}, 0), {block}).to({TYPES[dtype]})"
+            all_seen = f"tl.full([], tl.maximum({left}, 0), {TYPES[dtype]})"
         root.add(f"{seen} = {text}")
-        root.add(f"{count} = tl.sum({seen}, 1)[:, None]")
+        # not the sum of `seen`, which Triton would compute in every thread for all lanes
+        root.add(f"{count} = {all_seen}")
         root.add(f"{total} = tl.sum({seen} * {mean}, 1)[:, None]")
         apart = new("apart")
         root.add(f"{apart} = {mean} - {total} / tl.maximum({count}, 1)")

@@ -15,6 +15,7 @@ what was overwritten.) A replay on another stream waits for the stream of the la
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ SAVED_BYTES = 1 << 20
 """At most this much of what a forward saved is copied for a replay of its backward."""
 SMALL_BYTES = 4096
 """Outputs of a forward that are copied at most: a loss, a count."""
+MOVED = "a tensor that it reads in place moved"
+ALIVE = "outputs of earlier calls are alive"
 HOLDERS = "torch._C:_storage_Use_Count"
 
 Boxed = Callable[[list[Any]], Any]
@@ -51,6 +54,9 @@ class Device(Protocol):
 
     def capturing(self) -> bool:
         """Whether the user records a CUDA graph, of which the kernels become a part."""
+
+    def reserved(self) -> int | None:
+        """Bytes that the allocator holds; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +76,25 @@ class About:
     device: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A recording that was made."""
+
+    sizes: tuple[int, ...]
+    """The values of symbolic sizes."""
+    again: int
+    """How many there were for these sizes."""
+    reason: str
+    """Why none of those could be replayed."""
+    seconds: float
+    """With the first replay."""
+    bytes: int | None
+    """By how much the allocator's memory grew; None if the device does not say."""
+
+
 class CudaGraphs:
     """The callable of a graph. `told` receives a sentence whenever a reason comes up for which
-    calls are not replayed."""
+    calls are not replayed; `made` is told of each recording."""
 
     def __init__(
         self,
@@ -80,6 +102,7 @@ class CudaGraphs:
         about: About,
         told: Callable[[str], None],
         device: Device | None = None,
+        made: Callable[[Made], None] | None = None,
     ) -> None:
         self.call = call
         self.about = about
@@ -88,6 +111,7 @@ class CudaGraphs:
         self.refused = ""
         """Why nothing is recorded any more."""
         self._told = told
+        self._made = made
         self._said: set[str] = set()
         self._device = device or Gpu.of(about.device)
 
@@ -106,8 +130,8 @@ class CudaGraphs:
             for one in known:
                 if one.suits(arguments) and not one.held():
                     return one.replay(arguments)
+            moved = not any(one.suits(arguments) for one in known)
             if len(known) >= RECORDINGS:
-                moved = not any(one.suits(arguments) for one in known)
                 self._say(
                     f"tensors that it reads in place moved more than {RECORDINGS} times"
                     if moved
@@ -117,6 +141,8 @@ class CudaGraphs:
             if _bytes_to_copy(arguments, self.about) > SAVED_BYTES:
                 self._say("its forward was not replayed: what it saved would be copied")
                 return self.call(arguments)
+            started, reserved = time.perf_counter(), self._device.reserved()
+            sizes = tuple(one for one in arguments if type(one) is int)
             try:
                 made = Recording(self.call, self.about, arguments, self._device)
             except (RuntimeError, Missing) as error:  # whatever cannot be captured can be launched
@@ -124,7 +150,14 @@ class CudaGraphs:
                 self._say(self.refused)
                 return self.call(arguments)
             known.append(made)
-            return made.replay(arguments)
+            outputs = made.replay(arguments)
+            if self._made is not None:
+                now = self._device.reserved()
+                grown = None if reserved is None or now is None else max(0, now - reserved)
+                reason = (MOVED if moved else ALIVE) if len(known) > 1 else ""
+                took = time.perf_counter() - started
+                self._made(Made(sizes, len(known) - 1, reason, took, grown))
+            return outputs
 
     def _sizes(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(
@@ -364,6 +397,10 @@ class Gpu:
     def capturing(self) -> bool:
         """See `Device`."""
         return bool(torch.cuda.is_current_stream_capturing())
+
+    def reserved(self) -> int | None:
+        """See `Device`."""
+        return int(torch.cuda.memory_reserved(self.device))
 
 
 def _end(graph: Any) -> None:

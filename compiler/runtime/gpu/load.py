@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from compiler.control.hooks import Missing
 from compiler.runtime.artifact import Artifact
-from compiler.runtime.gpu.binaries import NoTriton, binaries, code_of
+from compiler.runtime.gpu.binaries import binaries, code_of
 from compiler.runtime.gpu.copies import copy_all, room_like
 from compiler.runtime.gpu.driver import DeviceKernel, DriverError, device_calls, load_kernels
+from compiler.runtime.gpu.stages import NoTriton
 from compiler.runtime.launcher import Launcher
 from compiler.runtime.load import LoadedUnit
 from compiler.runtime.store import Store
@@ -20,6 +23,16 @@ from compiler.runtime.unavailable import Unavailable
 
 ALIGNED = 15
 """As in codegen/launcher/calls.cpp."""
+
+
+@contextmanager
+def kernels_beside(artifact: Artifact, store: Store) -> Iterator[None]:
+    """Compile the artifact's kernels into the store while what is inside runs. What fails here
+    fails again when `fill_table` wants it, and is reported then."""
+    with ThreadPoolExecutor(1) as pool:
+        if artifact.device_kernels:
+            pool.submit(binaries, artifact.module, artifact.device_kernels, artifact.arch, store)
+        yield
 
 
 def fill_table(artifact: Artifact, handle: ctypes.CDLL, launcher: Launcher, store: Store) -> None:

@@ -23,8 +23,9 @@ from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Input, Result
 from compiler.loops.program import Program
 from compiler.loops.sizes import Size, evaluate, product, symbol
-from compiler.runtime.gpu.binaries import NoTriton, binaries, code_of, triton_version
+from compiler.runtime.gpu.binaries import binaries, code_of, triton_version
 from compiler.runtime.gpu.driver import DriverError, device_calls, driver, in_context, load_kernels
+from compiler.runtime.gpu.stages import NoTriton
 from compiler.runtime.store import Store, digest
 
 FORMAT = 1

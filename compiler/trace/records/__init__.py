@@ -41,6 +41,7 @@ from compiler.trace.records.inductor import (
     CacheLookup,
     Collective,
     Collectives,
+    CudagraphRecording,
     CudagraphSkip,
     FusionGroup,
     FusionGroups,
@@ -157,6 +158,7 @@ AnyRecord = (
     | KernelBinary
     | Wrapper
     | CacheLookup
+    | CudagraphRecording
     | CudagraphSkip
     | Collectives
     | Phase
@@ -206,6 +208,7 @@ __all__ = [
     "Collectives",
     "CompiledStep",
     "Crossing",
+    "CudagraphRecording",
     "CudagraphSkip",
     "DdpBucket",
     "DdpBuckets",

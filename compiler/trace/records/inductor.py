@@ -16,6 +16,7 @@ from compiler.trace.records.base import (
     Size,
     TensorMeta,
     TextHash,
+    Whole,
 )
 
 
@@ -279,14 +280,47 @@ class CacheLookup(Record):
 
 
 class CudagraphSkip(Record):
-    """A CUDA graph that torch did not use: the kernels are launched one by one instead."""
+    """Kernels that are launched one by one, although CUDA graphs were asked for."""
 
     reason: str
     """In torch's words: `mutated inputs (1 instances)`."""
     compile_id: str = ""
-    """Empty if torch found out in a call, after the compile."""
+    """Empty if it is not known."""
     location: Location | None = None
     """The user's line that torch holds responsible; None if it names none."""
+    scope: Literal["graph", "part", "call"] = "graph"
+    """What is launched: the graph, or its calls from now on (torch counts these as
+    `cudagraph_skips`); a part of it, between the parts that are CUDA graphs; each call that finds
+    outputs of an earlier one alive."""
+    graph: str = ""
+    """`0/0/forward`; empty if it is not known."""
+    call: Count = 0
+
+
+class CudagraphRecording(Record):
+    """A CUDA graph was recorded: a later call replays it with one launch."""
+
+    graph: str
+    """What it runs: `0/0/forward`."""
+    compile_id: str = ""
+    part: str = ""
+    """The part of the graph, if it was split: torch's `partition_0`."""
+    sizes: tuple[Whole, ...] = ()
+    """The values of the graph's symbolic sizes, each set of which needs a recording."""
+    again: Count | None = 0
+    """How often it had been recorded for these sizes before; None if that is not known."""
+    reason: str = ""
+    """Why none of the earlier recordings could be replayed, in torch's words: `static input data
+    pointer changed`."""
+    inputs: tuple[str, ...] = ()
+    """The inputs that moved, by their names in the graph."""
+    location: Location | None = None
+    """The user's line that reads the first of them."""
+    seconds: Seconds = 0.0
+    """With the first replay."""
+    bytes: Bytes | None = None
+    """By how much the allocator's memory grew; None if not known."""
+    call: Count = 0
 
 
 class Phase(Record):

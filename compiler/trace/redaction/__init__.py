@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.records import AnyRecord, DynamicSize, End, Source, Start, Text, Warned
+from compiler.trace.records import Advice, AnyRecord, DynamicSize, End, Source, Start, Text, Warned
 from compiler.trace.redaction.fields import FIELDS, Treatment
 from compiler.trace.redaction.names import Names
 from compiler.trace.writer import text_hash
@@ -123,7 +123,7 @@ def _body(kind: Treatment, body: str, names: Names) -> str:
 def _mapped(value: Any, change: Callable[[Treatment, str], str]) -> Any:
     """The struct with `change` of each text that `FIELDS` classifies."""
     fields = FIELDS.get(type(value).__name__, {})
-    found = {}
+    found: dict[str, Any] = {}
     for name in value.__struct_fields__:
         old = getattr(value, name)
         if isinstance(value, DynamicSize) and isinstance(old, float):
@@ -132,7 +132,15 @@ def _mapped(value: Any, change: Callable[[Treatment, str], str]) -> Any:
             new = _inside(old, fields.get(name, Treatment.KEPT), change)
         if new is not old:
             found[name] = new
+    if isinstance(value, Advice) and value.code and not found.get("code", value.code):
+        found["text"] = _alone(str(found.get("text", value.text)))
     return msgspec.structs.replace(value, **found) if found else value
+
+
+def _alone(text: str) -> str:
+    """Advice that went on from its code, without it: `Or let torch …` -> `Let torch …`."""
+    rest = text.removeprefix("Or ")
+    return text if rest == text else rest[:1].upper() + rest[1:]
 
 
 def _inside(value: Any, kind: Treatment, change: Callable[[Treatment, str], str]) -> Any:

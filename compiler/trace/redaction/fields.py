@@ -124,7 +124,8 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         "kernel arch configuration", ttir=C, ttgir=C, llir=C, ptx=C, sass=C, error=D
     ),
     "Wrapper": _fields("graph", text=P),
-    "CudagraphSkip": _fields("compile_id", reason=W),
+    "CudagraphSkip": _fields("compile_id graph", reason=W),
+    "CudagraphRecording": _fields("compile_id graph", part=W, reason=W, inputs=W),
     "Collectives": _fields("compile_id graph", operations=T),
     "Collective": _fields(arguments=V, origins=N),
     "CacheLookup": _fields("cache compile_id graph", key=D, missed=V, components=D),

@@ -80,6 +80,8 @@ class Glance:
     """A digest of each entry that counts, in order, each of `STEP` bytes."""
     starts: tuple[int, ...]
     """The steps with which a compile begins."""
+    pids: tuple[int, ...] = ()
+    """The processes that compiled: a program that forks has several."""
 
     def compiles_until(self, step: int) -> int:
         """How many compiles have begun before this step."""
@@ -94,6 +96,7 @@ class _Look:
         self.starts: list[int] = []
         self.rank: int | None = None
         self.pid = 0
+        self.pids: dict[int, None] = {}
         self.seconds = 0.0
         self.size = 0
 
@@ -148,7 +151,8 @@ def glance(file: Path) -> Glance:
     _entries(look, held + b"\nV")
     steps = bytes(look.steps)
     whole = hashlib.blake2b(steps, digest_size=16).digest()
-    return Glance(*(whole, look.rank, look.pid, look.seconds, look.size), steps, tuple(look.starts))
+    facts = (whole, look.rank, look.pid, look.seconds, look.size)
+    return Glance(*facts, steps, tuple(look.starts), tuple(look.pids))
 
 
 @contextmanager
@@ -186,5 +190,7 @@ def _entries(look: _Look, data: bytes) -> bytes:
         look.pid = min(int(first["pid"]), 2**31 - 1)
     for found in _ENTRY.finditer(data, 0, last):
         end = data.find(b"\nV", found.end(), last + 2)
+        if found[1] == b"dynamo_start" and (head := HEADER.match(data, found.start() + 1)):
+            look.pids[min(int(head["pid"]), 2**31 - 1)] = None
         look.entry(found[1], data, found.start(1), last if end < 0 else end)
     return data[last:]

@@ -1,7 +1,9 @@
 """A log of torch's (`TORCH_TRACE`) as the records of a recording.
 
-One log is one process. Every fact is taken from an entry of the log; what a log never holds is said
-by `NotInLog`, and what this one lacks by a further one at its end.
+A recording is of one process. A program that forks lets its children write into the same log: of
+such a log one process is decoded, with what its parent had told of files and compiles until then.
+Every fact is taken from an entry of the log; what a log never holds is said by `NotInLog`, and what
+this one lacks by a further one at its end.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from compiler.trace.records import (
     Text,
     TextHash,
 )
-from compiler.trace.torch_logs import frames
+from compiler.trace.torch_logs import cudagraphs, frames
 from compiler.trace.torch_logs.breaks import graph_break, unexplained_break
 from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
 from compiler.trace.torch_logs.files import rank_of
@@ -78,8 +80,12 @@ def is_log(head: bytes) -> bool:
 class LogDecoder:
     """Decodes the bytes of a log into records, however they are split."""
 
-    def __init__(self, name: str = "") -> None:
-        """`name`: of the file; it may have the rank."""
+    def __init__(self, name: str = "", process: int | None = None) -> None:
+        """`name`: of the file; it may have the rank. `process`: the id of the one to decode; None
+        for the first that compiles."""
+        self._process = process
+        self._began = False
+        """Whether an entry of that process was read."""
         self.losses = Losses()
         self.ended = False
         self.start: Start | None = None
@@ -111,7 +117,11 @@ class LogDecoder:
         """Whether the log has the reason of a break."""
         self._lookups = 0
         self._cache_keys = Lookups()
-        self._decode: dict[str, Callable[[Entry], None]] = {
+        self._decode = self._decoders()
+
+    def _decoders(self) -> dict[str, Callable[[Entry], None]]:
+        """What takes in an entry, by its kind."""
+        return {
             "str": lambda entry: self._files.intern(entry.data),
             "torch_version": self._version,
             "chromium_event": self._event,
@@ -132,12 +142,13 @@ class LogDecoder:
 
     def feed(self, data: bytes) -> list[AnyRecord]:
         """The records of all entries that `data` completes, in order."""
-        return self._records(self._reader.feed(data))
+        records = self._records(self._reader.feed(data))
+        return records if self._process is None or self._began else []
 
     def finish(self) -> list[AnyRecord]:
         """The last records: nothing follows."""
         records = self._records(self._reader.finish())
-        if not self._entries:
+        if not self._entries or (self._process is not None and not self._began):
             return records
         self._graphs.finish()
         for guards in self._frames.guarded.values():
@@ -157,8 +168,33 @@ class LogDecoder:
         self.ended = True
         return [*records, *self._taken()]
 
+    def _mine(self, entry: Entry) -> bool:
+        """Whether an entry is read: one of the process, or from before, one of the process that
+        began the log, its parent."""
+        if self._process is None and entry.kind == "dynamo_start":
+            self._process = entry.pid
+        if not self._began and self._process == entry.pid:
+            self._began = True
+            if self._entries and self._pid != entry.pid:
+                self._fork()
+        if self._began:
+            return entry.pid == self._process
+        return not self._entries or entry.pid == self._pid  # not what its siblings did
+
+    def _fork(self) -> None:
+        """The process begins: what was read is its parent's."""
+        self._held, self._out, self.start = [], [], None
+        self._entries, self._first, self._days, self._last = 0, None, 0.0, 0.0
+        self._texts, self._lookups = set(), 0
+        self._phases, self._cache_keys = Phases(self._compiles), Lookups()
+        self._graphs = Graphs(self._emit, self._text, self._files)
+        self._frames.leave()
+        self._decode = self._decoders()
+
     def _records(self, entries: Iterator[Entry]) -> list[AnyRecord]:
         for entry in entries:
+            if not self._mine(entry):
+                continue
             self._entries += 1
             self._clock(entry)
             decode = self._decode.get(entry.kind) or (
@@ -243,8 +279,13 @@ class LogDecoder:
 
     def _event(self, entry: Entry) -> None:
         phase = self._phases.event(entry.json)
-        if phase is not None:
-            self._emit(phase)
+        if phase is None:
+            return
+        self._emit(phase)
+        kind = "backward" if self._phases.backward else self._graphs.of_forward(phase.compile_id)
+        recorded = cudagraphs.recording_of(phase, kind)
+        if recorded is not None:
+            self._emit(recorded)
 
     def _name(self, entry: Entry) -> None:
         begins = entry.kind == "dynamo_start" and entry.attempt == 0
@@ -347,6 +388,9 @@ class LogDecoder:
         self._learn(metrics)
         for phase in self._phases.summed(metrics.compile_id, metrics.start, metrics.nested):
             self._emit(phase)
+        skip = cudagraphs.skip_of(metrics, self._files)
+        if skip is not None:
+            self._emit(skip)
         for record in self._frames.end(metrics, self._files):
             self._emit(record)
 

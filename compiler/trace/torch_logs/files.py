@@ -11,6 +11,7 @@ from compiler.trace.unpacked import Joined, UnknownCompression, unpacked
 
 _NAME = re.compile(r"^(?P<name>.+?\.log)(?:\.(?P<part>\d{1,6}))?(?P<packed>\.gz|\.zst)?$")
 _RANK = re.compile(r"rank_(\d{1,7})(?:_|\.)")
+_PROCESS = re.compile(r"^(?P<log>.+)@(?P<pid>\d{1,10})$")
 HEAD = 1 << 16
 
 
@@ -18,6 +19,19 @@ def rank_of(name: str) -> int | None:
     """The rank in the name of a log, as torch writes it; None without."""
     found = _RANK.search(name)
     return int(found[1]) if found else None
+
+
+def of_process(log: Path, pid: int) -> Path:
+    """How one of the processes is named that wrote a log: `train.log@4711`."""
+    return log.with_name(f"{log.name}@{pid}")
+
+
+def process_of(path: Path) -> tuple[Path, int | None]:
+    """The file, and the process that is meant; None without."""
+    match = _PROCESS.match(path.name)
+    if match is None or path.exists():
+        return path, None
+    return path.with_name(match["log"]), int(match["pid"])
 
 
 def looks_like_log(file: Path) -> bool:
@@ -74,6 +88,7 @@ def open_log(file: Path) -> BinaryIO:
     """The bytes of a log, unpacked, all its parts joined. Raises `OSError`, `NotPlain` and
     `UnknownCompression`."""
     streams: list[BinaryIO] = []
+    file, _ = process_of(file)
     try:
         for part in parts(file):
             streams.append(unpacked(open_plain(part)))
@@ -86,6 +101,7 @@ def open_log(file: Path) -> BinaryIO:
 
 def head_of(file: Path) -> bytes:
     """The first bytes of a file, unpacked; b"" if it cannot be read."""
+    file, _ = process_of(file)
     try:
         with unpacked(open_plain(file)) as stream:
             return stream.read(HEAD) or b""

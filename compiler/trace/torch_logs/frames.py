@@ -134,6 +134,11 @@ class Frames:
         """Compiles without an end."""
         return [one for one in self.starts if one not in self._ended]
 
+    def leave(self) -> None:
+        """What has begun until now is of another process."""
+        self._ended |= self.starts.keys()
+        self.guarded.clear()
+
     def start(
         self, compile_id: str, attempt: int, location: Location, function: str, name: str
     ) -> FrameStart:

@@ -112,14 +112,15 @@ class Graphs:
 
     def _lowered_from(self, compile_id: str, printed: fx_text.FxText) -> str:
         inputs = (node.name for node in printed.nodes if node.op == "placeholder")
-        kind = "inference"
-        if any(name.startswith("tangents_") for name in inputs):
-            kind = "backward"
-        elif f"{compile_id}/forward" in self._used:
-            kind = "forward"
+        backward = any(name.startswith("tangents_") for name in inputs)
+        kind = "backward" if backward else self.of_forward(compile_id)
         name = f"{compile_id}/{kind}"
         count = self._used.get(name, 0)
         return name if count <= 1 else f"{name}.{count}"
+
+    def of_forward(self, compile_id: str) -> str:
+        """The kind of the graph that runs a compile's forward."""
+        return "forward" if f"{compile_id}/forward" in self._used else "inference"
 
     def output(self, entry: Entry) -> None:
         """Take in the generated code of a graph."""

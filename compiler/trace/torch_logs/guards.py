@@ -10,6 +10,7 @@ import msgspec
 
 from compiler.trace.compile_names import CompileNames
 from compiler.trace.dtypes import short_dtype
+from compiler.trace.failed_guard import Failure, guard_behind, take_apart
 from compiler.trace.records import (
     DynamicSize,
     FailedGuard,
@@ -21,12 +22,9 @@ from compiler.trace.records import (
 )
 from compiler.trace.refs import digits
 from compiler.trace.source_names import (
-    ATEN_DTYPES,
     SOURCE,
-    class_name,
     guard_name,
     readable,
-    tensor_class,
 )
 from compiler.trace.torch_logs.places import Files
 
@@ -50,23 +48,7 @@ _AMBIENT = {
     "DEFAULT_DEVICE": "DEFAULT_DEVICE",
 }
 """Leaves of the root that have a kind of guard of their own."""
-_SIZE = re.compile(
-    r"tensor '(?P<name>.+)' (?P<what>size|stride) mismatch at index (?P<index>\d{1,9})\. "
-    r"expected (?P<expected>\S+), actual (?P<seen>\S+)"
-)
-_OTHER = re.compile(
-    r"tensor '(?P<name>.+)' (?P<what>\w+) mismatch\. expected (?P<expected>.+), actual (?P<seen>.+)"
-)
-_GRADIENT = re.compile(
-    r"tensor '(?P<name>.+)' requires_grad mismatch\. expected requires_grad=(?P<expected>[01])"
-)
-_NO_TENSOR = re.compile(
-    r"expected type of '(?P<name>.+)' to be (?:a tensor type|(?P<expected><class .+?>))"
-    r", .*?but found (?P<seen>.+)$"
-)
 _EQUAL = re.compile(r"^(?P<left>.+?) == (?P<right>.+)$", re.DOTALL)
-_AS_TENSOR = re.compile(r"^___as_tensor\((?P<name>.+)\)\.item\(\)$")
-"""A number of the user's that torch keeps as a tensor."""
 _ENTRY = re.compile(r"^(?P<entry>!?\d+(?:/\d+){1,2}): ")
 LONGEST = 20_000
 """Characters of a reason that are read."""
@@ -276,77 +258,33 @@ def _failed(
     head = text.partition("\nUser stack trace:")[0]
     entry = _ENTRY.match(head)
     number = names.of(entry["entry"]) if entry else ""
-    condition = _condition(head[entry.end() if entry else 0 :]).strip()
-    source, name, what = "", "", ""
-    expected = seen = ""
-    if size := _SIZE.search(condition):
-        source, expected, seen = _local(size["name"]), size["expected"], size["seen"]
-        name = f"{readable(size['name'])}.{size['what']}({size['index']})"
-        what = "TENSOR_MATCH"
-    elif kind_of := _NO_TENSOR.search(condition):
-        source, name = _local(kind_of["name"]), readable(kind_of["name"])
-        what = "TENSOR_MATCH"
-        expected, seen = tensor_class(kind_of["expected"] or ""), class_name(kind_of["seen"])
-    elif gradient := _GRADIENT.search(condition):
-        source, name = _local(gradient["name"]), f"{readable(gradient['name'])}.requires_grad"
-        what, required = "TENSOR_MATCH", gradient["expected"] == "1"
-        expected, seen = str(required), str(not required)
-    elif other := _OTHER.search(condition):
-        source = _local(other["name"])
-        name = f"{readable(other['name'])}.{other['what'].replace(' ', '_')}"
-        what = "TENSOR_MATCH"
-        expected, seen = (
-            ATEN_DTYPES.get(other[side], other[side]) for side in ("expected", "seen")
-        )
-    else:
-        known = SOURCE.search(condition)
-        source = known.group() if known else ""
-        equal = _EQUAL.match(condition)
-        left = equal["left"] if equal else ""
-        if number_of := _AS_TENSOR.match(left):
-            source = _local(number_of["name"])
-        name = readable(source or left)
-        expected = equal["right"] if equal else ""
-        what = "EQUALS_MATCH" if equal else ""
-        type_ = _TYPE.search(condition)
-        if type_ is not None:
-            name = condition.partition("(")[2].partition(",")[0]
-            expected, what = type_["name"], "TYPE_MATCH"
+    failure = take_apart(head[entry.end() if entry else 0 :].strip())
+    guard = _behind(failure, entries.get(number))
+    source = failure.source
+    if guard is not None and guard.name == failure.name:
+        source = guard.source  # of the value of a dictionary, as torch writes it elsewhere
     location = place_of(head, files) or (stack[-1] if stack else None)
-    guard = _guard_on(source or _local(name), entries.get(number))
-    source = guard.source if guard is not None else source
     if guard is not None:
         location = location or guard.location
     if location is not None and stack and stack[-1].line == location.line:
         location = stack[-1]
     return FailedGuard(
         entry=number,
-        guard=condition,
-        kind=what,
+        guard=failure.text,
+        kind=guard.kind if guard is not None else failure.kind,
         source=source,
-        name=name,
-        expected=expected,
-        seen=seen,
+        name=failure.name,
+        expected=failure.expected,
+        seen=failure.seen,
         location=location,
         source_line=files.code(location) if location else "",
     )
 
 
-def _local(name: str) -> str:
-    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`. Before 2.9
-    torch itself names the source."""
-    if SOURCE.match(name):
-        return name
-    base = re.match(r"\w+", name)
-    end = base.end() if base else 0
-    if "(" in name:
-        return name  # an expression
-    return f"L['{name[:end]}']{name[end:]}"
-
-
-def _guard_on(source: str, guards: Guards | None) -> Guard | None:
-    if guards is None or not source:
+def _behind(failure: Failure, guards: Guards | None) -> Guard | None:
+    """The guard behind a failed condition: torch may name its source in another way."""
+    if guards is None:
         return None
-    name = readable(source)
-    found = (one for one in guards.guards if one.source == source)
-    return next(found, None) or next((one for one in guards.guards if one.name == name), None)
+    name = readable(failure.source)
+    found = (one for one in guards.guards if name and one.name == name)
+    return guard_behind(failure, guards.guards) or next(found, None)

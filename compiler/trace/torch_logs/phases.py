@@ -20,6 +20,7 @@ class _Open:
     start: float
     compile_id: str
     parent: int | None
+    backward: bool
 
 
 class Phases:
@@ -32,6 +33,8 @@ class Phases:
         self.timed: set[str] = set()
         """Compiles with phases of their own."""
         self._open: dict[int, list[_Open]] = {}
+        self.backward = False
+        """Whether torch says of the phase that ended last that it was of a backward."""
         self._next = 0
 
     @property
@@ -56,10 +59,11 @@ class Phases:
         arguments = event.get("args")
         compile_id = arguments.get("compile_id") if isinstance(arguments, dict) else None
         compile_id = compile_id if isinstance(compile_id, str) and compile_id != "None" else ""
+        backward = isinstance(arguments, dict) and arguments.get("is_backward") is True
         stack = self._open.setdefault(thread, [])
         if mark == "B" and len(stack) < DEEPEST and self._next < _MOST_IDS:
             parent = stack[-1].id if stack else None
-            stack.append(_Open(self._next, name, seconds, compile_id, parent))
+            stack.append(_Open(self._next, name, seconds, compile_id, parent, backward))
             self._next += 1
         elif mark == "E" and any(one.name == name for one in stack):
             while stack[-1].name != name:
@@ -70,11 +74,12 @@ class Phases:
             took = took / 1e6 if isinstance(took, (int, float)) and 0 <= took <= 1e15 else 0.0
             parent = stack[-1].id if stack else None
             self._next += 1
-            one = _Open(self._next - 1, name, seconds, compile_id, parent)
+            one = _Open(self._next - 1, name, seconds, compile_id, parent, backward)
             return self._ended(one, seconds + took, thread)
         return None
 
     def _ended(self, one: _Open, end: float, thread: int) -> Phase:
+        self.backward = one.backward
         compile_id = self._names.of(one.compile_id)  # not before: it begins after its first phase
         if compile_id:
             self.timed.add(compile_id)

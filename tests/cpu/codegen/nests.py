@@ -23,8 +23,9 @@ from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE
 from compiler.codegen.function import Function
 from compiler.codegen.unit import Unit, buffer_dtypes
 from compiler.engine.decompositions import decompositions
+from compiler.engine.wide_sums import wide_sums
 from compiler.fusion.fuse import fuse
-from compiler.fusion.weights import CPU, Machine
+from compiler.fusion.weights import CPU, GPU, Machine
 from compiler.loops.graph import Call
 from compiler.loops.interpreter.memory import State
 from compiler.loops.nest import Nest
@@ -199,6 +200,8 @@ def _programs(
     found: list[Program] = []
 
     def compiler(module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+        if machine is GPU:
+            wide_sums(module)
         program = fuse(lower(module, f"graph{len(found)}"), machine=machine).program
         found.append(program)
         return module.forward  # type: ignore[no-any-return]

@@ -16,7 +16,8 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit
 from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
-from compiler.runtime.gpu.binaries import binaries, code_of, compiled, load_module
+from compiler.runtime.gpu.binaries import binaries, code_of
+from compiler.runtime.gpu.stages import compiled, load_module
 from compiler.runtime.store import Store
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs
@@ -117,7 +118,7 @@ def test_an_index_is_checked_in_the_binary(store: Store) -> None:
         (program,) = programs(fn, *inputs, machine=GPU)
         module = unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).device
         assert module is not None
-        made = compiled(load_module(module.text), module.kernels[0], "sm_90", store)
+        made = compiled(load_module(module.text), module.kernels[0], "sm_90", texts=True)
         return str(made.asm["ptx"])
 
     table, places = torch.randn(8, 4), torch.tensor([1, 2])

@@ -36,7 +36,7 @@ from tests.cpu.recorded import Recorded, record
 from viewers.summary import summarise
 from viewers.text.header import names_of
 from viewers.text.lines import to_text
-from viewers.text.sections import View, section
+from viewers.text.sections import SectionView, section
 
 BLOCK = re.compile(
     r"<!-- (?P<kind>file|made): (?P<name>[\w.-]+) -->\n"
@@ -93,7 +93,7 @@ class Walk:
         recording = next(iter(self.recording.engines.values()), self.recording)
         summary = summarise(recording)
         detail = "all" if name == "decisions" else ""
-        view = View(recording, summary, names_of(summary), WIDTH, detail)
+        view = SectionView(recording, summary, names_of(summary), WIDTH, detail)
         return to_text(section(name)(view), WIDTH)
 
     def code(self, first: str, last: str = "") -> str:

@@ -25,7 +25,16 @@ from compiler.engine.modes import MODES
 from compiler.gpu.retarget import retarget
 from compiler.runtime.artifact import Artifact, Binding
 from compiler.runtime.compiled import Compiled
-from compiler.runtime.gpu.cuda_graphs import RECORDINGS, SIZES, About, CudaGraphs, Gpu
+from compiler.runtime.gpu.cuda_graphs import (
+    ALIVE,
+    MOVED,
+    RECORDINGS,
+    SIZES,
+    About,
+    CudaGraphs,
+    Gpu,
+    Made,
+)
 
 
 def on_its_memory(tensor: torch.Tensor) -> torch.Tensor:
@@ -45,6 +54,9 @@ class Machine:
 
     def capturing(self) -> bool:
         return False
+
+    def reserved(self) -> int:
+        return 1000 * self.replays
 
     def capture(self, call: Any, arguments: list[Any]) -> tuple[Callable[[], object], list[Any]]:
         if self.fails:
@@ -80,7 +92,10 @@ class Called:
             self.launched += 1
             return function(*given)
 
-        self.graphs = CudaGraphs(call, About(**about), self.said.append, self.machine)
+        self.made: list[Made] = []
+        self.graphs = CudaGraphs(
+            call, About(**about), self.said.append, self.machine, self.made.append
+        )
 
     def __call__(self, *given: Any) -> Any:
         arguments = list(given)
@@ -101,6 +116,25 @@ def test_the_second_call_records_and_later_ones_replay() -> None:
         del y
     assert called.recorded == 1
     assert called.machine.replays == 4
+
+
+def test_each_recording_is_told_with_its_reason() -> None:
+    called = Called(lambda x, w: [x * w], in_place=frozenset({1}))
+    weights = [torch.full((3,), 2.0), torch.full((3,), 3.0)]
+    for number in (0, 0, 1):
+        called(torch.ones(3), weights[number])
+    kept = called(torch.ones(3), weights[1])
+    called(torch.ones(3), weights[1])
+    assert [(one.again, one.reason) for one in called.made] == [(0, ""), (1, MOVED), (2, ALIVE)]
+    assert all(one.seconds > 0 and one.bytes == 1000 for one in called.made)
+    assert kept[0].tolist() == [3.0] * 3
+
+
+def test_recordings_for_sizes() -> None:
+    called = Called(lambda size, x: [x * 2], symbolic=True)
+    for size in (2, 2, 3, 3, 2):
+        called(size, torch.ones(size))
+    assert [(one.sizes, one.again) for one in called.made] == [((2,), 0), ((3,), 0)]
 
 
 def test_a_living_output_is_never_overwritten() -> None:
@@ -291,7 +325,7 @@ def test_graphs_of_several_launches_are_replayed(
     monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(cuda_graphs, "skipped", lambda reason, node=None: said.append(reason))
+    monkeypatch.setattr(cuda_graphs, "skipped", lambda reason, *_, **__: said.append(reason))
     module = graph_of(lambda x: (x.sin(), x.cos()), torch.randn(4))
     wrapper = "def call(args):\n    a = aten_sin(args[0])\n    b = aten_cos(args[0])\n"
     bindings = tuple(Binding(f"aten_{n}", "operation", f"aten.{n}.default") for n in ("sin", "cos"))

@@ -14,7 +14,7 @@ from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.gpu.architectures import ARCHITECTURES
-from compiler.runtime.gpu.binaries import NoTriton
+from compiler.runtime.gpu.stages import NoTriton
 from compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
 from tests.cpu.recorded import Recorded, record
 from viewers.summary import summarise
@@ -119,7 +119,7 @@ def test_nothing_is_predicted_unasked_or_before_code_generation() -> None:
 
 
 def test_a_failure_is_said_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise NoTriton("Triton is not installed; pip install triton")
 
     monkeypatch.setattr(prediction, "compiled", fails)

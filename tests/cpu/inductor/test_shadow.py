@@ -47,10 +47,17 @@ def dynamic_shapes() -> None:
 MODELS = {each.__name__: each for each in (softmax_and_norm, reductions, dynamic_shapes)}
 
 
+def small_training() -> None:
+    """A norm, a product and an activation: kernels of the forward and of the backward."""
+    torch.manual_seed(0)
+    norm, layer = torch.nn.LayerNorm(32), torch.nn.Linear(32, 8)
+    train(torch.compile(torch.nn.Sequential(norm, layer, torch.nn.GELU())), torch.randn(16, 32))
+
+
 @pytest.fixture(scope="module")
 def training() -> Prediction:
     with predicted() as prediction:
-        transformer_training()
+        small_training()
     return prediction
 
 

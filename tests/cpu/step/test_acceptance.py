@@ -55,7 +55,7 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     [
         ("tcw", "cycle", r"waits for one of them and the other for it"),
         pytest.param(
-            "inductor", "between", r"something between +intermediate nodes", marks=pytest.mark.long
+            "inductor", "between", r"with nodes between +intermediate nodes", marks=pytest.mark.long
         ),
     ],
 )

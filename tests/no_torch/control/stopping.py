@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import structs
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.stops import Stop, Stops
+from compiler.control.stops import StopPoint, Stops
 from compiler.decision import Decision
 from compiler.trace.records import (
     Decided,
@@ -89,7 +89,7 @@ def pair(
     )  # fmt: skip
 
 
-def run_on(stops: Stops, records: Iterable[Record]) -> tuple[int, Stop] | None:
+def run_on(stops: Stops, records: Iterable[Record]) -> tuple[int, StopPoint] | None:
     """Index of the first of these records at which it stops, and why."""
     for index, record in enumerate(records):
         stop = stops.after(record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from compiler.control.commands import Breakpoint
-from compiler.control.stops import Stop, Stops
+from compiler.control.stops import StopPoint, Stops
 from compiler.trace.records import (
     CacheLookup,
     GraphBreak,
@@ -91,11 +91,14 @@ def test_an_operation_stops_at_each_decision_about_it() -> None:
 def test_stages() -> None:
     fusion = Breakpoint(number=1, kind="stage", stage="fusion")
     records = [frame(), *(StageStart(stage=one) for one in ("autograd", "lowering", "fusion"))]
-    assert run_on(Stops([fusion]), records) == (3, Stop("stage", "breakpoint 1: stage fusion", 1))
+    assert run_on(Stops([fusion]), records) == (
+        3,
+        StopPoint("stage", "breakpoint 1: stage fusion", 1),
+    )
     capture = Breakpoint(number=1, kind="stage", stage="capture")
     assert run_on(Stops([capture]), [frame(attempt=1), frame("1/0")]) == (
         1,
-        Stop("stage", "breakpoint 1: stage capture", 1),
+        StopPoint("stage", "breakpoint 1: stage capture", 1),
     )
 
 

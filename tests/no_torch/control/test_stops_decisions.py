@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.stops import Stop, Stops, in_words
+from compiler.control.stops import StopPoint, Stops, in_words
 from compiler.decision import Decision
 from compiler.trace.records import (
     Decided,
@@ -27,10 +27,10 @@ def test_a_decision_stops_before_its_answer_and_not_after_it() -> None:
     one = decision("exp", "sum")
     stops = Stops()
     stops.go("decision")
-    assert stops.decision(one) == Stop("decision", "next decision: fuse")
+    assert stops.decision(one) == StopPoint("decision", "next decision: fuse")
     assert stops.after(answered(one)) is None
     other = answered(decision("sum", "div"))
-    assert stops.after(other) == Stop("decision", "next decision: fuse"), "it was never asked"
+    assert stops.after(other) == StopPoint("decision", "next decision: fuse"), "it was never asked"
 
 
 def test_a_decision_that_is_answered_late_stops_once() -> None:
@@ -175,11 +175,11 @@ def test_a_breakpoint_on_one_decision_stops_at_no_other() -> None:
     stops = Stops([Breakpoint(number=1, kind="decision", id=one.id)])
     assert stops.decision(other) is None
     stop = stops.decision(one)
-    assert stop == Stop("decision", "breakpoint 1: decision fuse exp + sum", 1)
+    assert stop == StopPoint("decision", "breakpoint 1: decision fuse exp + sum", 1)
     stops = Stops()
     stops.go("cursor", Breakpoint(number=0, kind="decision", id=one.id))
     assert run_on(stops, [answered(other), answered(one)]) == (
-        1, Stop("decision", "run to cursor"),
+        1, StopPoint("decision", "run to cursor"),
     )  # fmt: skip
 
 
@@ -189,7 +189,9 @@ def test_the_first_rejection_is_one_that_comes_together_later() -> None:
     joined = answered(decision("exp", "div", default="fuse", rule="joined"))
     stops = Stops([Breakpoint(number=1, kind="rejection", once=True)])
     assert run_on(stops, [answered(decision("exp", "sum"))]) is None
-    assert stops.decision(refused) == Stop("decision", "breakpoint 1: first rejected fusion", 1)
+    assert stops.decision(refused) == StopPoint(
+        "decision", "breakpoint 1: first rejected fusion", 1
+    )
     assert run_on(stops, [answered(refused), joined]) is None
 
 

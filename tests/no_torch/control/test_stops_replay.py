@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from compiler.control.commands import Breakpoint, Mode
-from compiler.control.stops import Stop, Stops
+from compiler.control.stops import StopPoint, Stops
 from compiler.decision import Decision
 from compiler.trace.records import (
     CallStart,
@@ -89,12 +89,12 @@ def test_a_replay_stops_where_the_compile_did(
 ) -> None:
     """The compile is asked before a decision, and its record comes after; the replay reads it."""
 
-    def drive(replayed: bool) -> list[tuple[int, Stop, str]]:
+    def drive(replayed: bool) -> list[tuple[int, StopPoint, str]]:
         stops = Stops(wanted)
         stops.go(chosen[0])
-        found: list[tuple[int, Stop, str]] = []
+        found: list[tuple[int, StopPoint, str]] = []
         for index, one in enumerate(sequence):
-            told: list[Stop | None] = []
+            told: list[StopPoint | None] = []
             if not isinstance(one, Decision):
                 told.append(stops.after(one))
             elif not replayed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.control.commands import Mode
-from compiler.control.stops import Stop, Stops
+from compiler.control.stops import StopPoint, Stops
 from compiler.trace.records import (
     CallStart,
     PassChange,
@@ -147,7 +147,10 @@ def test_the_place_is_that_of_the_last_record() -> None:
 def test_the_cursor_is_a_breakpoint_of_one_go() -> None:
     stops = Stops()
     stops.go("cursor", LINE)
-    assert run_on(stops, [frame(), step(4), step(5)]) == (2, Stop("breakpoint", "run to cursor"))
+    assert run_on(stops, [frame(), step(4), step(5)]) == (
+        2,
+        StopPoint("breakpoint", "run to cursor"),
+    )
     stops.go("continue")
     assert run_on(stops, [step(6), step(5)]) is None
 
@@ -155,7 +158,10 @@ def test_the_cursor_is_a_breakpoint_of_one_go() -> None:
 def test_a_pause_stops_at_the_next_place() -> None:
     stops = Stops()
     stops.pause()
-    assert run_on(stops, [Text(hash="", body=""), step(5), step(6)]) == (1, Stop("step", "paused"))
+    assert run_on(stops, [Text(hash="", body=""), step(5), step(6)]) == (
+        1,
+        StopPoint("step", "paused"),
+    )
     assert run_on(stops, [step(7)]) is None
     stops.pause()
-    assert stops.decision(decision("exp", "sum")) == Stop("decision", "paused")
+    assert stops.decision(decision("exp", "sum")) == StopPoint("decision", "paused")

@@ -10,6 +10,7 @@ import pytest
 from tests.block_trace import block_trace
 from tests.no_torch.profiles import block_profile
 from viewers.html.folds import Conditions, Folded, with_folds
+from viewers.html.seeds import copy_of
 from viewers.html.tour import CELLS, Tour
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.panes.rows import Row
@@ -103,7 +104,7 @@ def test_the_panes_of_a_trace(trace) -> None:  # type: ignore[no-untyped-def]
     tour = Tour(whole(Recording(trace())), 1_000_000, 1)
     tested = set()
     for name, arrangement in ARRANGEMENTS.items():
-        navigator = tour._copy(tour.reader.navigator)
+        navigator = copy_of(tour.reader.navigator)
         navigator.go(name)
         for pane in {slot.pane for column in arrangement.columns for slot in column.slots}:
             content = tour._content(navigator, pane, CELLS)
@@ -112,7 +113,7 @@ def test_the_panes_of_a_trace(trace) -> None:  # type: ignore[no-untyped-def]
             keys = sorted({folds[number] for number in found.folds if number >= 0})
             for _ in range(3 if keys else 0):
                 opened = frozenset(key for key in keys if chosen.random() < 0.5)
-                copy = tour._copy(navigator)
+                copy = copy_of(navigator)
                 copy.view.unfolded = set(opened)
                 rows = list(tour._content(copy, pane, CELLS).rows)
                 assert seen(found, tour.conditions, opened) == rows

@@ -14,6 +14,8 @@ from compiler.trace.reader import read_trace
 from compiler.trace.records import (
     CacheLookup,
     Collectives,
+    CudagraphRecording,
+    CudagraphSkip,
     Environment,
     FrameEnd,
     FrameStart,
@@ -376,3 +378,38 @@ class <lambda>(torch.nn.Module):
     assert "collectives  1 in graphs" in text
     assert f"overlap {NOT_IN_LOG}" in text
     assert f"outside of graphs and by DDP {NOT_IN_LOG}" in text
+
+
+def test_cuda_graphs() -> None:
+    """Recordings are timed; of skips, a compile's account has the last."""
+
+    def event(mark: str, microseconds: int, **more: object) -> str:
+        facts = {"name": "CUDAGraphNode.record", "ph": mark, "ts": microseconds, "tid": 0}
+        return entry('"chromium_event": {}', json.dumps({**facts, "args": more}))
+
+    message = (
+        "skipping cudagraphs due to mutated inputs (1 instances). Found from : \n "
+        '  File "/home/me/train.py", line 7, in forward\n    x.add_(1)\n'
+    )
+    metrics = {"compile_id": "0/0", "cudagraph_skip_reason": message}
+    log = "".join(
+        [
+            event("B", 1_000_000, compile_id="1/0", is_backward=True),
+            event("E", 1_250_000, compile_id="1/0"),
+            event("B", 2_000_000, compile_id="1/0", is_backward=False),
+            event("E", 2_500_000, compile_id="1/0"),
+            entry(f'"compilation_metrics": {json.dumps(metrics)}, "frame_id": 0'),
+        ]
+    )
+    found = recorded(log.encode())
+    backward, forward = found.all(CudagraphRecording)
+    assert (backward.graph, backward.seconds, backward.again) == ("1/0/backward", 0.25, None)
+    assert (forward.graph, forward.seconds, forward.compile_id) == ("1/0/inference", 0.5, "1/0")
+    (skip,) = found.all(CudagraphSkip)
+    assert (skip.reason, skip.compile_id) == ("mutated inputs (1 instances)", "0/0")
+    assert skip.location is not None
+    assert (skip.location.file, skip.location.line) == ("/home/me/train.py", 7)
+    text = to_text(explain(found, show=("cudagraphs",), height=200), 100)
+    assert "CUDA graphs recorded 2 times · 750 ms" in text
+    assert "why again, what calls skipped: not in this log" in text
+    assert "no CUDA graph: mutated inputs (1 instances)" in text

@@ -9,7 +9,9 @@ from msgspec import inspect
 
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import (
+    Advice,
     AnyRecord,
+    EagerFallback,
     End,
     Graph,
     Kernel,
@@ -176,3 +178,18 @@ def test_through_the_command_line(tmp_path: Path) -> None:
     assert FILE.encode() not in output.read_bytes()
     assert main(["export", str(output), "-o", str(tmp_path / "run.html")]) == 0
     assert "redacted: without the text" in (tmp_path / "run.html").read_text()
+
+
+def test_advice_without_its_code_is_a_sentence_of_its_own() -> None:
+    advice = (
+        Advice(text="Or let torch capture the number as a symbol", code="secret = 1"),
+        Advice(text="Or leave it"),
+        Advice(text="Order does not matter", code="secret = 2"),
+    )
+    fallback = EagerFallback(reason="r", kind="recompile-limit", compile_id="0/0", advice=advice)
+    (found,) = [one for one in redacted([*opening(), fallback]) if isinstance(one, EagerFallback)]
+    assert [(one.text, one.code) for one in found.advice] == [
+        ("Let torch capture the number as a symbol", ""),
+        ("Or leave it", ""),
+        ("Order does not matter", ""),
+    ]

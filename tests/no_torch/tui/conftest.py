@@ -14,7 +14,7 @@ from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from tests.no_torch.tui.cells import described
 from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
-from tests.no_torch.tui.idle import idle
+from tests.no_torch.tui.idle import PATIENCE, idle
 from viewers.kit.theme import ThemeName
 from viewers.panes.view import Facts
 from workbench.tui.again import Word
@@ -26,8 +26,6 @@ from workbench.tui.picture import picture
 
 __all__ = ["idle"]
 
-PATIENCE = 60
-"""Seconds that a test waits for what must come: other work may hold the machine."""
 KEYS = {" ": "space", ":": "colon", "/": "slash"}
 
 

@@ -21,19 +21,24 @@ from textual.screen import Screen
 from workbench.tui.bench import Bench
 from workbench.tui.live_feed import LiveFeed
 
+PATIENCE = 60.0
+"""Seconds until an app that is never idle is an error: other work may hold the machine."""
 QUIET = 3
 """Turns of the loop in a row without anything to do: a thread's message arrives in the next."""
 MOMENT = 0.001
 """Seconds to sleep where a thread is at work."""
 
 
-async def wait_for_idle(least: float = 0.0, most: float = 10.0) -> None:
-    """In the place of `textual._wait.wait_for_idle`, with its arguments."""
+async def wait_for_idle(least: float = 0.0, most: float = PATIENCE) -> None:
+    """In the place of `textual._wait.wait_for_idle`, with its arguments. A screen that has not
+    settled is never taken for one that has."""
     app = active_app.get()
     loop: Any = asyncio.get_running_loop()
     end = time.monotonic() + most
     quiet = 0
-    while quiet < QUIET and time.monotonic() < end:
+    while quiet < QUIET:
+        if time.monotonic() > end:
+            raise AssertionError(f"the app was not idle within {most:g} s")
         await asyncio.sleep(0)
         if loop._ready:
             quiet = 0
@@ -64,13 +69,16 @@ def _to_be_painted(screen: Screen[Any]) -> bool:
 
 
 def _waits(app: textual.app.App[Any]) -> bool:
-    """Whether something comes by itself: a thread's result, records, the size of the terminal."""
+    """Whether something comes by itself: a thread's result, records, the size of the terminal, an
+    animation."""
     feeds = [screen.feed for screen in app.screen_stack if isinstance(screen, Bench)]
     return (
         any(not worker.is_finished for worker in app.workers)
         or any(isinstance(feed, LiveFeed) and _undelivered(feed) for feed in feeds)
         or app._resize_event is not None
         or app._batch_count > 0
+        or bool(app.animator._animations)
+        or bool(app.animator._scheduled)
     )
 
 

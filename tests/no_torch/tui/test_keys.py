@@ -256,6 +256,8 @@ async def test_raw_and_torch_text(open_trace: Open, block_file: Path) -> None:
         await reader.go("break")
         assert "U shows all" in reader.text()
         await reader.press("U")
+        await reader.press("3")
+        await reader.press("G")
         assert "This graph break is fundamental" in " ".join(reader.text().split()) or (
             "hint" in reader.text()
         )

@@ -17,7 +17,7 @@ from viewers.panes.ranks import content
 from viewers.reader import whole
 from viewers.several import Several
 from workbench.cli import folders
-from workbench.cli.folders import several_in
+from workbench.cli.folders import following, several_in
 from workbench.tui.app import Workbench
 
 
@@ -81,3 +81,41 @@ def test_logs_that_were_only_looked_through_can_be_opened(
 def test_one_recording_has_no_ranks(several: Several) -> None:
     rows = content(whole(several.usual.recording).view, 80).rows
     assert "tcw open FOLDER" in " ".join(row.text for row in rows)
+
+
+def test_a_folder_is_read_again_only_if_it_changed(tmp_path: Path) -> None:
+    write(tmp_path, 0, before())
+    look = following(tmp_path)
+    assert look() is None
+    write(tmp_path, 1, before()[:-1])
+    found = look()
+    assert found is not None
+    assert [one.name for one in found.processes] == ["rank 0", "rank 1"]
+    assert look() is None
+    write(tmp_path, 2, after())
+    found = look()
+    assert found is not None
+    assert len(found.processes) == 3
+    assert found.divergence is not None
+
+
+async def test_processes_that_come_later_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a folder with one trace, that is shown; of two, the ranks; then a third rank comes."""
+    monkeypatch.setattr("workbench.tui.app.LOOK_SECONDS", 0.05)
+    write(tmp_path, 0, before())
+    file = next(tmp_path.glob("*.tcw"))
+    app = Workbench(file, "dark", follow=following(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        reader = Reader(app, pilot)
+        await reader.until(lambda: reader.bench.state != "opening")
+        assert reader.bench.navigator.arrangement != "ranks"
+        write(tmp_path, 1, before())
+        await reader.until(lambda: reader.bench.view.several is not None)
+        assert "another process has compiled" in reader.text()
+        await reader.go("ranks")
+        assert "2 processes compiled, all the same" in reader.text()
+        write(tmp_path, 2, after())
+        await reader.until(lambda: "3 processes compiled, 2 different results" in reader.text())
+        assert "✗  ranks   ranks 0, 1 have a graph break" in reader.text()

@@ -37,14 +37,14 @@ async def test_the_outcome_is_hidden_until_the_guess(open_trace: Open, block_fil
         assert reader.bench.view.playhead == question.position
         text = reader.text()
         assert "Will the compiler fuse A and B?" in text
-        assert "something between" not in text
+        assert "with nodes between" not in text
         assert question.id not in text
         await reader.press("question_mark")
         assert "hint: both touch" in reader.text()
         await reader.press("n")
         text = reader.text()
         assert "✓ Right: they are kept apart" in text
-        assert "something between" in text
+        assert "with nodes between" in text
         await reader.press("space")
         assert quiz.question is not None
         assert quiz.question.id != question.id
@@ -58,7 +58,7 @@ async def test_other_keys_tell_nothing_while_a_question_is_open(
         await _predict(reader)
         for key in ("f", "greater_than_sign", "O", "s", "o", "R", "enter"):
             await reader.press(key)
-            assert "something between" not in reader.text()
+            assert "with nodes between" not in reader.text()
             assert reader.bench.navigator.arrangement == "predict"
 
 

@@ -35,6 +35,7 @@ from tests.no_torch.traces import FILE, at, graph_break, opening
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers import recording as recordings
 from viewers.kit.bars import cells_of
+from viewers.kit.table import table
 from viewers.losses import losses_sentences, losses_short
 from viewers.panes import account, bytecode, cache, memory, notes, source, waterfall
 from viewers.panes.names import operations_text
@@ -43,7 +44,6 @@ from viewers.summary.fusion import node_labels
 from viewers.summary.lifetimes import alive
 from viewers.summary.steps import book_of
 from viewers.text.lines import to_text
-from viewers.text.table import table
 from viewers.words import DEEPEST, indent
 
 INDEX, LINE = 10_000_000, 2**31 - 1

@@ -20,11 +20,12 @@ from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.two_runs import VETO, base_run, vetoed_run, whatif
+from viewers.kit.lines import BLANK
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, diff_lines, difference
 from viewers.summary.differences.causes import _quoted
 from viewers.text.difference import blocks
-from viewers.text.lines import BLANK, to_text
+from viewers.text.lines import to_text
 
 
 def compared(

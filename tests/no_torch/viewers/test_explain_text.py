@@ -27,7 +27,7 @@ from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.text.explain import explain
 from viewers.text.lines import to_text, write
-from viewers.text.sections import SECTIONS, View, section
+from viewers.text.sections import SECTIONS, SectionView, section
 
 
 def text(records: list[AnyRecord], width: int = 100, height: int = 40, **more: object) -> str:
@@ -63,7 +63,7 @@ def test_block(width: int, golden: Golden) -> None:
 def test_section(name: str, golden: Golden) -> None:
     recording = Recording(block_trace())
     summary = summarise(recording)
-    view = View(recording, summary, FileNames.for_settings(summary.settings), 120)
+    view = SectionView(recording, summary, FileNames.for_settings(summary.settings), 120)
     golden(f"explain/section-{name}.txt", to_text(section(name)(view), 120))
 
 

@@ -12,7 +12,7 @@ from viewers.summary import summarise
 from viewers.summary.guards import KINDS, GuardGroups, guard_groups, kind_words
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
-from viewers.text.sections import View, section
+from viewers.text.sections import SectionView, section
 
 SELF = "L['self']"
 
@@ -79,7 +79,7 @@ def groups(*guards: Guard) -> GuardGroups:
 def text(*records: AnyRecord, detail: str = "", width: int = 100) -> str:
     recording = Recording([*traces.opening(), CALL, *records])
     summary = summarise(recording)
-    view = View(recording, summary, FileNames.for_settings(summary.settings), width, detail)
+    view = SectionView(recording, summary, FileNames.for_settings(summary.settings), width, detail)
     return to_text(section("guards")(view), width)
 
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from viewers.kit.lines import fitted, line
 from viewers.kit.spans import Role
-from viewers.text.lines import fitted, line, to_text
-from viewers.text.table import table
+from viewers.kit.table import table
+from viewers.text.lines import to_text
 
 ROLES: list[Role] = ["text", "dim", "bad"]
 PIECES = st.lists(
@@ -57,3 +58,15 @@ def test_table_shrinks_only_what_may_shrink() -> None:
 def test_table_rows_fit(rows: list[tuple[str, str]]) -> None:
     for row in table(rows, "fe", 30, indent=2):
         assert cell_len(row.text) <= 30
+
+
+def test_columns_go_where_there_is_no_room() -> None:
+    rows = [["inductor", "2.26 ms", "2.12 ms", "1.07x"]]
+
+    def shown(width: int) -> list[str]:
+        (row,) = table(rows, "lrrr", width, drop=(1, 2))
+        return row.text.split("  ")
+
+    assert shown(40) == rows[0]
+    assert shown(30) == ["inductor", "2.12 ms", "1.07x"]
+    assert shown(20) == ["inductor", "1.07x"]

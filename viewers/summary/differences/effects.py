@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from compiler.trace.records import CudagraphSkip, EagerFallback, Guards, Kernel
+from compiler.trace.records import EagerFallback, Guards, Kernel
 from viewers.labels import kernel_label
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.budget import ERROR
+from viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 from viewers.summary.differences.caches import cache_changes
 from viewers.summary.differences.causes import Causes
@@ -290,23 +291,26 @@ def _memory(difference: Difference) -> Iterator[Effect]:
 
 
 def _cudagraphs(alignment: Alignment) -> Iterator[Effect]:
-    """CUDA graphs that one side does not use, by reason; the line is the run's, or the base's."""
+    """CUDA graphs that one side does not use, or records again, by reason; the line is the run's,
+    or the base's."""
 
-    def skipped(recording: Recording) -> dict[str, CudagraphSkip]:
-        found: dict[str, CudagraphSkip] = {}
-        for one in recording.all(CudagraphSkip):
-            found.setdefault(one.reason, one)
+    def costs(recording: Recording) -> dict[tuple[bool, str], CudagraphCost]:
+        found: dict[tuple[bool, str], CudagraphCost] = {}
+        for one in cudagraph_costs(recording):
+            found.setdefault((one.seconds is None, one.reason), one)
         return found
 
-    base, run = skipped(alignment.base), skipped(alignment.run)
-    for reason, one in run.items():
-        if reason not in base:
+    base, run = costs(alignment.base), costs(alignment.run)
+    for (skipped, reason), one in run.items():
+        if (skipped, reason) not in base:
             at = one.location
             line = MatchedLine(at.file, at.line) if at else None
-            yield Effect("cudagraph", "bad", f"a CUDA graph is skipped: {reason}", line)
-    for reason in base:
-        if reason not in run:
-            yield Effect("cudagraph", "good", f"no CUDA graph is skipped any more: {reason}")
+            words = f"a CUDA graph is skipped: {reason}" if skipped else one.title
+            yield Effect("cudagraph", "bad", words, line)
+    for skipped, reason in base:
+        if (skipped, reason) not in run:
+            what = "skipped" if skipped else "recorded again"
+            yield Effect("cudagraph", "good", f"no CUDA graph is {what} any more: {reason}")
 
 
 def cache_effects(alignment: Alignment) -> Iterator[Effect]:

@@ -18,7 +18,7 @@ UNEXPLAINED = 0.05
 _LINES = 3
 """At most this many lines that run between graphs are named."""
 
-Both = tuple[float | None, float | None]
+BothSides = tuple[float | None, float | None]
 """Seconds of eager and of compiled; None where a side lacks it."""
 
 
@@ -27,7 +27,7 @@ class AccountRow:
     """One summand of both calls."""
 
     name: str
-    seconds: Both
+    seconds: BothSides
     what: str
     """`14 loops`, `checks of 120 guards`; of both sides where they differ."""
 
@@ -46,12 +46,12 @@ class AccountTable:
         return self.eager, self.compiled
 
     @property
-    def remainder(self) -> Both:
+    def remainder(self) -> BothSides:
         one, other = (side.remainder if side else None for side in self.sides)
         return one, other
 
     @property
-    def measured(self) -> Both:
+    def measured(self) -> BothSides:
         one, other = (side.measured.median if side else None for side in self.sides)
         return one, other
 

@@ -23,8 +23,8 @@ from compiler.trace.records import (
 )
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.index import Index
-from viewers.summary.profile.labels import region_label
 from viewers.summary.profile.ranking import TimeDifference, small_below, standings
+from viewers.summary.profile.region_labels import region_label
 from viewers.summary.profile.work import Work, sum_of, work_of
 
 RowStanding = Literal["lost", "won", "noise"]

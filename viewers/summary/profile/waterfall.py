@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.trace.records import CallProfile
@@ -16,6 +16,16 @@ class Sums:
     eager: float
     compiled: float
     noise: float
+
+    @classmethod
+    def of(cls, rows: Iterable[RegionRow]) -> Sums:
+        """What the rows take together."""
+        found = tuple(rows)
+        return cls(
+            eager=sum(row.eager.median for row in found if row.eager),
+            compiled=sum(row.compiled.median for row in found if row.compiled),
+            noise=sum(row.noise for row in found),
+        )
 
     @property
     def difference(self) -> float:
@@ -62,7 +72,7 @@ def waterfall_of(
         compiled=head.compiled.median,
         noise=head.noise * max(head.eager.median, head.compiled.median),
     )
-    measured = _sums(rows)
+    measured = Sums.of(rows)
     rest = Sums(
         eager=total.eager - measured.eager,
         compiled=total.compiled - measured.compiled,
@@ -71,15 +81,7 @@ def waterfall_of(
     return Waterfall(
         rows=ordered(differing, sort),
         quiet=quiet,
-        quiet_sums=_sums(quiet),
+        quiet_sums=Sums.of(quiet),
         rest=rest,
         total=total,
-    )
-
-
-def _sums(rows: Sequence[RegionRow]) -> Sums:
-    return Sums(
-        eager=sum(row.eager.median for row in rows if row.eager),
-        compiled=sum(row.compiled.median for row in rows if row.compiled),
-        noise=sum(row.noise for row in rows),
     )

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.trace.compile_names import compile_of
 from compiler.trace.records import (
     AnyRecord,
     CacheLookup,
@@ -102,7 +103,7 @@ def _told(
     elif isinstance(record, Kernel):
         if not record.predicted:
             code = common(recording.text(record.text)) if record.text else record.name
-            compile_id = "/".join(record.graph.split("/")[:2])
+            compile_id = compile_of(record.graph)
             yield "kernel", (record.graph, record.language, hash(code)), compile_id
     elif isinstance(record, CacheLookup) and record.cache != "kernel build":
         yield "cache", (record.cache, record.graph, record.verdict), record.compile_id

@@ -5,26 +5,23 @@ from __future__ import annotations
 from compiler.trace.records import ModeRow
 from viewers.kit.colours import TONES
 from viewers.kit.figures import unit_of
+from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.profile import Profile, Sort, profiles_of
 from viewers.summary.profile.doubts import doubts
+from viewers.tables.account import memory_lines
+from viewers.tables.machine import ceilings_lines
 from viewers.text.explain import asked_for_and_missing, warning_lines
 from viewers.text.failure import failure_lines
 from viewers.text.header import names_of, title
-from viewers.text.lines import BLANK, Line, line
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.causes import causes_lines
-from viewers.text.profile.machine import ceilings_lines, kernels_lines
+from viewers.text.profile.kernels import kernels_lines
 from viewers.text.profile.regions import regions_table
-from viewers.text.profile.results import (
-    memory_lines,
-    modes_lines,
-    precision_lines,
-    trials_lines,
-)
+from viewers.text.profile.results import modes_section, precision_section, trials_section
 
 _MOST_LINES = 10_000
 _LEAST_CAUSES = 12
@@ -39,7 +36,7 @@ def profile(
     sort: Sort = "difference",
     top: int | None = None,
     trace: str = "",
-) -> list[Line]:
+) -> list[TextLine]:
     """The lines for a terminal of `width` × `height` cells.
 
     `sort`: order of the regions; `top`: how many of them to show, None for those that matter;
@@ -49,7 +46,7 @@ def profile(
     found = profiles_of(recording)
     if not found:
         return _without(recording, width)
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     several = len(found) > 1
     summary = summarise(found[0].index.recording)
     names = names_of(summary)
@@ -62,14 +59,14 @@ def profile(
         if several:
             lines += [BLANK, line((one.engine, "strong"))]
         lines += _one(one, names, width, height, sort, top, several)
-    lines += modes_lines(found[0].modes or _modes(recording), width)
+    lines += modes_section(found[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
     keep = f"browse it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
     return [*lines, BLANK, line((keep, "dim"), hang=2)]
 
 
-def first_line(one: Profile, names: FileNames, engine: str = "") -> Line:
+def first_line(one: Profile, names: FileNames, engine: str = "") -> TextLine:
     """`1.32x slower: block.py:21 fused attention became 2 products and a softmax`."""
     verdict = one.verdict
     where = f"{names.place(verdict.place.file, verdict.place.line)} " if verdict.place else ""
@@ -92,7 +89,7 @@ def _one(
     sort: Sort,
     top: int | None,
     several: bool,
-) -> list[Line]:
+) -> list[TextLine]:
     head = one.head
     unit = unit_of(head)
     call = f"call {head.call}, {head.what}, by the {head.clock}'s clock, {unit.name}"
@@ -107,10 +104,11 @@ def _one(
     lines += causes_lines(one.causes[:top], names, width, room, settings, several)
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)
-    lines += ceilings_lines(one.ceilings)
-    lines += memory_lines(head)
-    lines += precision_lines(one, width)
-    lines += trials_lines(one.trials, width)
+    lines += [BLANK, *ceilings_lines(one.ceilings)]
+    memory = memory_lines(head)
+    lines += [BLANK, *memory] if memory else []
+    lines += precision_section(one, width)
+    lines += trials_section(one.trials)
     return lines
 
 
@@ -118,12 +116,12 @@ def _modes(recording: Recording) -> tuple[ModeRow, ...]:
     return tuple(recording.all(ModeRow))
 
 
-def _without(recording: Recording, width: int) -> list[Line]:
+def _without(recording: Recording, width: int) -> list[TextLine]:
     """No call was profiled: why, if the trace says so; and the modes, if they were timed."""
     part = next(iter(recording.engines.values()), recording)
     summary = summarise(part)
     names = names_of(summary)
-    rows = modes_lines(_modes(recording), width)
+    rows = modes_section(_modes(recording), width)
     if summary.failure is not None:
         return [*failure_lines(part, summary, names, width), *rows]
     lines = [] if rows else [line(("No call was profiled", "bad"))]

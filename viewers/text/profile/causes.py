@@ -9,14 +9,14 @@ from rich.cells import cell_len
 from compiler.trace.records import Settings
 from viewers.command_line import command_line
 from viewers.kit.cells import pad
+from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.kit.spans import Span
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Cause
 from viewers.summary.profile.causes.cause import first_of_groups
+from viewers.tables.findings import advice_lines, glyph_of
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, fitted, line
 
 
 def causes_lines(
@@ -26,7 +26,7 @@ def causes_lines(
     room: int,
     settings: Settings | None,
     both: bool,
-) -> list[Line]:
+) -> list[TextLine]:
     """The causes in `room` lines: as many in full as fit, at least the first, the others on
     each. `settings`: of the recording, for command lines that change one thing. `both`: the other
     engine was profiled too, so it is not suggested."""
@@ -52,7 +52,7 @@ def causes_lines(
 
 def _cause(
     cause: Cause, names: FileNames, width: int, column: int, settings: Settings | None, both: bool
-) -> list[Line]:
+) -> list[TextLine]:
     head, role = _head(cause, column)
     lines = [line((head, role), (cause.title, "strong"), hang=column)]
     if cause.place is not None:
@@ -64,13 +64,6 @@ def _cause(
             command = plain(command_line("profile", settings, one.options))
             lines.append(line(" " * column, ("try  ", "dim"), (command, "good"), hang=column + 5))
     return lines
-
-
-def glyph_of(cause: Cause) -> Span:
-    """`✗` lost, `✓` won, `↻` paid in each recompile."""
-    if cause.once:
-        return ("↻", "warn")
-    return ("✗", "bad") if cause.lost else ("✓", "good")
 
 
 def _head(cause: Cause, column: int) -> Span:

@@ -8,13 +8,19 @@ from rich.cells import cell_len
 
 from viewers.kit.bars import Bars
 from viewers.kit.figures import TimeUnit, share_text
-from viewers.kit.spans import Line as Spans
-from viewers.kit.spans import Role, Span
+from viewers.kit.lines import TextLine, line
+from viewers.kit.spans import Line, Role, Span
 from viewers.places import FileNames
-from viewers.region_lines import HEADS, Column, RegionLines, figures_of, name_of, place_of
 from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
 from viewers.summary.profile.where import where
-from viewers.text.lines import Line, line
+from viewers.tables.region_lines import (
+    HEADS,
+    RegionColumn,
+    RegionLines,
+    figures_of,
+    name_of,
+    place_of,
+)
 
 WIDE = 112
 """Width from which launches and the share of the roofline fit."""
@@ -28,7 +34,7 @@ _ROLES: dict[str, Role] = {"lost": "bad", "won": "good", "noise": "dim"}
 
 def regions_table(
     profile: Profile, names: FileNames, width: int, sort: Sort, top: int | None, unit: TimeUnit
-) -> list[Line]:
+) -> list[TextLine]:
     fall = profile.waterfall(sort)
     shown = _mattering(fall) if top is None else fall.rows[:top]
     wide = width >= WIDE
@@ -55,26 +61,26 @@ def regions_table(
     room = min(60, max(least, width - sum(sizes) - 2 * len(sizes) - 2))
     lost = max((row.difference for row in shown if row.difference > 0), default=0.0)
     won = max((-row.difference for row in shown if row.difference < 0), default=0.0)
-    columns = tuple(map(Column, heads, sizes, (1, *[2] * len(sizes))))
+    columns = tuple(map(RegionColumn, heads, sizes, (1, *[2] * len(sizes))))
     drawn = RegionLines(columns, Bars.for_values(lost, won, room - 1, _LEAST_BAR), 2)
 
-    def body(words: Sequence[str], role: Role, change: Role) -> Spans:
+    def body(words: Sequence[str], role: Role, change: Role) -> Line:
         roles: list[Role] = ["dim", *[role] * 4, change, "dim", "dim", "dim"]
         return drawn.line([(word, one) for word, one in zip(words, roles, strict=False)])
 
-    lines = [Line(drawn.head(), fixed=True)]
+    lines = [TextLine(drawn.head(), fixed=True)]
     shown_texts, tail_texts = texts[1 : 1 + len(cells)], texts[1 + len(cells) : -1]
     for row, words in zip(shown, shown_texts, strict=True):
         role = _ROLES[row.standing]
         spans = body(words, "text", role) + drawn.bar(row.difference, role)
-        lines.append(Line(spans, fixed=True))
+        lines.append(TextLine(spans, fixed=True))
     for words in tail_texts:
-        lines.append(Line(body(words, "dim", "dim") + drawn.bar(0.0, "dim"), fixed=True))
+        lines.append(TextLine(body(words, "dim", "dim") + drawn.bar(0.0, "dim"), fixed=True))
     lines.append(line(("─" * (sum(sizes) + 2 * len(sizes) + room), "dim"), fixed=True))
     noisy = fall.total.in_noise
     verdict: Span = ("    in noise" if noisy else "", "dim")
     total = body(texts[-1], "strong", "dim" if noisy else "strong")
-    return [*lines, Line((*total, verdict), fixed=True)]
+    return [*lines, TextLine((*total, verdict), fixed=True)]
 
 
 def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
@@ -92,12 +98,7 @@ def _tails(
     """What the rows do not show: rows beyond the top, rows in the noise, the rest of the call."""
     named = []
     if left_out:
-        sums = Sums(
-            eager=sum(row.eager.median for row in left_out if row.eager),
-            compiled=sum(row.compiled.median for row in left_out if row.compiled),
-            noise=sum(row.noise for row in left_out),
-        )
-        named.append((f"… {len(left_out)} {word}", sums))
+        named.append((f"… {len(left_out)} {word}", Sums.of(left_out)))
     if len(fall.quiet) > 1:
         what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
         same = sum(row.same_calls for row in fall.quiet)

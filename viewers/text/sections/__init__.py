@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from compiler.trace.records.session import FactKind
+from viewers.kit.lines import TextLine
+from viewers.kit.table import heading
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary
-from viewers.text.lines import Line
-from viewers.text.table import heading
 from viewers.words import NOT_IN_LOG
 
 SECTIONS = (
@@ -27,6 +27,7 @@ SECTIONS = (
     "graphs",
     "autograd",
     "caches",
+    "cudagraphs",
     "collectives",
     "output",
     "steps",
@@ -35,7 +36,7 @@ SECTIONS = (
 
 
 @dataclass(frozen=True)
-class View:
+class SectionView:
     """What a section is drawn from, and the space it has."""
 
     recording: Recording
@@ -53,7 +54,7 @@ OF_BOTH = ("engines", "breaks", "recompiles", "guards", "output", "steps")
 """Sections shown once for a recording of both engines: what they share, and the comparison. Any
 other is shown per engine."""
 
-Section = Callable[[View], list[Line]]
+Section = Callable[[SectionView], list[TextLine]]
 
 
 def section(name: str) -> Section:
@@ -63,13 +64,13 @@ def section(name: str) -> Section:
     return lambda view: _not_in_log(name) if _lacks(view, name) else found(view)
 
 
-def _lacks(view: View, name: str) -> bool:
+def _lacks(view: SectionView, name: str) -> bool:
     kind = _HELD.get(name)
     failed = name == "output" and view.summary.failure is not None
     return kind is not None and view.recording.lacks(kind) and not failed
 
 
-def _not_in_log(name: str) -> list[Line]:
+def _not_in_log(name: str) -> list[TextLine]:
     return [heading(name, NOT_IN_LOG)]
 
 

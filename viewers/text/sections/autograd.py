@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from compiler.trace.records import Partition, SavedValue
-from viewers.text.lines import BLANK, Line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
-from viewers.words import bytes_text, plural
+from viewers.kit.lines import BLANK, TextLine
+from viewers.kit.table import Cell, heading, table
+from viewers.summary.memory import by_choice, partition_words
+from viewers.text.sections import SectionView
+from viewers.words import bytes_text
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     partitions = view.summary.memory.partitions
     if not partitions:
         return [heading("autograd", "no backward was recorded: record with --train")]
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for partition in partitions:
         lines += [*_partition(view, partition), BLANK]
     return lines[:-1]
 
 
-def _partition(view: View, partition: Partition) -> list[Line]:
-    saved = [value for value in partition.values if value.choice == "saved"]
-    facts = f"{plural(len(saved), 'value')} saved, {bytes_text(partition.saved_bytes)}"
-    facts += f"; {plural(partition.recomputed, 'operation')} recomputed"
-    ranked = sorted(partition.values, key=lambda one: (one.choice != "saved", -(one.bytes or 0)))
-    rows = [_row(view, value) for value in ranked]
+def _partition(view: SectionView, partition: Partition) -> list[TextLine]:
+    rows = [_row(view, value) for value in by_choice(partition)]
     return [
-        heading(f"autograd {partition.compile_id}", facts),
+        heading(f"autograd {partition.compile_id}", partition_words(partition)),
         *table(rows, "elrlf", view.width, 2),
     ]
 
 
-def _row(view: View, value: SavedValue) -> list[Cell]:
+def _row(view: SectionView, value: SavedValue) -> list[Cell]:
     place = value.location
     return [
         value.node,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from viewers.kit.lines import BLANK, TextLine, line, prose
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import BreakSite
+from viewers.tables.findings import advice_lines
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, line, prose
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import plural, tensor_text
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     sites = view.summary.breaks
     compiles = len({piece.compile_id for call in view.summary.calls for piece in call.pieces})
     if not sites:
@@ -23,7 +23,7 @@ def section(view: View) -> list[Line]:
     return [*lines[:-1], *_skipped(view)]
 
 
-def _skipped(view: View) -> list[Line]:
+def _skipped(view: SectionView) -> list[TextLine]:
     """Frames that Dynamo left to Python, each function and reason once."""
     frames = view.summary.skipped
     if not frames:
@@ -37,7 +37,7 @@ def _skipped(view: View) -> list[Line]:
     return [BLANK, heading("left to Python", plural(len(rows), "function")), *found]
 
 
-def _site(view: View, site: BreakSite) -> list[Line]:
+def _site(view: SectionView, site: BreakSite) -> list[TextLine]:
     code = f"  {site.gb}" if site.gb else ""
     where = ", ".join(site.compile_ids)
     lines = [line(("✗ ", "bad"), (site.title, "strong"), code, ("  " + where, "dim"), hang=4)]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from viewers.text.lines import Line, line
-from viewers.text.sections import View
-from viewers.text.table import heading, table
+from viewers.kit.lines import TextLine, line
+from viewers.kit.table import heading, table
+from viewers.text.sections import SectionView
 from viewers.words import plural, seconds_text
 
 REASONS = 5
 """Distinct reasons shown per cache."""
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     caches = view.summary.caches
     if not caches:
         return [heading("caches", "no cache was queried")]

@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import DdpBucket, DdpBuckets
+from viewers.kit.lines import TextLine, line
+from viewers.kit.table import Cell, heading, table
 from viewers.recording import Recording
 from viewers.summary.place import Place
 from viewers.summary.ranks.collectives import Started, started
-from viewers.text.lines import Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import NOT_IN_LOG, bytes_text, listed, plural
 
 _UNSEEN = f"outside of graphs and by DDP {NOT_IN_LOG}"
 NOT_SCHEDULED = "not scheduled by Inductor: overlap unknown"
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     found = started(view.recording)
     buckets = view.recording.all(DdpBuckets)
     log = view.recording.lacks("calls")
@@ -54,7 +54,7 @@ def counted(found: Sequence[Started]) -> str:
     return ", ".join(parts)
 
 
-def _row(view: View, one: Started) -> list[Cell]:
+def _row(view: SectionView, one: Started) -> list[Cell]:
     return [one.words, (_place(view, one.place), "dim"), overlap(one, view.recording)]
 
 
@@ -69,7 +69,7 @@ def overlap(one: Started, recording: Recording) -> str:
     return f"overlaps with {plural(wait.meanwhile, 'kernel')}{moved}"
 
 
-def _buckets(view: View, record: DdpBuckets) -> list[Line]:
+def _buckets(view: SectionView, record: DdpBuckets) -> list[TextLine]:
     count = len(record.buckets)
     if count == 1:
         why = f"DDP: one bucket, the graph is not cut: {_size(record.buckets[0])}"
@@ -83,7 +83,7 @@ def _buckets(view: View, record: DdpBuckets) -> list[Line]:
     return [line(head, hang=4), *table(rows, "rlfl", view.width, 4)]
 
 
-def _bucket(view: View, bucket: DdpBucket) -> list[Cell]:
+def _bucket(view: SectionView, bucket: DdpBucket) -> list[Cell]:
     place = bucket.first
     where = view.names.place(place.file, place.line) if place is not None else ""
     more = ""
@@ -100,7 +100,7 @@ def _size(bucket: DdpBucket) -> str:
     return f"{bytes_text(bucket.bytes)}, {full}"
 
 
-def _outside(view: View, found: Sequence[Started]) -> list[Line]:
+def _outside(view: SectionView, found: Sequence[Started]) -> list[TextLine]:
     """Those that are alike in one row, with how often they were recorded to run."""
     likes: dict[object, tuple[Started, int]] = {}
     for one in found:
@@ -116,5 +116,5 @@ def _outside(view: View, found: Sequence[Started]) -> list[Line]:
     return [line("  outside of graphs"), *table(rows, "rlf", view.width, 4)]
 
 
-def _place(view: View, place: Place | None) -> str:
+def _place(view: SectionView, place: Place | None) -> str:
     return view.names.place(place.file, place.line) if place is not None else ""

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from compiler.trace.records import Decided
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import plural
 
 FEW = 40
 """Most decisions listed of each kind; `decisions=all` lists every one."""
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     decided = list(view.recording.decisions.decided.values())
     if not decided:
         return [heading("decisions", "none recorded: only the tcw engine makes them")]
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for graph, kind in dict.fromkeys((one.graph, one.kind) for one in decided):
         mine = [one for one in decided if (one.graph, one.kind) == (graph, kind)]
         lines += [*_kind(graph, kind, mine, view), BLANK]
     return lines[:-1]
 
 
-def _kind(graph: str, kind: str, decided: list[Decided], view: View) -> list[Line]:
+def _kind(graph: str, kind: str, decided: list[Decided], view: SectionView) -> list[TextLine]:
     changed = [one for one in decided if one.overridden or one.refused]
     rest = [one for one in decided if one not in changed]
     shown = rest if view.detail == "all" else rest[: max(0, FEW - len(changed))]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compiler.trace.records import Kernel
-from viewers.labels import kernel_label
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import Cell, heading, table
+from viewers.labels import WRITTEN_IN, kernel_label
 from viewers.summary.engines import Both, Comparison, LineUp, compare
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.sections.kernels import LANGUAGES, lines_text
-from viewers.text.table import Cell, heading, table
-from viewers.words import bytes_text, number, plural, seconds_text
+from viewers.tables.engines import stages_lines
+from viewers.text.sections import SectionView
+from viewers.words import bytes_text, number, plural
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     comparison = compare(view.recording)
     if comparison is None:
         return [heading("engines", "only one was recorded: use --engine both to compare two")]
@@ -27,38 +27,16 @@ def section(view: View) -> list[Line]:
     return lines
 
 
-def _names(comparison: Comparison) -> list[Cell]:
-    return [(column.engine, "dim") for column in comparison.columns]
-
-
-def _stages(comparison: Comparison, width: int) -> list[Line]:
-    first, second = _names(comparison)
-    rows: list[list[Cell]] = [
-        [("stage", "dim"), first, ("CPU", "dim"), second, ("CPU", "dim")],
-    ]
-    for wall, cpu in zip(comparison.stages, comparison.cpu, strict=True):
-        rows.append(
-            [
-                wall.what,
-                _seconds(wall.first),
-                (_seconds(cpu.first), "dim"),
-                _seconds(wall.second),
-                (_seconds(cpu.second), "dim"),
-            ]
-        )
+def _stages(comparison: Comparison, width: int) -> list[TextLine]:
     note = "  CPU time: the process and the children it waited for, not build workers"
     return [
         heading("engines", "where the time of compiling went"),
-        *table(rows, "lrrrr", width, 2),
+        *stages_lines(comparison, width, 2),
         line((note, "dim"), hang=2),
     ]
 
 
-def _seconds(seconds: float | None) -> str:
-    return "–" if seconds is None else seconds_text(seconds)
-
-
-def _graphs(comparison: Comparison, width: int) -> list[Line]:
+def _graphs(comparison: Comparison, width: int) -> list[TextLine]:
     first, second = (column.engine for column in comparison.columns)
     rows: list[list[Cell]] = [
         [("graph", "dim"), ("loop nests", "dim"), ("library calls", "dim"), ("peak bytes", "dim")]
@@ -77,13 +55,15 @@ def _arrow(both: Both, words: Callable[[float], str] = lambda value: number(int(
     return f"{first} → {second}"
 
 
-def _kernels(comparison: Comparison, graph: str, view: View) -> list[Line]:
+def _kernels(comparison: Comparison, graph: str, view: SectionView) -> list[TextLine]:
     """Kernels side by side, by user line."""
-    rows: list[list[Cell]] = [[("lines", "dim"), *_names(comparison)]]
+    rows: list[list[Cell]] = [
+        [("lines", "dim"), *((column.engine, "dim") for column in comparison.columns)]
+    ]
     for one in comparison.kernels:
         if one.graph != graph:
             continue
-        where = lines_text(one.lines, view.names) or "no user line"
+        where = view.names.lines(one.lines) or "no user line"
         for place in range(max(len(one.first), len(one.second))):
             left, right = (_kernel(side, place) for side in (one.first, one.second))
             rows.append([where if place == 0 else "", left, right])
@@ -103,16 +83,16 @@ def _kernel(kernels: Sequence[Kernel], place: int) -> Cell:
     return f"{kernel.id} {kernel_label(kernel)}{nests}"
 
 
-def _sources(comparison: Comparison, one: LineUp, view: View) -> list[Line]:
+def _sources(comparison: Comparison, one: LineUp, view: SectionView) -> list[TextLine]:
     """The full code that each engine generated for the same lines, one below the other."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for column, kernels in zip(comparison.columns, (one.first, one.second), strict=True):
         for kernel in kernels:
             text = column.recording.text(kernel.text)
             if not text:
                 continue
-            where = lines_text(one.lines, view.names)
-            words = f"{kernel.id} {kernel_label(kernel)}  {LANGUAGES[kernel.language]}  {where}"
+            where = view.names.lines(one.lines)
+            words = f"{kernel.id} {kernel_label(kernel)}  {WRITTEN_IN[kernel.language]}  {where}"
             lines += [BLANK, heading(column.engine, words)]
             lines += [line(f"  {row}", fixed=True) for row in text.splitlines()]
     return lines

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import GraphFusion, PairResult, rule_words
 from viewers.summary.fusion import node_labels
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import bytes_text, number, plural
 
 EXAMPLES = 3
 """Most distinct reasons shown per rule; the rest are counted."""
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     graphs = view.summary.fusion.graphs
     if not graphs:
         return [heading("fusion", "no pairs recorded: no graph reached the scheduler")]
     labels = node_labels(view.recording)
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for graph in graphs:
         lines += [*_graph(graph, labels, view.width), BLANK]
     return lines[:-1]
 
 
 def fusion_line(fused: int, rejected: dict[str, int]) -> str:
-    """`9 fused, 12 pairs rejected: 9 something between, 3 no shared data`."""
+    """`9 fused, 12 pairs rejected: 9 with nodes between, 3 no shared data`."""
     text = f"{number(fused)} fused"
     if not rejected:
         return f"{text}, no pairs rejected"
@@ -35,7 +35,7 @@ def fusion_line(fused: int, rejected: dict[str, int]) -> str:
     return f"{text}, {plural(sum(rejected.values()), 'pair')} rejected: {reasons}"
 
 
-def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -> list[Line]:
+def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -> list[TextLine]:
     ended = f" → {plural(graph.groups, 'group')}" if graph.groups is not None else ""
     lines = [heading(f"fusion {graph.graph}", f"{plural(graph.nodes, 'node')}{ended}")]
     rows: list[list[Cell]] = [
@@ -60,7 +60,7 @@ def _graph(graph: GraphFusion, labels: dict[tuple[str, str], str], width: int) -
     return lines
 
 
-def _reasons(pairs: list[PairResult], labels: dict[tuple[str, str], str]) -> list[Line]:
+def _reasons(pairs: list[PairResult], labels: dict[tuple[str, str], str]) -> list[TextLine]:
     """The engine's own reasons under one rule, most common first, each with an example pair."""
     example = {pair.reason: pair for pair in reversed(pairs)}
     reasons = Counter(pair.reason for pair in pairs)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from compiler.trace.records import Graph, Node
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import Piece
 from viewers.summary.findings import crossing_text
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import plural, tensor_text
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     summary = view.summary
     if summary.cut is None:
         return [heading("graphs", "none: torch.compile was given nothing to compile")]
@@ -27,7 +27,7 @@ def section(view: View) -> list[Line]:
     return lines
 
 
-def _piece(view: View, piece: Piece) -> list[Line]:
+def _piece(view: SectionView, piece: Piece) -> list[TextLine]:
     name = f"→ {piece.resumes_at}" if piece.resumes_at else piece.function
     facts = f"{plural(piece.ops, 'op')} · {plural(piece.guards, 'guard')}"
     lines = [line(("  " + piece.compile_id, "accent"), f" {name}  ", (facts, "dim"), fixed=True)]
@@ -47,12 +47,12 @@ def _piece(view: View, piece: Piece) -> list[Line]:
     return lines
 
 
-def _graph(view: View, graph: Graph) -> list[Line]:
+def _graph(view: SectionView, graph: Graph) -> list[TextLine]:
     lines = [heading(f"graph {graph.id}", plural(graph.ops, "op"))]
     return lines + table([_row(view, node) for node in graph.nodes], "reffe", view.width, 2)
 
 
-def _row(view: View, node: Node) -> list[Cell]:
+def _row(view: SectionView, node: Node) -> list[Cell]:
     place = node.location
     mark = "≈" if node.inferred else ""
     return [

@@ -12,11 +12,11 @@ from rich.cells import cell_len
 
 from compiler.trace.records import DynamicSize, Guard, Guards
 from viewers.kit.cells import keep_end
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import Cell, heading, table
 from viewers.plain import plain
 from viewers.summary.guards import Condition, GuardGroups, condition_value, guard_groups
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import plural, seconds_text
 
 PLACE = (14, 30)
@@ -25,11 +25,11 @@ LEAST = 16
 """Cells that values keep, however long the names."""
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     records = view.recording.all(Guards)
     if not records:
         return [heading("guards", "none recorded")]
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     last: dict[str, Guards] = {}
     for record in records:
         frame = record.compile_id.partition("/")[0]
@@ -38,7 +38,7 @@ def section(view: View) -> list[Line]:
     return lines[:-1]
 
 
-def _compile(view: View, record: Guards, before: Guards | None) -> list[Line]:
+def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[TextLine]:
     """The guards of one compile; for a recompile, those that differ from the compile before it."""
     groups = guard_groups(view.recording, record)
     cost = ""
@@ -96,7 +96,7 @@ def _kinds(groups: GuardGroups) -> list[list[Cell]]:
     return rows
 
 
-def _all(view: View, groups: GuardGroups) -> list[Line]:
+def _all(view: SectionView, groups: GuardGroups) -> list[TextLine]:
     """Every guard, including flags that were folded into one row."""
     together: list[Condition] = [one for one in groups.conditions if len(one.guards) > 1]
     lines = []
@@ -113,7 +113,7 @@ def _each(guards: Sequence[Guard]) -> list[tuple[str, str, Guard]]:
     return [(one.name or one.source or one.kind, condition_value(one), one) for one in guards]
 
 
-def _rows(view: View, rows: Sequence[tuple[str, str, Guard]]) -> list[Line]:
+def _rows(view: SectionView, rows: Sequence[tuple[str, str, Guard]]) -> list[TextLine]:
     """Name, value and place in columns; names and values wrap and are never cut."""
     if not rows:
         return []
@@ -138,6 +138,6 @@ def _rows(view: View, rows: Sequence[tuple[str, str, Guard]]) -> list[Line]:
     return lines
 
 
-def _place(view: View, guard: Guard, width: int) -> str:
+def _place(view: SectionView, guard: Guard, width: int) -> str:
     place = guard.location
     return keep_end(view.names.place(place.file, place.line), width) if place else ""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from viewers.labels import kernel_label
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import Cell, heading, table
+from viewers.labels import WRITTEN_IN, binary_words, kernel_label
 from viewers.places import FileNames
 from viewers.summary import KernelRow
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
-from viewers.words import bytes_text, numbers_text, plural
-
-LANGUAGES = {"cpp": "C++", "triton": "Triton", "aten": "ATen"}
+from viewers.text.sections import SectionView
+from viewers.words import plural
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     rows = view.summary.kernels.rows
     if not rows:
         return [heading("kernels", "none recorded: no graph reached code generation")]
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for graph in dict.fromkeys(row.kernel.graph for row in rows):
         mine = [row for row in rows if row.kernel.graph == graph]
         predicted = all(row.kernel.predicted for row in mine)
@@ -31,20 +29,12 @@ def section(view: View) -> list[Line]:
     return [*lines[:-1], line(("  times per kernel: not measured", "dim"))]
 
 
-def lines_text(lines: tuple[tuple[str, int], ...], names: FileNames) -> str:
-    """`block.py:17–20, 22`; several files in a row."""
-    files: dict[str, list[int]] = {}
-    for file, number in lines:
-        files.setdefault(file, []).append(number)
-    return " ".join(f"{names.short(file)}:{numbers_text(found)}" for file, found in files.items())
-
-
 def _row(row: KernelRow, names: FileNames, mark: bool) -> list[Cell]:
     kernel = row.kernel
-    language = LANGUAGES.get(kernel.language, kernel.language)
+    language = WRITTEN_IN.get(kernel.language, kernel.language)
     nests = plural(kernel.loop_nests, "loop nest") if kernel.loop_nests else ""
     length = plural(row.text_lines, "line") if row.text_lines else ""
-    where = lines_text(row.lines, names) or f"no user line: {kernel.no_line or 'not recorded'}"
+    where = names.lines(row.lines) or f"no user line: {kernel.no_line or 'not recorded'}"
     return [
         (kernel.id, "accent"),
         (language + (" predicted" if kernel.predicted and mark else ""), "dim"),
@@ -55,23 +45,13 @@ def _row(row: KernelRow, names: FileNames, mark: bool) -> list[Cell]:
     ]
 
 
-def _binaries(row: KernelRow) -> list[Line]:
+def _binaries(row: KernelRow) -> list[TextLine]:
     lines = []
     for binary in row.binaries:
         head = f"    {row.kernel.id} {binary.arch}  "
         if binary.error:
             lines.append(line((head, "dim"), ("not compiled: ", "bad"), binary.error, hang=8))
             continue
-        facts = [binary.configuration]
-        if binary.registers is not None:
-            facts.append(plural(binary.registers, "register"))
-        if binary.shared_bytes is not None:
-            facts.append(f"{bytes_text(binary.shared_bytes)} shared")
-        if binary.spill_bytes is not None:
-            facts.append(
-                f"{bytes_text(binary.spill_bytes)} spilled" if binary.spill_bytes else "no spills"
-            )
-        if binary.resident_warps is not None and binary.most_warps:
-            facts.append(f"{binary.resident_warps / binary.most_warps:.0%} occupancy")
+        facts = [binary.configuration, *binary_words(binary)]
         lines.append(line((head, "dim"), " · ".join(fact for fact in facts if fact), hang=8))
     return lines

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from compiler.trace.records import Buffer
+from viewers.kit.lines import BLANK, TextLine
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import GraphMemory, peak_words, reuse_words
-from viewers.text.lines import BLANK, Line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import bytes_text
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     graphs = view.summary.memory.graphs
     if not graphs:
         return [heading("memory", "no plan recorded: no graph reached memory planning")]
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for graph in graphs:
         lines += [*_graph(graph, view.width), BLANK]
     return lines[:-1]
 
 
-def _graph(graph: GraphMemory, width: int) -> list[Line]:
+def _graph(graph: GraphMemory, width: int) -> list[TextLine]:
     peak = peak_words(graph.peak_bytes, graph.without_reuse_bytes, graph.reuse)
     facts = [peak, reuse_words(graph.reuse)]
     rows = [_row(buffer) for buffer in graph.largest]

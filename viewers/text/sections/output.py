@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from compiler.trace.records import Output, OutputCapped
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import heading
 from viewers.plain import plain_lines
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.table import heading
+from viewers.text.sections import SectionView
 from viewers.words import bytes_text
 
 
-def section(view: View) -> list[Line]:
-    lines: list[Line] = []
+def section(view: SectionView) -> list[TextLine]:
+    lines: list[TextLine] = []
     failure = view.summary.failure
     if failure is not None:
         lines.append(heading("failure", failure.type))
@@ -27,6 +27,6 @@ def section(view: View) -> list[Line]:
     return lines[:-1] if lines else [heading("output", "the program printed nothing")]
 
 
-def _text(body: str) -> list[Line]:
+def _text(body: str) -> list[TextLine]:
     rows = plain_lines(body.rstrip("\n")) if body else []
     return [line("  ", row, hang=2) for row in rows]

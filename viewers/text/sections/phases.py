@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from viewers.text.lines import Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.kit.lines import TextLine, line
+from viewers.kit.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import number, plural, seconds_text
 
 FOLDED = 1000
 """Phases below this share of the time are counted on one line."""
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     phases = view.summary.phases
     if not phases:
         return [heading("phases", "none recorded")]

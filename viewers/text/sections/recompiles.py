@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.table import Cell, heading, table
 from viewers.summary import RecompileCause
 from viewers.summary.findings import recompile_title
+from viewers.tables.findings import advice_lines
 from viewers.text.code import place_lines
-from viewers.text.finding import advice_lines
-from viewers.text.lines import BLANK, Line, line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import plural, seconds_text
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     causes = view.summary.recompiles
     if not causes:
         calls = sum(1 for call in view.summary.calls if call.number)
@@ -24,7 +24,7 @@ def section(view: View) -> list[Line]:
     return lines[:-1]
 
 
-def _cause(view: View, cause: RecompileCause) -> list[Line]:
+def _cause(view: SectionView, cause: RecompileCause) -> list[TextLine]:
     cost = seconds_text(cause.seconds)
     lines = [line(("↻ ", "warn"), (recompile_title(cause), "strong"), f"  {cost}", hang=4)]
     rows: list[list[Cell]] = [

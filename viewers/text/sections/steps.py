@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from compiler.trace.records import Step
-from viewers.text.lines import BLANK, Line
-from viewers.text.sections import View
-from viewers.text.table import Cell, heading, table
+from viewers.kit.lines import BLANK, TextLine
+from viewers.kit.table import Cell, heading, table
+from viewers.text.sections import SectionView
 from viewers.words import indent, listed, plural
 
 
-def section(view: View) -> list[Line]:
+def section(view: SectionView) -> list[TextLine]:
     steps = view.recording.all(Step)
     if not steps:
         return [heading("steps", "not recorded: --record steps")]
     attempts: dict[tuple[str, int], list[Step]] = {}
     for step in steps:
         attempts.setdefault((step.compile_id, step.attempt), []).append(step)
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for (compile_id, attempt), found in attempts.items():
         title = f"steps {compile_id} attempt {attempt + 1}"
         lines.append(heading(title, plural(len(found), "instruction")))
@@ -25,7 +25,7 @@ def section(view: View) -> list[Line]:
     return lines[:-1]
 
 
-def _row(view: View, step: Step) -> list[Cell]:
+def _row(view: SectionView, step: Step) -> list[Cell]:
     added = f"+ {listed(step.nodes)}" if step.nodes else ""
     where = view.names.place(step.location.file, step.location.line)
     return [

@@ -9,7 +9,9 @@ from compiler.trace.records import Advice, AnyRecord, End, Failure, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.kit.spans import width_of
 from viewers.panes import findings, overview
+from viewers.panes.rows import text_rows
 from viewers.panes.view import View
+from viewers.tables.findings import advice_lines
 
 
 def texts(view: View, width: int = 110) -> list[str]:
@@ -90,7 +92,8 @@ def test_after_a_failure_nothing_is_said_to_be_in_order(block_records: list[AnyR
 
 
 def test_a_fix_without_code_is_wrapped() -> None:
-    rows = findings._fix(Advice(text="make the list shorter " * 9), 102)
+    lines = advice_lines([Advice(text="make the list shorter " * 9)], 13, 101)
+    rows = text_rows(lines, 102)
     assert " ".join(" ".join(row.text for row in rows).split()).count("shorter") == 9
     assert all(cell_len(row.text) <= 102 for row in rows)
 
@@ -99,7 +102,7 @@ def test_a_fix_is_told_in_full(block: View) -> None:
     words = " ".join(row.text for row in findings.content(block, 102).rows)
     told = " ".join(words.split())
     for finding in block.summary.findings:
-        assert " ".join(finding.fixes[0].text.split()) in told
+        assert " ".join(finding.fixes[0].text.removesuffix(".").split()) in told
 
 
 def test_a_name_of_wide_characters_is_cut_by_cells(block: View) -> None:

@@ -20,8 +20,8 @@ from viewers.panes import account
 from viewers.panes.view import Facts, View
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.region_lines import HEADS, Column, RegionLines
 from viewers.summary.profile import profiles_of
+from viewers.tables.region_lines import HEADS, RegionColumn, RegionLines
 from viewers.text.lines import to_text, write
 from viewers.text.profile import profile
 from viewers.text.profile.causes import causes_lines
@@ -138,7 +138,7 @@ def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
 def test_a_label_without_a_line_takes_the_room_of_the_line() -> None:
     texts = ["", "", "▸ 7 in noise, 7 the same calls", "1.0", "2.0", "+1.0", "0.5"]
     sizes = [2, 16, 20, 8, 8, 8, 5]
-    table = RegionLines(tuple(map(Column, ["", *HEADS], sizes)), None, 0)
+    table = RegionLines(tuple(map(RegionColumn, ["", *HEADS], sizes)), None, 0)
     whole = words_of(table.line([(one, "dim") for one in texts]))
     assert "▸ 7 in noise, 7 the same calls" in whole
     beside = words_of(table.line([(one, "dim") for one in ["", "17–20", *texts[2:]]]))

@@ -1,14 +1,16 @@
 """torch's text of a failed guard, parsed: what was checked, expected and seen.
 
 The texts come from `GuardDebugInfo.verbose_code_parts` (torch/csrc/dynamo/guards.cpp) and from
-`get_guard_fail_reason_helper` (torch/_dynamo/guards.py). A text of unknown form is kept whole.
+`get_guard_fail_reason_helper` (torch/_dynamo/guards.py), which leaves out that names are local
+(`strip_local_scope`): `n == 3` stands for `L['n'] == 3`. So do the logs of torch. A text of unknown
+form is kept whole.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.trace.records import Guard
 from compiler.trace.source_names import (
@@ -46,16 +48,41 @@ def bare(part: str) -> str:
 
 
 def take_apart(part: str) -> Failure:
-    """Parse one condition as torch words it in `verbose_code_parts`."""
+    """Parse one condition as torch words it."""
     text = bare(part)
+    whole = scoped(text)
     for pattern, rule in _RULES:
-        match = pattern.search(text)
+        match = pattern.search(whole)
         if match:
-            return rule(text, match)
+            found = rule(whole, match)
+            source, expression = local(found.source), local(found.expression)
+            return replace(found, text=text, source=source, expression=expression)
     match = SOURCE.search(text)
     source = match[0] if match else ""
     name = guard_name("", source) if source else ""
     return Failure(text, "other", "", source, name, expected=readable(text), expression=source)
+
+
+_SIZE_OF = re.compile(
+    r"(?<![\w.'\"\]])([A-Za-z_]\w*)"
+    r"(?=(?:\.\w+|\[[^\]]*\])*(?:\.(?:size|stride)\(\)\[|\.storage_offset\(\)))"
+)
+"""A local name in a condition on sizes."""
+
+
+def scoped(text: str) -> str:
+    """A condition on sizes with its local names as torch's sources: `L['x'].size()[0] == 4`."""
+    return text if SOURCE.search(text) else _SIZE_OF.sub(r"L['\1']", text)
+
+
+def local(name: str) -> str:
+    """torch's source of a value that is named as the user would: `L['kwargs']['ids']`. A source,
+    and an expression, stay as they are."""
+    if not name or SOURCE.match(name) or "(" in name:
+        return name
+    base = re.match(r"\w+", name)
+    end = base.end() if base else 0
+    return f"L['{name[:end]}']{name[end:]}"
 
 
 GuardRule = Callable[[str, re.Match[str]], Failure]
@@ -200,10 +227,13 @@ def _marking(text: str, match: re.Match[str]) -> Failure:
     return Failure(text, "marking", "TENSOR_MATCH", source, name, None, "none", "marked")
 
 
+_ADDRESS = re.compile(r" \(id=0x[0-9a-fA-F]+\)")
+
+
 def _backend(text: str, match: re.Match[str]) -> Failure:
-    return Failure(
-        text, "backend", "BACKEND_MATCH", "", "backend", None, match["expected"], match["seen"]
-    )
+    expected, seen = (_ADDRESS.sub("", match[side]) for side in ("expected", "seen"))
+    seen = f"another {seen}" if seen == expected else seen
+    return Failure(text, "backend", "BACKEND_MATCH", "", "backend", None, expected, seen)
 
 
 def _deallocated(text: str, match: re.Match[str]) -> Failure:
@@ -216,7 +246,7 @@ def _owner(source: str) -> str:
     return source.removesuffix(".__code__")
 
 
-_L = r"(?P<source>[LG]\[.+?)"
+_L = r"(?P<source>[LG]\[.+?|[A-Za-z_]\w*(?:\.\w+|\[(?:'[^']*'|\d+)\])*)"
 _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
     (re.compile(pattern, re.DOTALL), rule)
     for pattern, rule in (
@@ -248,7 +278,7 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
             r"(?P<expected>.+)$",
             _keys,
         ),
-        (r"^(?P<absent>not )?___dict_contains\((?P<key>.+), (?P<source>[LG]\[.+)\)$", _contains),
+        (r"^(?P<absent>not )?___dict_contains\((?P<key>.+), (?P<source>[^,]+)\)$", _contains),
         (rf"^{_L} is (?P<expected>not None|None)$", _is_none),
         (r"\.(?:size|stride)\(\)\[|\.storage_offset\(\)", _shape),
         (r"^hasattr\((?P<source>.+?), '_(?:dynamo|has_dynamo)_\w+'\) ==", _marking),
@@ -279,8 +309,9 @@ def guard_behind(failure: Failure, guards: Sequence[Guard]) -> Guard | None:
     Matched by the condition's own text, else by source and kind, else by source, else by the
     source's nearest owner.
     """
+    texts = {failure.text, scoped(failure.text)}
     for guard in guards:
-        if failure.text in guard.code:
+        if not texts.isdisjoint(guard.code):
             return guard
     if not failure.source:
         return next((guard for guard in guards if guard.kind == failure.kind), None)

@@ -23,7 +23,7 @@ LINE, REGION = "line", "region"
 
 
 @dataclass(frozen=True)
-class Column:
+class RegionColumn:
     head: str
     size: int
     gap: int = 2
@@ -38,7 +38,7 @@ class Column:
 class RegionLines:
     """Lines with the same columns; the bars, if there is room, with the same scale."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[RegionColumn, ...]
     bars: Bars | None
     bar_gap: int
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from viewers.kit.cells import cut, keep_end
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.plain import plain
-from viewers.text.lines import Line, line
 
 Cell = str | tuple[str, Role]
 GAP = 2
@@ -17,19 +17,21 @@ LEAST = 10
 """Cells that a column keeps even on the narrowest terminal."""
 
 
-def table(rows: Sequence[Sequence[Cell]], align: str, width: int, indent: int = 0) -> list[Line]:
+def table(
+    rows: Sequence[Sequence[Cell]],
+    align: str,
+    width: int,
+    indent: int = 0,
+    drop: Sequence[int] = (),
+) -> list[TextLine]:
     """Rows as lines of at most `width` cells. `align` has one letter per column:
 
     `l` left and `r` right, cut only if the column alone is wider than `width`; `f` left, cut at its
     end (`›`) if space is short; `e` left, cut at its start (`…`), for paths and parameter names,
-    which differ at the end.
+    which differ at the end. `drop`: the columns that go, one after the other, if that does not do.
     """
     texts = [[plain(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
-    room = width - indent
-    widths = [
-        min(room, max((cell_len(row[i]) for row in texts), default=0)) for i in range(len(align))
-    ]
-    _shrink(widths, align, room)
+    widths = _widths(texts, align, width - indent, drop)
     lines = []
     for row, shown in zip(rows, texts, strict=True):
         pieces: list[Cell] = [" " * indent]
@@ -46,18 +48,32 @@ def table(rows: Sequence[Sequence[Cell]], align: str, width: int, indent: int = 
     return lines
 
 
-def _shrink(widths: list[int], align: str, room: int) -> None:
-    """Take cells from the widest flexible column until all fit."""
+def _widths(
+    texts: Sequence[Sequence[str]], align: str, room: int, drop: Sequence[int]
+) -> list[int]:
+    """Cells of each column; 0 for one that is empty or dropped."""
+    columns = range(len(align))
+    natural = [min(room, max((cell_len(row[i]) for row in texts), default=0)) for i in columns]
+    for dropped in range(len(drop) + 1):
+        widths = [0 if i in drop[:dropped] else natural[i] for i in columns]
+        if _shrink(widths, align, room):
+            break
+    return widths
+
+
+def _shrink(widths: list[int], align: str, room: int) -> bool:
+    """Take cells from the widest flexible column until all fit; whether they do."""
     over = sum(widths) + GAP * (sum(map(bool, widths)) - 1) - room
     flexible = [index for index, kind in enumerate(align) if kind in "ef"]
     while over > 0 and flexible:
         widest = max(flexible, key=lambda index: widths[index])
         if widths[widest] <= LEAST:
-            return
+            break
         widths[widest] -= 1
         over -= 1
+    return over <= 0
 
 
-def heading(text: str, right: str = "") -> Line:
+def heading(text: str, right: str = "") -> TextLine:
     """The title of a section, followed by its figure."""
     return line((text, "accent"), (f"  {right}" if right else "", "dim"), hang=2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.capture.failed_guard import bare, guard_behind, take_apart
+from compiler.trace.failed_guard import bare, guard_behind, take_apart
 from compiler.trace.records import Guard
 from compiler.trace.source_names import closure_name, guard_name, readable
 
@@ -108,6 +108,28 @@ TEXTS = [
         "hasattr(L['x'], '_dynamo_dynamic_indices') == False",
         ("marking", "L['x']", "dynamic marks of x", "none", "marked"),
     ),
+    # as in a log, and as a reason to compile again: without the scope of local names
+    ("n == 3", ("value", "L['n']", "n", "3", "")),
+    ("self.training == True", ("value", "L['self'].training", "self.training", "True", "")),
+    ("len(items) == 2", ("length", "L['items']", "len(items)", "2", "")),
+    ("not items", ("length", "L['items']", "len(items)", "0", "")),
+    ("mask is not None", ("value", "L['mask']", "mask", "not None", "")),
+    ("___dict_contains('a', kw)", ("keys", "L['kw']", "'a' in kw", "True", "False")),
+    ("x.size()[0] == y.size()[1]", ("shape", "", "x.size(0), y.size(1)",
+                                    "x.size(0) == y.size(1)", "")),
+    ("2 <= self.mask.size()[0]", ("shape", "", "self.mask.size(0)",
+                                  "2 <= self.mask.size(0)", "")),
+    (
+        "tensor 'kwargs['ids']' size mismatch at index 1. expected 4, actual 6",
+        ("size", "L['kwargs']['ids']", "kwargs['ids'].size(1)", "4", "6"),
+    ),
+    (
+        "BACKEND_MATCH failure: torch.compile detected different backend callables. Cached "
+        "backend: _TorchCompileInductorWrapper (id=0x7f01). New backend: "
+        "_TorchCompileInductorWrapper (id=0x7f02). If this is unexpected, wrap it",
+        ("backend", "", "backend", "_TorchCompileInductorWrapper",
+         "another _TorchCompileInductorWrapper"),
+    ),
     ("something new in torch 3", ("other", "", "", "something new in torch 3", "")),
 ]  # fmt: skip
 
@@ -172,3 +194,5 @@ def test_the_guard_behind_a_failure() -> None:
     assert guard_behind(take_apart("2 <= L['x'].size()[0]"), guards) is guards[3]
     assert guard_behind(take_apart("L['n'].real == 2"), guards) is guards[2]
     assert guard_behind(take_apart("L['other'] == 2"), guards) is None
+    assert guard_behind(take_apart("n == 2"), guards) is guards[2]
+    assert guard_behind(take_apart("2 <= x.size()[0]"), guards) is guards[3]

@@ -1,0 +1,79 @@
+"""Sums at indices on a GPU: 16-bit floats are added in float32.
+
+Where several sources go to one place, a GPU adds them one after another by atomic operations, and
+each addition in 16 bits would round: after 256 ones, a sum in bfloat16 stays 256. ATen's kernels
+sort the indices and keep a sum in float32 (aten/src/ATen/native/cuda/Indexing.cu). Here the result
+is float32 until all is added. Atomic additions of float32 are also faster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.control.decisions import Gate
+
+aten = torch.ops.aten
+
+_NARROW = (torch.float16, torch.bfloat16)
+
+
+def _accumulates(node: fx.Node) -> bool:
+    return bool(node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False))
+
+
+def _sums(node: fx.Node) -> bool:
+    return len(node.args) > 4 and node.args[4] == "sum"
+
+
+def _always(_: fx.Node) -> bool:
+    return True
+
+
+OPERATIONS = {
+    aten.index_put.default: ((0, 2), _accumulates),
+    aten._unsafe_index_put.default: ((0, 2), _accumulates),
+    aten.index_add.default: ((0, 3), _always),
+    aten.scatter_add.default: ((0, 3), _always),
+    aten.scatter_reduce.two: ((0, 3), _sums),
+    aten.embedding_dense_backward.default: ((0,), _always),
+}
+"""Operation -> the places of the arguments whose dtype the result has; whether it adds."""
+
+
+def wide_sums(module: fx.GraphModule, *, graph: str = "", gate: Gate | None = None) -> int:
+    """Rewrite the graph in place and return the number of operations that add in float32."""
+    moved = 0
+    for node in list(module.graph.nodes):
+        places, adds = OPERATIONS.get(node.target, ((), _always))
+        value = node.meta.get("val")
+        if not places or not isinstance(value, torch.Tensor) or value.dtype not in _NARROW:
+            continue
+        if adds(node):
+            _widen(module, node, places)
+            moved += 1
+    if moved:
+        module.recompile()
+    return moved
+
+
+def _widen(module: fx.GraphModule, node: fx.Node, places: tuple[int, ...]) -> None:
+    narrow = node.meta["val"].dtype
+
+    def converted(one: Any, dtype: torch.dtype) -> fx.Node:
+        made = module.graph.call_function(aten._to_copy.default, (one,), {"dtype": dtype})
+        made.meta = {**node.meta, "val": one.meta["val"].to(dtype)}
+        return made
+
+    with module.graph.inserting_before(node):
+        for place in places:
+            if isinstance(node.args[place], fx.Node):
+                node.update_arg(place, converted(node.args[place], torch.float32))
+    readers = list(node.users)
+    node.meta = {**node.meta, "val": node.meta["val"].to(torch.float32)}
+    with module.graph.inserting_after(node):
+        result = converted(node, narrow)
+    for reader in readers:
+        reader.replace_input_with(node, result)

@@ -1,0 +1,406 @@
+"""CUDA graphs (`mode="reduce-overhead"`): recorded, recorded again, and not used, and why.
+
+A `CUDAGraphTreeManager` (torch/_inductor/cudagraph_trees.py) runs each compiled function once,
+records it in its second call, and from then on replays it, if a recording suits the call:
+`CUDAGraphNode.check_invariants` says why one does not. The manager then records the function again
+(`record_function`), until a limit.
+
+What is not recorded is reported through `log_cudagraph_skip_and_bump_counter`
+(torch/_inductor/cudagraph_utils.py), which its modules import by name: when a graph is compiled,
+and when one is recorded or replayed. The message ends with the stack of the operation at fault if
+torch knows it. Where only a part of a graph cannot be recorded, the scheduler splits the graph
+(`Scheduler.graph_partition`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import (
+    current_compile_id,
+    graph_id,
+    lowering_graph_id,
+    name_of,
+)
+from compiler.graphs.lines import parse_stack_trace
+from compiler.trace.compile_names import compile_of
+from compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of
+from compiler.trace.records import CudagraphRecording, CudagraphSkip, Location
+
+_TREES = "torch._inductor.cudagraph_trees"
+_FUNCTION = "log_cudagraph_skip_and_bump_counter"
+_MODULES = ("torch._inductor.output_code", _TREES, "torch._inductor.compile_fx")
+AFTER_ANOTHER = "it follows another CUDA graph than before"
+ALIVE = "outputs of earlier calls are alive: it is run to warm up again and again"
+POLICY = "torch._inductor.config.cudagraph_policy"
+SMALL = "fewer kernels than torch._inductor.config.triton.cudagraph_min_partition_size"
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.refused: list[tuple[Any, Any]] = []
+        """(reference to a recording, torch's status) of the recordings that did not suit the call
+        that this thread makes now."""
+        self.graph = ""
+        """The graph for which torch looks at mutated inputs now."""
+        self.told = 0
+        """Skips that torch has reported."""
+
+
+@dataclass
+class _Function:
+    """One of a manager's functions: a graph or a part of one, for one set of sizes."""
+
+    graph: str
+    part: str
+    recorded: int = 0
+
+
+@dataclass
+class _Begun:
+    """A recording that is being made."""
+
+    function: _Function
+    sizes: tuple[int, ...]
+    reason: str
+    inputs: tuple[str, ...]
+    location: Location | None
+    reserved: int | None
+    start: float
+
+
+@dataclass
+class _Graphs:
+    """What the hook knows of the process's graphs."""
+
+    recorder: Recorder
+    here: _Here = field(default_factory=_Here)
+    names: weakref.WeakKeyDictionary[Any, str] = field(default_factory=weakref.WeakKeyDictionary)
+    """A compiled function, and a recording of one -> its graph."""
+    functions: weakref.WeakKeyDictionary[Any, dict[int, _Function]] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    """By manager and torch's number of the function."""
+
+    def compiled(self, model: Any, backward: bool, inference: bool) -> None:
+        """A compiled graph, or a part of one, will be recorded when it is called."""
+        self.names[model] = lowering_graph_id(backward, inference)
+
+    def function(self, manager: Any, number: Any) -> _Function:
+        known = self.functions.setdefault(manager, {})
+        found = known.get(number.id)
+        if found is None:
+            model = manager.ids_to_funcs[number].model
+            name = str(getattr(model, "__name__", ""))
+            found = known[number.id] = _Function(
+                self.names.get(model) or _graph_of(manager, number),
+                name if name.startswith("partition_") else "",
+            )
+        return found
+
+    def begins(self, manager: Any, inputs: list[Any], number: Any) -> _Begun:
+        """The manager is about to record a function, with these inputs."""
+        function = self.function(manager, number)
+        refused, self.here.refused = self.here.refused, []
+        text, again = "", function.recorded
+        if again:
+            text = _why(refused, inputs) or AFTER_ANOTHER
+        stack = parse_stack_trace(stack_of(text))
+        return _Begun(
+            function,
+            sizes=tuple(one for one in inputs if type(one) is int and abs(one) < 2**63),
+            reason=reason_of(text) if text else "",
+            inputs=moved(text),
+            location=stack[-1] if stack else None,
+            reserved=_reserved(manager.device_index),
+            start=time.perf_counter(),
+        )
+
+    def ends(self, manager: Any, begun: _Begun) -> None:
+        """The recording was made."""
+        seconds = time.perf_counter() - begun.start
+        now = _reserved(manager.device_index)
+        known = begun.reserved is not None and now is not None
+        function = begun.function
+        node = manager.current_node
+        if node is not None:
+            self.names[node] = function.graph
+        if begun.location is not None:
+            self.recorder.source(begun.location.file)
+        self.recorder.emit(
+            CudagraphRecording(
+                graph=function.graph,
+                compile_id=compile_of(function.graph),
+                part=function.part,
+                sizes=begun.sizes,
+                again=function.recorded,
+                reason=begun.reason,
+                inputs=begun.inputs,
+                location=begun.location,
+                seconds=seconds,
+                bytes=max(0, now - begun.reserved) if known else None,  # type: ignore[operator]
+                call=self.recorder.call,
+            )
+        )
+        function.recorded += 1
+
+    def skipped(self, message: str) -> None:
+        """Torch says why a graph is not recorded, while it is compiled or called."""
+        self.here.told += 1
+        graph = self.here.graph
+        if not graph and not current_compile_id() and self.here.refused:
+            graph = self.names.get(self.here.refused[-1][0](), "")
+        self.skip(message, graph=graph)
+
+    @contextmanager
+    def counting(self, compiled: Any) -> Iterator[None]:
+        """A compiled graph (`CompiledFxGraph`) may be skipped inside the block. Of a graph that
+        runs on no GPU, torch only counts that."""
+        from torch._dynamo.utils import counters
+
+        def untold() -> int:
+            return int(counters["inductor"]["cudagraph_skips"]) - self.here.told
+
+        before = untold()
+        yield
+        for _ in range(untold() - before):
+            why = getattr(compiled, "disabled_cudagraphs_reason", None) or POLICY
+            Safely(self.recorder, HOOK.name)(self.skip, str(why))
+
+    def skip(self, message: str, graph: str = "", scope: Any = "graph") -> None:
+        stack = parse_stack_trace(stack_of(message))
+        location = stack[-1] if stack else None
+        if location is not None:
+            self.recorder.source(location.file)
+        self.recorder.emit(
+            CudagraphSkip(
+                reason=reason_of(message),
+                compile_id=compile_of(graph) or current_compile_id(),
+                location=location,
+                scope=scope,
+                graph=graph,
+                call=self.recorder.call,
+            )
+        )
+
+    @contextmanager
+    def looking_at(self, graph: str) -> Iterator[None]:
+        """Torch looks at the mutated inputs of this graph inside the block."""
+        before, self.here.graph = self.here.graph, graph
+        try:
+            yield
+        finally:
+            self.here.graph = before
+
+    def split(self, scheduler: Any, partitions: Any, signatures: Any) -> None:
+        """A graph was split into parts, of which some are not recorded."""
+        from torch._inductor import config
+        from torch._inductor.virtualized import V
+
+        if not (config.triton.cudagraphs and on_gpu()):
+            return
+        graph = lowering_graph_id(bool(V.graph.is_backward), bool(V.graph.is_inference))
+        told: dict[tuple[str, str], None] = {}
+        for nodes, signature in zip(partitions, signatures, strict=True):
+            for node in nodes if signature.skip_cudagraph else ():
+                reason = scheduler.should_partition(node) or SMALL
+                origin = node.node.get_origin_node() if node.node is not None else None
+                stack = (origin.meta.get("stack_trace") or "") if origin is not None else ""
+                told[reason, stack] = None
+        for reason, stack in told:
+            self.skip(f"{reason}\n{STACK}\n{stack}", graph=graph, scope="part")
+
+
+def on_gpu() -> bool:
+    """Whether a part of the graph that Inductor compiles now runs on a GPU: only then does torch
+    report how it was split."""
+    from torch._inductor.utils import is_gpu
+    from torch._inductor.virtualized import V
+
+    return any(is_gpu(device) for device in V.graph.device_types)
+
+
+def _graph_of(manager: Any, number: Any) -> str:
+    """The graph of a function that was compiled before the recording began."""
+    found = manager.id_to_compile_id.get(number)
+    if found is None:
+        return ""
+    return graph_id(name_of(found), manager.id_to_mode[number].name.lower())
+
+
+def _why(refused: list[tuple[Any, Any]], inputs: list[Any]) -> str:
+    """Torch's words for why the last of these recordings does not suit, with the inputs that
+    moved."""
+    from torch._inductor.cudagraph_utils import CheckInvariantStatus, log_data_ptr_mismatch
+
+    if not refused:
+        return ""
+    reference, status = refused[-1]
+    node = reference()
+    places: list[int] = []
+    if node is not None and status == CheckInvariantStatus.CudagraphManagedIdxMismatch:
+        places = node.cudagraph_managed_idxs
+    elif node is not None and status == CheckInvariantStatus.StaticInputIdxMismatch:
+        tensors = getattr(node, "tensor_static_input_idxs", None)
+        places = node.static_input_idxs if tensors is None else tensors
+    if not places:
+        return str(status)
+    placeholders, addresses = node.wrapped_function.placeholders, node.static_input_data_ptrs
+    return str(log_data_ptr_mismatch(placeholders, inputs, addresses, places, status))
+
+
+def _reserved(device: int) -> int | None:
+    """Bytes that the allocator holds on a device; None without a GPU."""
+    import torch
+
+    return int(torch.cuda.memory_reserved(device)) if torch.cuda.is_initialized() else None
+
+
+def install(recorder: Recorder) -> Uninstall:
+    modules = [importlib.import_module(name) for name in _MODULES]
+    trees, graphs = modules[1], _Graphs(recorder)
+    manager_class, node_class = trees.CUDAGraphTreeManager, trees.CUDAGraphNode
+    # a recording that is made while the tool repeats calls replays the user's graph too
+    always = Safely(recorder, HOOK.name, even_quiet=True)
+    undo = [
+        *_skips(graphs, modules),
+        patch(node_class, "check_invariants", _checked(graphs, node_class.check_invariants)),
+        patch(manager_class, "record_function", _recorded(graphs, always, manager_class)),
+    ]
+    return undo_all(undo)
+
+
+def _checked(graphs: _Graphs, original: Any) -> Any:
+    from torch._inductor.cudagraph_utils import CheckInvariantStatus
+
+    here, success = graphs.here, CheckInvariantStatus.SUCCESS
+
+    @functools.wraps(original)
+    def check_invariants(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = original(self, *args, **kwargs)  # runs in each call
+        if found[0] is not success:
+            here.refused.append((weakref.ref(self), found[0]))
+        elif here.refused:
+            here.refused.clear()
+        return found
+
+    return check_invariants
+
+
+def _recorded(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
+    original = manager_class.record_function
+
+    @functools.wraps(original)
+    def record_function(
+        self: Any, new_inputs: Any, function_id: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        begun = safely(graphs.begins, self, new_inputs, function_id)
+        answer = original(self, new_inputs, function_id, *args, **kwargs)
+        if begun is not None:
+            safely(graphs.ends, self, begun)
+        return answer
+
+    return record_function
+
+
+def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
+    from torch._inductor.output_code import CompiledFxGraph
+    from torch._inductor.scheduler import Scheduler
+
+    safely = Safely(graphs.recorder, HOOK.name)
+    original = getattr(modules[0], _FUNCTION)
+    _, trees, compile_fx = modules
+    manager_class = trees.CUDAGraphTreeManager
+    cudagraphify = compile_fx.cudagraphify
+    look = manager_class._update_non_cudagraph_managed_mutation
+    warn = manager_class.check_warn_on_unable_to_start_executing
+    partition = Scheduler.graph_partition
+
+    @functools.wraps(original)
+    def log(*args: Any, **kwargs: Any) -> Any:
+        message = args[0] if args else kwargs.get("msg", "")
+        safely(graphs.skipped, str(message))
+        return original(*args, **kwargs)
+
+    @functools.wraps(cudagraphify)
+    def compiled(model: Any, *args: Any, **kwargs: Any) -> Any:
+        backward, inference = kwargs.get("is_backward"), kwargs.get("is_inference")
+        safely(graphs.compiled, model, bool(backward), bool(inference))
+        return cudagraphify(model, *args, **kwargs)
+
+    @functools.wraps(look)
+    def looked(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
+        function = safely(graphs.function, self, function_id)
+        with graphs.looking_at(function.graph if function is not None else ""):
+            return look(self, function_id, *args, **kwargs)
+
+    @functools.wraps(warn)
+    def warned(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
+        known = function_id in self.warned_functions
+        answer = warn(self, function_id, *args, **kwargs)
+        if not known and function_id in self.warned_functions:
+            function = safely(graphs.function, self, function_id)
+            if function is not None:
+                safely(graphs.skip, ALIVE, function.graph, "call")
+        return answer
+
+    @functools.wraps(partition)
+    def partitioned(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = partition(self, *args, **kwargs)
+        safely(graphs.split, self, *answer)
+        return answer
+
+    def counted(original: Any) -> Any:
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with graphs.counting(self):
+                return original(self, *args, **kwargs)
+
+        return method
+
+    return [
+        *(
+            patch(CompiledFxGraph, name, counted(getattr(CompiledFxGraph, name)))
+            for name in ("__init__", "post_compile")
+        ),
+        *(patch(module, _FUNCTION, log) for module in modules),
+        patch(compile_fx, "cudagraphify", compiled),
+        patch(manager_class, look.__name__, looked),
+        patch(manager_class, warn.__name__, warned),
+        patch(Scheduler, "graph_partition", partitioned),
+    ]
+
+
+_MANAGER = f"{_TREES}:CUDAGraphTreeManager"
+
+HOOK = Hook(
+    name="cudagraphs",
+    offers="CUDA graphs that were recorded, recorded again or not used, why, and at which line",
+    needs=(
+        *(f"{module}:{_FUNCTION}" for module in _MODULES),
+        f"{_TREES}:CUDAGraphNode.check_invariants(inputs)",
+        f"{_MANAGER}.record_function(new_inputs, function_id)",
+        f"{_MANAGER}._update_non_cudagraph_managed_mutation(function_id)",
+        f"{_MANAGER}.check_warn_on_unable_to_start_executing(function_id)",
+        "torch._inductor.cudagraph_utils:log_data_ptr_mismatch",
+        "torch._inductor.cudagraph_utils:CheckInvariantStatus.StaticInputIdxMismatch",
+        "torch._inductor.compile_fx:cudagraphify(model, is_backward, is_inference)",
+        "torch._inductor.output_code:CompiledFxGraph.post_compile",
+        "torch._inductor.scheduler:Scheduler.graph_partition",
+        "torch._inductor.scheduler:Scheduler.should_partition(node)",
+    ),
+    install=install,
+    stage="build",
+    test="inductor/test_cudagraphs.py",
+)

@@ -1,0 +1,182 @@
+"""Builds of Triton kernels: found in Triton's cache, or compiled.
+
+`AsyncCompile.triton` (torch/_inductor/async_compile.py) has a kernel compiled in a worker process
+or in this one, and `CachingAutotuner.precompile` takes in what was compiled: one binary for each
+configuration. Triton (triton/compiler/compiler.py) keeps each in a folder of its cache that is
+named by its key, and never writes a binary that it finds. So a binary was found if its description
+(a `.json`) is older than the request. If another process compiled it meanwhile, it counts as
+compiled.
+
+Triton's key is a hash of the function's source, its signature, constants, the target, the options
+and some environment variables; what of these is known here is the key's components.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.recorder import Recorder
+from compiler.control.safely import Safely
+from compiler.graphs.current import current_compile_id, current_graph_id
+from compiler.trace.key_components import CODE, Key, written
+from compiler.trace.records import CacheLookup
+
+CACHE = "triton"
+_MADE_BY_COMPILING = frozenset(
+    {
+        *("hash", "name", "shared", "tmem_size", "ptx_version", "cluster_dims", "global_scratch"),
+        *("global_scratch_size", "global_scratch_align", "profile_scratch_size", "num_gsan"),
+        *("profile_scratch_align", "tensordesc_meta", "warp_size", "n_regs", "n_spills"),
+    }
+)
+"""Parts of a binary's description that are results."""
+_OURS = frozenset({"num_warps", "num_stages"})
+"""Options that the configuration has."""
+_FILES = "FileCacheManager"
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A kernel that was asked for."""
+
+    name: str
+    text: str
+    time: float
+    """Unix time."""
+    compile_id: str
+    graph: str
+
+
+def install(recorder: Recorder) -> Uninstall:
+    from torch._inductor.async_compile import AsyncCompile, CompiledTritonKernels
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    safely = Safely(recorder, HOOK.name)
+    ask, take_in = AsyncCompile.triton, CachingAutotuner.precompile
+    requests: dict[str, _Request] = {}
+
+    def note(name: str, text: str) -> None:
+        request = _Request(name, text, time.time(), current_compile_id(), current_graph_id())
+        requests[CompiledTritonKernels.key(text)] = request
+
+    @functools.wraps(ask)
+    def triton(self: Any, kernel_name: str, source_code: str, *args: Any, **kwargs: Any) -> Any:
+        safely(note, kernel_name, source_code)
+        return ask(self, kernel_name, source_code, *args, **kwargs)
+
+    @functools.wraps(take_in)
+    def precompile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = take_in(self, *args, **kwargs)
+        request = requests.pop(kwargs.get("static_triton_bundle_key") or "", None)
+        if request is not None:
+            safely(_record, recorder, self, request)
+        return answer
+
+    return undo_all(
+        [patch(AsyncCompile, "triton", triton), patch(CachingAutotuner, "precompile", precompile)]
+    )
+
+
+def _record(recorder: Recorder, autotuner: Any, request: _Request) -> None:
+    from torch._inductor.runtime.runtime_utils import triton_cache_dir, triton_hash_to_path_key
+
+    manager = _manager()
+    if manager != _FILES:
+        recorder.warn_once(
+            f"Triton's cache is {manager}: which kernels it had is not known, only that of files is"
+        )
+        return
+    cache = triton_cache_dir(autotuner.triton_meta.get("device", 0))
+    for result in autotuner.compile_results:
+        key = str(result.kernel.hash)
+        found = described(os.path.join(cache, triton_hash_to_path_key(key)))
+        if found is None:
+            continue
+        written_at, description = found
+        hit = written_at < request.time
+        made_of = Key(request.graph, dict(_components(autotuner, result, request, description)))
+        recorder.emit(
+            CacheLookup(
+                cache=CACHE,
+                verdict="hit" if hit else "miss",
+                compile_id=request.compile_id,
+                graph=request.graph,
+                key=key,
+                missed="" if hit else "kernels have to be compiled",
+                components=tuple(map(recorder.text, written(made_of))),
+            )
+        )
+
+
+def _manager() -> str:
+    """The class of Triton's cache: `FileCacheManager`, unless a remote one is set."""
+    from triton import knobs
+
+    found = knobs.cache.manager_class
+    return str(getattr(found, "__name__", found) or _FILES)
+
+
+def described(folder: str) -> tuple[float, dict[str, Any]] | None:
+    """(when it was written, Triton's description of a binary); None if it is not there."""
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".json")]
+        name = next(name for name in names if not name.startswith("__grp__"))
+        path = os.path.join(folder, name)
+        with open(path, encoding="utf-8") as stream:
+            description = json.load(stream)
+        return os.stat(path).st_mtime, description if isinstance(description, dict) else {}
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
+def _components(
+    autotuner: Any, result: Any, request: _Request, description: dict[str, Any]
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name -> (hash, text) of what the key is made of."""
+    meta = autotuner.triton_meta
+    code = request.text.rpartition("@triton.jit\n")[2]
+    yield CODE, (_hash(code), request.name)
+    config = result.config
+    chosen = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+    known: dict[str, object] = {
+        "configuration": f"({', '.join(f'{name}={value}' for name, value in chosen.items())})",
+        "signature": meta.get("signature"),
+        "constants": meta.get("constants"),
+        "attributes": meta.get("configs"),
+    }
+    for name, value in known.items():
+        yield name, (_hash(str(value)), str(value))
+    for name, value in sorted(description.items()):
+        if name not in _MADE_BY_COMPILING | _OURS:
+            yield f"config[{name}]", (_hash(str(value)), str(value))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+_AUTOTUNER = "torch._inductor.runtime.triton_heuristics:CachingAutotuner"
+
+HOOK = Hook(
+    name="triton builds",
+    offers="which Triton kernels had to be compiled, and which were in Triton's cache",
+    needs=(
+        "torch._inductor.async_compile:AsyncCompile.triton(kernel_name, source_code)",
+        "torch._inductor.async_compile:CompiledTritonKernels.key",
+        f"{_AUTOTUNER}.precompile(static_triton_bundle_key)",
+        "torch._inductor.runtime.runtime_utils:triton_cache_dir",
+        "torch._inductor.runtime.runtime_utils:triton_hash_to_path_key",
+        "triton.knobs:cache",
+    ),
+    install=install,
+    stage="build",
+    test="inductor/test_triton_builds.py",
+)

@@ -1,0 +1,121 @@
+"""Machine code of GPU kernels without a GPU: several at a time, and what that must not change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compiler.codegen.device import DeviceModule
+from compiler.codegen.triton.limits import Limits
+from compiler.codegen.triton.unit import unit
+from compiler.fusion.weights import GPU
+from compiler.gpu.architectures import ARCHITECTURES
+from compiler.runtime.gpu import binaries as module
+from compiler.runtime.gpu import stages
+from compiler.runtime.gpu.binaries import binaries, code_of
+from compiler.runtime.gpu.stages import NoTriton, compiled, load_module
+from compiler.runtime.store import Store
+from tests.cpu.codegen.nests import programs
+
+pytest.importorskip("triton")
+
+ARCH = "sm_90"
+
+
+def kernels_of(function, *inputs: torch.Tensor) -> DeviceModule:
+    (program,) = programs(function, *inputs, machine=GPU)
+    made = unit(None, program, Limits(ARCHITECTURES[ARCH], program.graph.hints)).device
+    assert made is not None
+    return made
+
+
+def several(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.softmax(-1), y.t().contiguous() + 1, y.sum(), z.cumsum(0), F.gelu(z)
+
+
+@pytest.fixture(scope="module")
+def device() -> DeviceModule:
+    return kernels_of(several, torch.randn(2048, 512), torch.randn(600, 300), torch.randn(70))
+
+
+def test_threads_make_the_same_code(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
+    assert len(device.kernels) >= 4
+    monkeypatch.setattr(module, "_processors", lambda: 4)
+    found = binaries(device.text, device.kernels, ARCH, Store(tmp_path))
+    names = load_module(device.text)
+    for kernel, binary in zip(device.kernels, found, strict=True):
+        alone = compiled(names, kernel, ARCH)
+        assert code_of(binary, Store(tmp_path)) == alone.asm["cubin"]
+        assert (binary.name, binary.threads) == (kernel.name, 32 * kernel.warps)
+
+
+def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
+    store = Store(tmp_path)
+    twice = (*device.kernels, *device.kernels)
+    count = 0
+
+    def counted(*args, **kwargs):
+        nonlocal count
+        count += 1
+        return compiled(*args, **kwargs)
+
+    monkeypatch.setattr(module, "compiled", counted)
+    found = binaries(device.text, twice, ARCH, store)
+    assert count == len(device.kernels)
+    assert binaries(device.text, twice, ARCH, store) == found
+    assert count == len(device.kernels)
+
+
+def test_the_kernel_that_fails_is_named(device: DeviceModule, tmp_path: Path) -> None:
+    text = device.text.replace("tl.store(", "tl.no_such_store(", 1)
+    with pytest.raises(NoTriton, match=rf"(?s){device.kernels[0].name}: .*no_such_store"):
+        binaries(text, device.kernels, ARCH, Store(tmp_path))
+
+
+def test_a_triton_with_other_stages_is_reported(device: DeviceModule, monkeypatch) -> None:
+    from triton.compiler import ASTSource
+
+    monkeypatch.setattr(ASTSource, "make_ir", lambda self, options: None)
+    stages._triton.cache_clear()
+    with pytest.raises(NoTriton, match=r"not available in Triton .*ASTSource.make_ir"):
+        compiled(load_module(device.text), device.kernels[0], ARCH)
+    stages._triton.cache_clear()
+
+
+def test_the_stages_are_tritons(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
+    """`triton.compile` makes the same machine code."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    names = load_module(device.text)
+    for kernel in device.kernels:
+        function = names[kernel.name]
+        signature = dict(zip(function.arg_names, kernel.types, strict=True))
+        aligned = {(place,): stages.DIVISIBLE for place in range(len(kernel.types))}
+        source = ASTSource(function, signature, {}, aligned)
+        options = {"num_warps": kernel.warps}
+        theirs = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+        ours = compiled(names, kernel, ARCH, texts=True)
+        assert ours.asm["cubin"] == theirs.asm["cubin"]
+        assert ours.asm["ptx"] == theirs.asm["ptx"]
+        assert set(ours.asm) >= {"ttir", "ttgir", "llir", "ptx", "cubin"}
+        assert ours.metadata.shared == theirs.metadata.shared
+
+
+def test_no_thread_counts_all_elements_of_a_batch() -> None:
+    """Triton computed how many elements a part of a batch norm has in each thread, lane by lane:
+    42,000 lines of PTX, 8 seconds."""
+    device = kernels_of(
+        lambda x: F.batch_norm(x, None, None, training=True),
+        torch.zeros(32, 64, 112, 112, dtype=torch.bfloat16),
+    )
+    names = load_module(device.text)
+    for kernel in device.kernels:
+        text = compiled(names, kernel, ARCH, texts=True).asm["ptx"]
+        assert len(re.findall(r"^\s+cvt\.", text, re.MULTILINE)) < 500

@@ -1,0 +1,46 @@
+"""What a report, a pane and a page have in common is drawn once."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.trace.records import Account, AccountLine
+from tests.no_torch import profiles
+from tests.no_torch.profile_building import timed
+from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.kit.figures import unit_for
+from viewers.panes import account
+from viewers.recording import Recording
+from viewers.summary.profile import profiles_of
+from viewers.summary.profile.accounts import account_tables
+from viewers.tables.account import account_lines
+from viewers.text.profile import profile
+
+WIDTH = 100
+
+
+@pytest.mark.parametrize("pane", [account.content, account.modes])
+def test_a_pane_and_the_report_have_the_same_lines(pane) -> None:  # type: ignore[no-untyped-def]
+    records = profiles.modes()
+    report = {one.text.strip() for one in profile(Recording(records), WIDTH)}
+    rows = [row.text.strip() for row in pane(view_of(records), WIDTH).rows if row.text.strip()]
+    own = ("1 suggestion not tried", "2 suggestions not tried")
+    assert len(rows) > 5
+    assert [row for row in rows if row not in report and not row.startswith(own)] == []
+
+
+def test_parts_that_take_more_than_the_call_keep_their_ratio() -> None:
+    """On a busy machine the parts may add up to more than the plain call."""
+    lines = tuple(
+        AccountLine(name=name, time=timed(seconds), what="calls")
+        for name, seconds in (("kernels", 400.0), ("aten", 200.0))
+    )
+    side = Account(
+        call=1, side="compiled", measured=timed(100.0), lines=lines,
+        remainder=-500e-6, remainder_noise=1e-6,
+    )  # fmt: skip
+    records = [one for one in profiles.block_profile() if not isinstance(one, Account)]
+    (found,) = profiles_of(Recording([*records, side]))
+    (table,) = account_tables(found)
+    bars = [one.text.count("█") for one in account_lines(table, unit_for(1e-4), 120, 1)]
+    assert max(bars) == 2 * sorted(bars)[-2] > 0

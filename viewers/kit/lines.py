@@ -1,0 +1,70 @@
+"""Lines of text before colour and encoding: what the command line's text is made of, and what the
+panes share with it.
+
+A span's role says what it means; only a theme, or `viewers.text.lines.write`, knows how that looks.
+All text passes through `plain` on its way in, so no raw text of the user's reaches a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from viewers.kit.cells import cut, rows_of
+from viewers.kit.spans import Line, Role, Span, part, text, words_of
+
+
+@dataclass(frozen=True)
+class TextLine:
+    """One line. `fixed` lines are cut at the width; others wrap, indented by `hang` cells."""
+
+    spans: Line
+    hang: int = 0
+    fixed: bool = False
+
+    @property
+    def text(self) -> str:
+        return words_of(self.spans)
+
+
+BLANK = TextLine(())
+
+
+def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) -> TextLine:
+    """A line from texts and (text, role) pairs; each is made plain."""
+    spans = (text(piece) if isinstance(piece, str) else text(*piece) for piece in pieces)
+    return TextLine(tuple(span for span in spans if span[0]), hang, fixed)
+
+
+def prose(label: str, words: str, indent: int = 0) -> list[TextLine]:
+    """A labelled text of any number of lines; they keep their indents, blank ones are dropped."""
+    width = indent + len(label)
+    rows = [row for row in words.splitlines() if row.strip()]
+    return [
+        line((" " * indent + label if index == 0 else " " * width, "dim"), row, hang=width)
+        for index, row in enumerate(rows)
+    ]
+
+
+def fitted(lines: Iterable[TextLine], width: int) -> list[TextLine]:
+    """The lines cut or wrapped to `width` cells."""
+    done: list[TextLine] = []
+    for one in lines:
+        if cell_len(one.text.rstrip()) <= width:
+            done.append(one)
+        elif one.fixed:
+            shown = cut(one.text, width)
+            spans = (*part(one.spans, 0, len(shown) - 1), ("›", "faint"))
+            done.append(TextLine(spans, one.hang, True))
+        else:
+            done.extend(_wrap(one, width))
+    return done
+
+
+def _wrap(one: TextLine, width: int) -> list[TextLine]:
+    hang = min(one.hang, width // 2)
+    rows = [part(one.spans, *ends) for ends in rows_of(one.text, width, hang)]
+    indent: Span = (" " * hang, "text")
+    return [TextLine((indent, *row) if at else row, one.hang) for at, row in enumerate(rows)]

@@ -1,0 +1,199 @@
+"""CUDA graphs: what was recorded, recorded again and why, and what is launched kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compiler.trace.cudagraph_reasons import NO_GPU
+from compiler.trace.records import Advice, CudagraphRecording, CudagraphSkip, Location
+from viewers.recording import Recording
+from viewers.words import bytes_text, listed, numbers_text, plural, seconds_text
+
+MANY_SIZES = "a recording for each set of sizes"
+
+
+@dataclass(frozen=True)
+class CudagraphUse:
+    """One graph, or a part of one, that is replayed."""
+
+    graph: str
+    part: str
+    """"" if the graph has one part."""
+    recordings: tuple[CudagraphRecording, ...]
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The distinct sets of sizes it was recorded for."""
+        return tuple(dict.fromkeys(one.sizes for one in self.recordings))
+
+    @property
+    def seconds(self) -> float:
+        return sum(one.seconds for one in self.recordings)
+
+    @property
+    def bytes(self) -> int | None:
+        """None if it is not known of any."""
+        known = [one.bytes for one in self.recordings if one.bytes is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True)
+class CudagraphCost:
+    """Recordings that an earlier one did not save, for one reason, or skips of one kind."""
+
+    reason: str
+    """In torch's words."""
+    location: Location | None
+    records: tuple[CudagraphRecording | CudagraphSkip, ...]
+    title: str
+    notes: tuple[str, ...]
+    fixes: tuple[Advice, ...]
+    seconds: float | None = None
+    """None of a skip."""
+
+
+def cudagraph_uses(recording: Recording) -> tuple[CudagraphUse, ...]:
+    """One entry for each graph, or part, that was recorded."""
+    grouped: dict[tuple[str, str], list[CudagraphRecording]] = {}
+    for one in recording.all(CudagraphRecording):
+        grouped.setdefault((one.graph, one.part), []).append(one)
+    parts = [graph for graph, _ in grouped]
+    return tuple(
+        CudagraphUse(graph, part if parts.count(graph) > 1 else "", tuple(records))
+        for (graph, part), records in grouped.items()
+    )
+
+
+def cudagraph_costs(recording: Recording) -> tuple[CudagraphCost, ...]:
+    """What costs: recordings made again, the longest first, then what is not replayed."""
+    again: dict[tuple[str, Location | None], list[CudagraphRecording]] = {}
+    for use in cudagraph_uses(recording):
+        first = use.recordings[0].sizes
+        for one in use.recordings:
+            if one.again:
+                again.setdefault((one.reason, one.location), []).append(one)
+            elif one.sizes != first:
+                again.setdefault((MANY_SIZES, None), []).append(one)
+    skips: dict[tuple[str, str, Location | None], list[CudagraphSkip]] = {}
+    for skip in recording.all(CudagraphSkip):
+        skips.setdefault((skip.scope, skip.reason, skip.location), []).append(skip)
+    recorded = [_again(reason, at, records) for (reason, at), records in again.items()]
+    return (
+        *sorted(recorded, key=lambda one: -(one.seconds or 0.0)),
+        *(_skip(reason, at, records) for (_, reason, at), records in skips.items()),
+    )
+
+
+def _again(
+    reason: str, location: Location | None, records: list[CudagraphRecording]
+) -> CudagraphCost:
+    what = plural(len(dict.fromkeys(one.graph for one in records)), "CUDA graph")
+    times = f" {len(records)} times" if len(records) > 1 else ""
+    notes = _when(records)
+    grown = sum(one.bytes or 0 for one in records)
+    if grown:
+        notes.append(f"{bytes_text(grown)} more memory")
+    if reason == MANY_SIZES:
+        sizes = len(dict.fromkeys(one.sizes for one in records))
+        title = f"{what} recorded again for {plural(sizes, 'further set')} of sizes"
+    else:
+        inputs = dict.fromkeys(name for one in records for name in one.inputs)
+        which = f" ({listed(tuple(inputs))})" if inputs else ""
+        title = f"{what} recorded again{times}: {reason}{which}"
+    return CudagraphCost(
+        reason=reason,
+        location=location,
+        records=tuple(records),
+        title=title,
+        notes=tuple(notes),
+        fixes=_advice(reason),
+        seconds=sum(one.seconds for one in records),
+    )
+
+
+def _when(records: Iterable[CudagraphRecording]) -> list[str]:
+    calls = sorted({one.call for one in records if one.call})
+    if not calls:
+        return []
+    return [f"in {'call' if len(calls) == 1 else 'calls'} {numbers_text(calls)}"]
+
+
+def _skip(reason: str, location: Location | None, records: list[CudagraphSkip]) -> CudagraphCost:
+    scope = records[0].scope
+    title = f"no CUDA graph: {reason}"
+    notes = ["kernels are launched one by one"]
+    if reason == NO_GPU:
+        title, notes = f"CUDA graphs are asked for, but {reason}", []
+    elif scope == "part":
+        title = f"a part of the graph is not in a CUDA graph: {reason}"
+        notes = ["it runs between the parts that are"]
+    elif scope == "call":
+        title = f"calls are not replayed: {reason}"
+    notes += [f"{len(records)} times"] if len(records) > 1 else []
+    return CudagraphCost(reason, location, tuple(records), title, tuple(notes), _advice(reason))
+
+
+_ADVICE: tuple[tuple[str, Advice], ...] = (
+    (
+        "mutated inputs",
+        Advice(
+            text="If callers pass the same tensor each time, mark it with "
+            "torch._dynamo.mark_static_address; else return the new value instead of writing it"
+        ),
+    ),
+    (
+        "cpu ",
+        Advice(text="If the tensor can be on the GPU, create it there: device=x.device"),
+    ),
+    (
+        "DeviceCopy ops",
+        Advice(text="Copy between devices before or after the compiled function"),
+    ),
+    (
+        "static input data pointer changed",
+        Advice(
+            text="If parameters or buffers are replaced, write into them instead (copy_): a "
+            "recording reads them where they were"
+        ),
+    ),
+    (
+        "outputs of earlier calls are alive",
+        Advice(
+            text="If the outputs of the last step are not needed any more, say so before each step",
+            code="torch.compiler.cudagraph_mark_step_begin()",
+            by="torch",
+        ),
+    ),
+    (
+        MANY_SIZES,
+        Advice(
+            text="If sizes vary, pad them to a few, or leave graphs with symbolic sizes out",
+            code="torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True",
+            by="torch",
+        ),
+    ),
+)
+
+
+def _advice(reason: str) -> tuple[Advice, ...]:
+    return tuple(advice for start, advice in _ADVICE if reason.startswith(start))
+
+
+def cudagraph_words(uses: Iterable[CudagraphUse]) -> str:
+    """`2 CUDA graphs recorded, 3 times again · 412 ms · 24.0 MB`; "" if none was."""
+    found = tuple(uses)
+    if not found:
+        return ""
+    count = sum(len(use.recordings) for use in found)
+    known = [use.bytes for use in found if use.bytes is not None]
+    if any(one.again is None for use in found for one in use.recordings):
+        words = f"CUDA graphs recorded {plural(count, 'time')}"
+    else:
+        more = count - len(found)
+        words = f"{plural(len(found), 'CUDA graph')} recorded"
+        words += f", {plural(more, 'time')} again" if more else ""
+    return " · ".join(
+        [words, seconds_text(sum(use.seconds for use in found))]
+        + ([bytes_text(sum(known))] if known else [])
+    )

@@ -1,0 +1,63 @@
+"""Two engines that compiled the same graphs: which is faster, and where their compiling went."""
+
+from __future__ import annotations
+
+from viewers.kit.lines import TextLine, line
+from viewers.kit.spans import Role
+from viewers.kit.table import Cell, table
+from viewers.summary.engines import Comparison
+from viewers.words import (
+    NOT_MEASURED,
+    milliseconds_text,
+    percent,
+    plural,
+    ratio_text,
+    seconds_text,
+)
+
+
+def verdict_line(comparison: Comparison) -> TextLine:
+    speed = comparison.speed
+    if speed is None:
+        return line("Speed of the two engines ", NOT_MEASURED, hang=2)
+    sides = (
+        f"{speed.first} {milliseconds_text(speed.first_ms)}, "
+        f"{speed.second} {milliseconds_text(speed.second_ms)}"
+    )
+    noise, rounds = f"±{percent(speed.noise)}", plural(speed.rounds, "round")
+    if speed.in_noise:
+        return line(
+            ("No measurable difference", "strong"),
+            f": {sides}, {ratio_text(speed.speedup)} {noise} ({rounds})",
+            hang=2,
+        )
+    fast, slow, ratio = speed.second, speed.first, speed.speedup
+    role: Role = "good"
+    if ratio < 1:
+        fast, slow, ratio, role = slow, fast, 1 / ratio, "bad"
+    return line(
+        (f"{fast} is {ratio_text(ratio)} faster than {slow}", role),
+        f": {sides} ({noise}, {rounds})",
+        hang=2,
+    )
+
+
+def stages_lines(comparison: Comparison, width: int, indent: int) -> list[TextLine]:
+    """The seconds of each stage, and their CPU seconds where there is room."""
+    first, second = (column.engine for column in comparison.columns)
+    rows: list[list[Cell]] = [[(word, "dim") for word in ("stage", first, "CPU", second, "CPU")]]
+    for wall, cpu in zip(comparison.stages, comparison.cpu, strict=True):
+        rows.append(
+            [
+                wall.what,
+                _seconds(wall.first),
+                (_seconds(cpu.first), "dim"),
+                _seconds(wall.second),
+                (_seconds(cpu.second), "dim"),
+            ]
+        )
+    return table(rows, "lrrrr", width, indent, (2, 4))
+
+
+def _seconds(seconds: float | None) -> str:
+    return "–" if seconds is None else seconds_text(seconds)

@@ -1,0 +1,62 @@
+"""What a finding and a cause look like: their glyphs, and what to do about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from compiler.trace.records import Advice
+from viewers.kit.lines import TextLine, line
+from viewers.kit.spans import Role, Span
+from viewers.summary import Finding
+from viewers.summary.profile import Cause
+
+
+def role_of(finding: Finding) -> Role:
+    return "warn" if finding.kind == "recompile" else "bad"
+
+
+def glyph_of(cause: Cause) -> Span:
+    """`✗` lost, `✓` won, `↻` paid in each recompile."""
+    if cause.once:
+        return ("↻", "warn")
+    return ("✗", "bad") if cause.lost else ("✓", "good")
+
+
+def advice_lines(
+    advice: Sequence[Advice], indent: int, width: int, label: str = ""
+) -> list[TextLine]:
+    """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints are marked, unless
+    there is another `label`.
+
+    Code comes first and is styled as code; prose never is.
+    """
+    lines = []
+    for one in advice:
+        mark = label or ("fix  " if one.by == "tcw" else "torch  ")
+        hang = indent + cell_len(mark)
+        rows = [row for row in one.code.strip().splitlines() if row.strip()]
+        if len(rows) > 1:
+            lines.append(line(" " * indent, (mark, "dim"), (rows[0], "good"), fixed=True))
+            lines += [line(" " * hang, (row, "good"), fixed=True) for row in rows[1:]]
+            lines += [line(" " * hang, (one.text, "dim"), hang=hang)] if one.text else []
+        elif rows:
+            longest = max(map(cell_len, rows[0].split()))
+            broken = longest > width - hang
+            head = line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang, fixed=broken)
+            lines += _code_and_reason(head, one, width)
+        else:
+            lines.append(line(" " * indent, (mark, "dim"), one.text, hang=hang))
+    return lines
+
+
+def _code_and_reason(head: TextLine, advice: Advice, width: int) -> list[TextLine]:
+    """On one line if they fit, else the reason below the code."""
+    reason = advice.text.removesuffix(".")
+    if not reason:
+        return [head]
+    both = line(*head.spans, "   ", (reason, "dim"))
+    if cell_len(both.text) <= width:
+        return [both]
+    return [head, line(" " * head.hang, (reason, "dim"), hang=head.hang)]
