@@ -3,6 +3,7 @@
     python benchmarks/engine_sweep.py [--quick] [--only NAME] [--worse-than 0.9] [--threads 1]
                                       [--results FILE] [--again] [--seconds 0.3]
                                       [--jobs 14] [--seed 1] [--count 250] [--minutes 8]
+                                      [--print] [--markdown]
 
 Cases come from torch's op database (`growing.py` grows its samples to three sizes) and from
 fused patterns (`fused_patterns.py`), in several dtypes and layouts, forward, and forward and
@@ -32,7 +33,7 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,20 @@ def line(key: str, row: Row) -> str:
         f"{key:56.56} {eager * 1e6:9.1f} {torch} {inductor * 1e6:9.1f} {ours * 1e6:9.1f}"
         f" {inductor / ours:8.2f} {eager / ours:7.2f}"
     )
+
+
+def markdown(rows: dict[str, Row]) -> Iterator[str]:
+    """The whole table, the worst against Inductor first."""
+    yield f"| case | eager | {TORCH} | Inductor | tcw | Inductor/tcw | eager/tcw |"
+    yield "|---|---|---|---|---|---|---|"
+    timed = [(key, row) for key, row in rows.items() if "tcw" in row]
+    for key, row in sorted(timed, key=lambda one: one[1]["inductor"] / one[1]["tcw"]):
+        eager, inductor, ours = (row[side] for side in ("eager", "inductor", "tcw"))
+        torch = f"{row[TORCH] * 1e6:,.0f}" if TORCH in row else ""
+        yield (
+            f"| {key} | {eager * 1e6:,.0f} | {torch} | {inductor * 1e6:,.0f} | {ours * 1e6:,.0f}"
+            f" | {inductor / ours:.2f} | {eager / ours:.2f} |"
+        )
 
 
 def summary(rows: dict[str, Row]) -> list[str]:
@@ -158,6 +173,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--again", action="store_true", help="measure known cases anew")
     parser.add_argument("--print", action="store_true", help="measure nothing")
+    parser.add_argument("--markdown", action="store_true", help="print the whole table")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each case")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time, each on its cores")
     parser.add_argument("--seed", type=int, default=0, help="of the random order of the cases")
@@ -180,6 +196,9 @@ def main() -> None:
             raise SystemExit(str(error)) from None
     rows = read(given.results, given.threads)
     rows = {case.key: rows[case.key] for case in chosen if case.key in rows}
+    if given.markdown:
+        print("\n".join(markdown(rows)))
+        return
     if given.worse_than is not None:
         print(
             f"{'microseconds a call':56} {'eager':>9} {TORCH:>9} {'inductor':>9} {'tcw':>9}"

@@ -1,4 +1,4 @@
-"""Masked elements raise no underflow: its handling takes an Intel core as long as 100 instructions."""
+"""Masked elements raise no underflow, which takes an Intel core as long as 100 instructions."""
 
 from __future__ import annotations
 
