@@ -1,8 +1,8 @@
 """What a product was measured to be fastest with, and whether an earlier run had measured it.
 
 `PersistentCache.lookup` (torch/_inductor/codecache.py) has the times of an operation's choices, or
-calls the function that measures them. Configurations of Triton kernels are chosen in another cache
-(torch/_inductor/runtime/autotune_cache.py), in build workers, of which nothing is recorded.
+calls the function that measures them. Which configuration of a Triton kernel is fastest is kept in
+another cache (torch/_inductor/runtime/autotune_cache.py), one of those that `caches` records.
 """
 
 from __future__ import annotations

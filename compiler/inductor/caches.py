@@ -107,7 +107,13 @@ class Caches:
             )
 
     def remote_asked(self, cache: str, key: str, found: bool) -> None:
-        self.lookup(f"remote: {cache}", "hit" if found else "miss", {"key": key})
+        where = "local" if cache.startswith("Local") else "remote"
+        name = _NAMES.get(cache, f"{where}: {cache}")
+        self.lookup(name, "hit" if found else "miss", {"key": key})
+
+
+_NAMES = {"LocalAutotuneCache": "triton configurations"}
+"""What a class of torch's for remote caches, of which some are files of this machine, keeps."""
 
 
 def _saved_seconds(info: Mapping[str, Any]) -> float | None:

@@ -65,6 +65,8 @@ class _Function:
     graph: str
     part: str
     recorded: int = 0
+    grown: int | None = None
+    """Bytes by which the allocator's memory grew when it was run to warm up, in the same pool."""
 
 
 @dataclass
@@ -130,9 +132,9 @@ class _Graphs:
     def ends(self, manager: Any, begun: _Begun) -> None:
         """The recording was made."""
         seconds = time.perf_counter() - begun.start
-        now = _reserved(manager.device_index)
-        known = begun.reserved is not None and now is not None
         function = begun.function
+        grown = _sum(_grown(begun.reserved, manager), function.grown)
+        function.grown = None
         node = manager.current_node
         if node is not None:
             self.names[node] = function.graph
@@ -149,11 +151,16 @@ class _Graphs:
                 inputs=begun.inputs,
                 location=begun.location,
                 seconds=seconds,
-                bytes=max(0, now - begun.reserved) if known else None,  # type: ignore[operator]
+                bytes=grown,
                 call=self.recorder.call,
             )
         )
         function.recorded += 1
+
+    def warmed(self, manager: Any, number: Any, before: int | None) -> None:
+        """A function was run in the pool of its recordings, to warm up."""
+        function = self.function(manager, number)
+        function.grown = _sum(_grown(before, manager), function.grown)
 
     def skipped(self, message: str) -> None:
         """Torch says why a graph is not recorded, while it is compiled or called."""
@@ -215,11 +222,17 @@ class _Graphs:
         for nodes, signature in zip(partitions, signatures, strict=True):
             for node in nodes if signature.skip_cudagraph else ():
                 reason = scheduler.should_partition(node) or SMALL
-                origin = node.node.get_origin_node() if node.node is not None else None
-                stack = (origin.meta.get("stack_trace") or "") if origin is not None else ""
-                told[reason, stack] = None
+                told[reason, _stack_of(node.node)] = None
         for reason, stack in told:
             self.skip(f"{reason}\n{STACK}\n{stack}", graph=graph, scope="part")
+
+
+def _stack_of(node: Any) -> str:
+    """Where a scheduler node's operation stands, or the last of those that it computes."""
+    first = node.get_origin_node() if node is not None else None
+    origins = [first] if first is not None else list(getattr(node, "origins", None) or ())
+    stacks = [one.meta.get("stack_trace") or "" for one in origins]
+    return max((one for one in stacks if one), default="")
 
 
 def on_gpu() -> bool:
@@ -260,6 +273,15 @@ def _why(refused: list[tuple[Any, Any]], inputs: list[Any]) -> str:
     return str(log_data_ptr_mismatch(placeholders, inputs, addresses, places, status))
 
 
+def _grown(before: int | None, manager: Any) -> int | None:
+    now = _reserved(manager.device_index)
+    return None if before is None or now is None else max(0, now - before)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else one + other
+
+
 def _reserved(device: int) -> int | None:
     """Bytes that the allocator holds on a device; None without a GPU."""
     import torch
@@ -277,6 +299,7 @@ def install(recorder: Recorder) -> Uninstall:
         *_skips(graphs, modules),
         patch(node_class, "check_invariants", _checked(graphs, node_class.check_invariants)),
         patch(manager_class, "record_function", _recorded(graphs, always, manager_class)),
+        patch(manager_class, "run_eager", _warmed(graphs, always, manager_class)),
     ]
     return undo_all(undo)
 
@@ -312,6 +335,19 @@ def _recorded(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
         return answer
 
     return record_function
+
+
+def _warmed(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
+    original = manager_class.run_eager
+
+    @functools.wraps(original)
+    def run_eager(self: Any, new_inputs: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
+        before = safely(_reserved, self.device_index)
+        answer = original(self, new_inputs, function_id, *args, **kwargs)
+        safely(graphs.warmed, self, function_id, before)
+        return answer
+
+    return run_eager
 
 
 def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
@@ -391,6 +427,7 @@ HOOK = Hook(
         *(f"{module}:{_FUNCTION}" for module in _MODULES),
         f"{_TREES}:CUDAGraphNode.check_invariants(inputs)",
         f"{_MANAGER}.record_function(new_inputs, function_id)",
+        f"{_MANAGER}.run_eager(new_inputs, function_id)",
         f"{_MANAGER}._update_non_cudagraph_managed_mutation(function_id)",
         f"{_MANAGER}.check_warn_on_unable_to_start_executing(function_id)",
         "torch._inductor.cudagraph_utils:log_data_ptr_mismatch",

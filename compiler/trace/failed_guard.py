@@ -231,8 +231,10 @@ _ADDRESS = re.compile(r" \(id=0x[0-9a-fA-F]+\)")
 
 
 def _backend(text: str, match: re.Match[str]) -> Failure:
-    expected, seen = (_ADDRESS.sub("", match[side]) for side in ("expected", "seen"))
-    seen = f"another {seen}" if seen == expected else seen
+    sides = (match[side] or "a backend" for side in ("expected", "seen"))
+    expected, seen = (_ADDRESS.sub("", side) for side in sides)
+    if seen == expected:
+        seen = f"another {seen.removeprefix('a ')}"
     return Failure(text, "backend", "BACKEND_MATCH", "", "backend", None, expected, seen)
 
 
@@ -286,8 +288,8 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
         (rf"^{_L} == (?P<expected>.+)$", _equal),
         (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _equal),
         (
-            r"^BACKEND_MATCH failure: .*?Cached backend: (?P<expected>.+?)\. New backend: "
-            r"(?P<seen>.+?)\. If this",
+            r"^BACKEND_MATCH failure: .*?(?:Cached backend: (?P<expected>.+?)\. New backend: "
+            r"(?P<seen>.+?)\. )?If this",
             _backend,
         ),
         (r"^Cache line invalidated because (?P<source>.+) got deallocated", _deallocated),

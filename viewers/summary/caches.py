@@ -8,7 +8,14 @@ from typing import Literal
 from compiler.trace.records import CacheLookup
 from viewers.recording import Recording
 
-_ORDER = ("aot autograd", "fx graph", "autotuning", "kernel build", "triton")
+_ORDER = (
+    "aot autograd",
+    "fx graph",
+    "autotuning",
+    "kernel build",
+    "triton",
+    "triton configurations",
+)
 """In the order in which a compile queries them; any other comes last."""
 
 Served = Literal["", "some", "all"]

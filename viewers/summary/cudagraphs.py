@@ -195,5 +195,5 @@ def cudagraph_words(uses: Iterable[CudagraphUse]) -> str:
         words += f", {plural(more, 'time')} again" if more else ""
     return " · ".join(
         [words, seconds_text(sum(use.seconds for use in found))]
-        + ([bytes_text(sum(known))] if known else [])
+        + ([bytes_text(sum(known))] if any(known) else [])
     )

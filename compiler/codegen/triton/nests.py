@@ -44,19 +44,22 @@ def emit(
     shared: Iterable[str] = (),
     chooser: Chooser | None = None,
     measure: Measure | None = None,
+    elsewhere: frozenset[str] = frozenset(),
 ) -> Kernels:
     """The kernels of a nest, in order.
 
     `dtypes`: of each buffer. `comments`: origin -> the user's line. `shared`: buffers that may
     occupy the same memory as another buffer of the nest, element for element. `chooser` may
-    override a tile; with `measure`, the default is the fastest of a few. Raises `Unwritable`.
+    override a tile; with `measure`, the default is the fastest of a few. `elsewhere`: buffers that
+    other steps of the program read. Raises `Unwritable`.
     """
     split = Split(without_round_trips(nest), limits, frozenset(shared))
     parts = split.parts()
     known = {**dtypes, **{name: dtype for name, (dtype, _) in split.workspace.places.items()}}
 
     def written(part: Part, tile: Tile) -> Kernel:
-        large = streamed(part, limits)
+        others = (other.nest.reads() for other in parts if other is not part)
+        large = streamed(part, limits) - elsewhere.union(*others)
         return Writer(part, tile, known, comments or {}, frozenset(shared), large).write()
 
     asked = of_nest(chooser, nest)

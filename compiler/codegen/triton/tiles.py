@@ -2,9 +2,9 @@
 
 A thread moves memory 16 bytes at a time, so it gets at least as many neighbouring elements of the
 narrowest dtype as these hold. A program holds a whole row if that fits in its registers: about 32
-elements a thread are fastest, 64 of the 16-bit dtypes in long rows. Few threads a program mean that
-a reduction waits for few, and many programs a processor hide each other's waits. The numbers were
-measured on an H200 (docs/performance.md).
+elements a thread are fastest, 64 of the 16-bit dtypes in long rows, 16 in short ones. Few threads a
+program mean that a reduction waits for few, and many programs a processor hide each other's waits.
+The numbers were measured on an H100 and an H200 (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def choose(part: Part, limits: Limits) -> Tile:
     second = _second(nest, kept)
     if second is not None and limits.number(nest.axes[second].size) >= 16:
         first = tuple(axis for axis in kept if axis != second)
-        return Tile(first, (second,), 64, 128, 4)
+        across = limits.number(_size(nest, first)), limits.number(nest.axes[second].size)
+        wide = _narrowest(nest) < 4 and across[0] * across[1] >= 4 * limits.processors << 14
+        return Tile(first, (second,), 128, 128, 16) if wide else Tile(first, (second,), 64, 64, 8)
     width = VECTOR // _narrowest(nest)
     block = WARP * 4 * min(max(width, 4), 8)
     while block > WARP * 4 and rows < block * limits.processors:
@@ -147,7 +149,8 @@ def _whole_rows(
         x = max(x, min(32, power_of_two(rows)))
     warps = min(max(x * block // (WARP * PER_THREAD), 1), 8 if narrow else 16)
     if part.form != "riding":
-        return Tile(kept, row, x, block, warps)
+        few = 4 if x * block >= STEP else 1
+        return Tile(kept, row, x, block, max(warps, few))
     if block > 1024:
         warps *= 2
     return Tile(kept, row, x, block, max(warps, 2), stages=RIDING_STAGES)

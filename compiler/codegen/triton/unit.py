@@ -15,6 +15,7 @@ from compiler.codegen.triton.kernel import RESERVED, Kernel, title_of
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels, Measure, emit
+from compiler.codegen.triton.streams import read_by_several
 from compiler.codegen.triton.together import launches, together
 from compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
 from compiler.loops.nest import Nest
@@ -95,9 +96,10 @@ def unit(
     dtypes = buffer_dtypes(program)
     module = _Module()
     nests = [step for step in program.steps if isinstance(step, Nest)]
+    several = read_by_several(program)
     made = {
         nest.name: emit(
-            nest, dtypes, limits, comments, shared_buffers(nest, plan), chooser, measure
+            nest, dtypes, limits, comments, shared_buffers(nest, plan), chooser, measure, several
         )
         for nest in nests
     }

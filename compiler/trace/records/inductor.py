@@ -319,7 +319,8 @@ class CudagraphRecording(Record):
     seconds: Seconds = 0.0
     """With the first replay."""
     bytes: Bytes | None = None
-    """By how much the allocator's memory grew; None if not known."""
+    """By how much the allocator's memory grew, with the run before it that warms up; None if not
+    known."""
     call: Count = 0
 
 

@@ -106,7 +106,7 @@ def test_a_shared_launch_has_the_programs_of_its_kernels() -> None:
     (program,) = programs(lambda x, y: (x.t().contiguous(), y.t().contiguous()), x, y, machine=GPU)
     made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
     (launched,) = re.findall(r"launch\(device_kernels\[0\], (.*), arguments, error\);", made.code)
-    assert launched == str((64 * 512 + 128 * 384) // (64 * 128))
+    assert launched == str((64 * 512 + 128 * 384) // (64 * 64))
 
 
 def hints(fn, *inputs: torch.Tensor) -> list[list[str]]:
@@ -134,6 +134,25 @@ def test_what_a_reduction_reads_once_is_not_kept() -> None:
     assert hints(total, small) == [[""]], "L2 holds it"
     assert hints(total, huge) == [[""]], "measured: slower"
     assert hints(lambda x: x.sum(-1, keepdim=True) + x, small.expand(4, -1, -1)) == [[""]]
+
+
+def test_what_another_kernel_reads_too_is_not_dropped() -> None:
+    """A group norm's images are read by two nests."""
+    x, w = torch.empty(16, 512, 64, 64), torch.ones(512)
+    (program,) = programs(lambda x, w: F.group_norm(x, 32, w, w), x, w, machine=GPU)
+    made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).device
+    assert made is not None
+    assert len(made.kernels) == 2
+    assert "evict_first" not in made.text
+
+
+def test_transposed_tiles_are_larger_where_there_are_many() -> None:
+    def tiles(dtype: torch.dtype, side: int) -> list[str]:
+        x = torch.empty(side, side, dtype=dtype)
+        return [kernel.tile.words for kernel in kernels(lambda x: x + x.t(), x)]
+
+    assert tiles(torch.bfloat16, 8192) == ["128x128-16warps"]
+    assert tiles(torch.bfloat16, 1024) == tiles(torch.float32, 8192) == ["64x64-8warps"]
 
 
 def test_parts_of_rows_have_one_length() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from inspect import signature
 
 import pytest
 import torch
 from torch._dynamo.utils import counters
+from torch._inductor import remote_cache
 from torch._inductor.remote_cache import RemoteCache
+from torch._inductor.runtime import autotune_cache
 
 from compiler.inductor import caches
 from compiler.trace.key_components import changed, difference, missed, read_key, stored, written
@@ -151,6 +154,19 @@ def test_a_remote_cache(monkeypatch):
         assert Away().get("not there") is None
     found = [(r.cache, r.verdict, r.key) for r in recorded.all(CacheLookup)]
     assert found == [("remote: Away", "hit", "there"), ("remote: Away", "miss", "not there")]
+
+
+def test_configurations_of_triton_kernels_are_files_of_this_machine(tmp_path):
+    """torch's class for them is one of remote caches."""
+    made = getattr(autotune_cache, "LocalAutotuneCache", None) or remote_cache.LocalAutotuneCache
+    cache = made(*(["any"] if "cache_id" in signature(made.__init__).parameters else []))
+    place = str(tmp_path / "kernel.best_config")
+    with record((caches.HOOK,)) as recorded:
+        assert cache.get(place) is None
+        cache.put(place, {"XBLOCK": 256})
+        assert cache.get(place) == {"XBLOCK": 256}
+    found = [(r.cache, r.verdict) for r in recorded.all(CacheLookup)]
+    assert found == [("triton configurations", "miss"), ("triton configurations", "hit")]
 
 
 def test_it_is_put_back():

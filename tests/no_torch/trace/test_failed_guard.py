@@ -130,6 +130,11 @@ TEXTS = [
         ("backend", "", "backend", "_TorchCompileInductorWrapper",
          "another _TorchCompileInductorWrapper"),
     ),
+    (
+        "BACKEND_MATCH failure: torch.compile detected different backend callables. If this is "
+        "unexpected, wrap your backend",
+        ("backend", "", "backend", "a backend", "another backend"),
+    ),
     ("something new in torch 3", ("other", "", "", "something new in torch 3", "")),
 ]  # fmt: skip
 

@@ -32,6 +32,6 @@ def _row(use: CudagraphUse) -> list[Cell]:
     times = plural(len(use.recordings), "recording")
     sizes = len(use.sizes)
     several = f"for {sizes} sets of sizes" if sizes > 1 else ""
-    memory = bytes_text(use.bytes) if use.bytes is not None else ""
+    memory = bytes_text(use.bytes) if use.bytes else ""
     name = f"{use.graph} {use.part}".strip()
     return [name, times, seconds_text(use.seconds), memory, several]

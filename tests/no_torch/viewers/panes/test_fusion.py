@@ -34,7 +34,7 @@ def test_each_pair_is_listed_once_and_rejections_by_rule(block: View) -> None:
     words = texts(content.rows)
     assert content.right[0][0] == "9 fused · 22 not"
     assert words.count("✓") == 9
-    assert "✗ 9 something" in words
+    assert "✗ 9 with nodes" in words
     assert "✗ 3 no shared data" in words
     assert "· 5 more" in words
     assert "may fuse; one of the two fused elsewhere first" in words
