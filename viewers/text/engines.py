@@ -31,17 +31,24 @@ def header(comparison: Comparison, shared: Summary, width: int) -> list[TextLine
 
 
 def engine_table(comparison: Comparison, width: int) -> list[TextLine]:
-    """One row per engine: speed, compile time, loop nests, calls, memory, error."""
+    """One row per engine: speed, compile time, loop nests, calls, memory, error.
+
+    Where there is no room for all, the counts go, and the error stays whole.
+    """
     names = ("engine", "a call", "against eager", "compiled in", "loop nests", "calls", "peak", "")
+    failed = any(_failed(column) for column in comparison.columns)
     rows: list[list[Cell]] = [[(name, "dim") for name in names]]
     rows += [_row(column) for column in comparison.columns]
-    return table(rows, "lrlrrrrf", width)
+    return table(rows, "lrlrrrr" + ("f" if failed else "l"), width, drop=(5, 4))
+
+
+def _failed(column: EngineColumn) -> bool:
+    return column.summary.verdict.tone == "failed"
 
 
 def _row(column: EngineColumn) -> list[Cell]:
     summary = column.summary
     speed, numerics = summary.speed, summary.numerics
-    failed = summary.verdict.tone == "failed"
     against: Cell = (NOT_MEASURED, "dim")
     compiled = NOT_MEASURED
     if speed is not None:
@@ -60,5 +67,5 @@ def _row(column: EngineColumn) -> list[Cell]:
         number(column.loop_nests),
         number(column.calls),
         bytes_text(column.peak_bytes) if column.peak_bytes is not None else "unknown",
-        (summary.verdict.text, "bad") if failed else last,
+        (summary.verdict.text, "bad") if _failed(column) else last,
     ]

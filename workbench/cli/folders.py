@@ -4,6 +4,7 @@ file a process."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import sys
 import time
@@ -54,10 +55,17 @@ def written_by(log: Path) -> list[Path]:
     if process_of(log)[1] is not None:
         return [log]
     try:
-        pids = glance(log).pids
+        found = log.stat()
+        pids = _pids(log, found.st_size, found.st_mtime_ns)
     except (OSError, NotPlain, UnknownCompression, ValueError):
         return [log]
     return [of_process(log, pid) for pid in pids] if len(pids) > 1 else [log]
+
+
+@functools.lru_cache(maxsize=16)
+def _pids(log: Path, _size: int, _changed: int) -> tuple[int, ...]:
+    """Of a log of this size and time; a command asks several times."""
+    return glance(log).pids
 
 
 def only_trace(folder: Path) -> Path:

@@ -97,6 +97,14 @@ def test_text(both: Recording, golden: Golden, show: str) -> None:
     golden(GOLDENS / f"{name}.txt", to_text(explain(both, 110, 40, shown), 110))
 
 
+def test_an_error_is_not_cut_where_there_is_no_room_for_all(both: Recording) -> None:
+    lines = to_text(explain(both, 80, 40, ()), 80).splitlines()
+    (header,) = (line for line in lines if line.startswith("engine "))
+    assert "calls" not in header
+    rows = [line for line in lines if line.startswith(("inductor  ", "tcw  "))]
+    assert [line.rstrip()[-17:] for line in rows] == ["max error 4.8e-07"] * 2
+
+
 def test_sections_of_one_engine_are_shown_for_each(both: Recording) -> None:
     text = to_text(explain(both, 100, 40, ("kernels", "breaks")), 100)
     assert text.count("\ninductor\n") == text.count("\ntcw\n") == 1
