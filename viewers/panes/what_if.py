@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Progress, Timed
+from compiler.trace.records import Progress, Timed, WhatIf
 from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.spans import Line, Role, text, width_of
@@ -127,14 +127,16 @@ def _second(
     if calls:
         words, role = _times(calls[0])
     call: Line = (("   whole call  ", "dim"), (pad(words, 32), role)) if words else ()  # type: ignore[assignment]
-    equal = measured.record.equal
-    output: Line = (
-        ("   output  ", "dim"),
-        (measured.output, "dim" if equal is not False else "warn"),
-    )
+    output: Line = (("   output  ", "dim"), (measured.output, _doubt(measured.record)))
     if words and width_of((*call, *output)) <= width:
         return [Row(body=(*call, *output))]
     return [Row(body=line) for line in (call, output) if line]
+
+
+def _doubt(record: WhatIf) -> Role:
+    """Rounding is no fault: only what assert_close refuses, or what has no error, is marked."""
+    refused = record.within is False or (record.equal is False and record.max_error is None)
+    return "warn" if refused else "dim"
 
 
 def _times(one: MeasuredDifference) -> tuple[str, Role]:

@@ -87,3 +87,15 @@ def test_a_call_measured_beside_its_kernel() -> None:
     call = structs.replace(whatif(), scope="call", base_kernels=(), run_kernels=(), graph="")
     rows = what_if.verdict(view_of([*two_runs(), call]), 160).rows
     assert any(row.text.lstrip().startswith("whole call  135.0 → 120.8 µs") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("error", "within", "role"),
+    [(4.8e-07, None, "dim"), (4.8e-07, True, "dim"), (0.3, False, "warn"), (None, None, "warn")],
+)
+def test_rounding_is_no_fault(error: float | None, within: bool | None, role: str) -> None:
+    differs = structs.replace(whatif(), equal=False, max_error=error, within=within)
+    records = [differs if isinstance(one, WhatIf) else one for one in two_runs()]
+    rows = what_if.verdict(view_of(records), 160).rows
+    (span,) = (span for row in rows for span in row.body if span[0].endswith("the base"))
+    assert span[1] == role
