@@ -17,10 +17,13 @@ DIFF_LINES = 120
 
 Golden = Callable[..., None]
 
-# Both before anything imports torch. Inductor builds programs to see which vectors the compiler and
+# All before anything imports torch. Inductor builds programs to see which vectors the compiler and
 # this processor know, for each of its cache folders: nine seconds of a processor, which torch's own
 # setting saves.
 os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
+# Threads of an operation sleep while they wait for each other: there are fewer cores than workers,
+# and a sixth of a run's CPU seconds went into looking whether the others are done.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Every process of a test would compile all of our sources again, a second of a processor each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -37,7 +37,6 @@ _UNSAFE = (
     torch.Tag.data_dependent_output,
     torch.Tag.dynamic_output_shape,
 )
-_RANDOM_STATE = ("run_and_save_rng_state", "run_with_rng_state")
 
 
 def replayed(

@@ -19,8 +19,10 @@ from viewers.words import plural
 
 COST = 9
 NARROW = 100
+FEW = 2
+"""With at most this many findings, what the compile came to is listed below them."""
 KERNELS, PAIRS, PLAN = 8, 6, 2
-"""Most rows of each stage that a compile without findings came to."""
+"""Most rows of each of its stages."""
 
 
 def content(view: View, width: int) -> Content:
@@ -31,7 +33,8 @@ def content(view: View, width: int) -> Content:
         if not narrow:
             rows.append(BLANK)
     rows.append(_rest(view, bool(view.summary.findings)))
-    if not view.summary.findings and view.recording.end is not None and not view.presenting:
+    few = len(view.summary.findings) <= FEW
+    if few and view.recording.end is not None and not view.presenting:
         rows += _came_of_it(view, width)
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
     return Content(
@@ -105,8 +108,8 @@ def _rest(view: View, any_finding: bool) -> Row:
 
 
 def _came_of_it(view: View, width: int) -> list[Row]:
-    """What came of a compile that needs no attention: a few kernels, pairs and lines of its memory;
-    no kernels where their pane stands beside."""
+    """What a compile came to that needs little attention: a few kernels, pairs and lines of its
+    memory; no kernels where their pane stands beside."""
     found: list[Row] = []
     if view.kernels() and "kernels" not in view.beside:
         listed = kernels.content(view, width)
