@@ -24,9 +24,12 @@ from compiler.lowering.windows import MOST
 
 def several_sizes(whole: Shape, windows: Shape, rank: int) -> bool:
     """Whether the windows over the last dimensions have known sizes that differ."""
-    pairs = list(zip(whole[-rank:], windows[-rank:], strict=True))
-    known = all(isinstance(size, int) and isinstance(count, int) and count for size, count in pairs)
-    return known and any(size % count for size, count in pairs)  # type: ignore[operator]
+    known = [
+        (size, count)
+        for size, count in zip(whole[-rank:], windows[-rank:], strict=True)
+        if isinstance(size, int) and isinstance(count, int) and count
+    ]
+    return len(known) == rank and any(size % count for size, count in known)
 
 
 class Uneven:

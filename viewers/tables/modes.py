@@ -39,7 +39,8 @@ def notes_lines(rows: Sequence[ModeRow]) -> list[TextLine]:
 def _cells(row: ModeRow, best: float) -> list[Cell]:
     name = cut(row.name, NAME)
     if row.time is None:
-        return [name, *[("–", "dim")] * 3, "", "", "", ""]  # type: ignore[list-item]
+        nothing: Cell = ("–", "dim")
+        return [name, nothing, nothing, nothing, "", "", "", ""]
     compared = row.name != "eager"
     quiet = mode_in_noise(row)
     role: Role = "dim" if quiet or not compared else "good" if row.speedup > 1 else "bad"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from compiler.trace.records import Account, AccountLine
@@ -10,6 +12,8 @@ from tests.no_torch.profile_building import timed
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.kit.figures import unit_for
 from viewers.panes import account
+from viewers.panes.rows import Content
+from viewers.panes.view import View
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
 from viewers.summary.profile.accounts import account_tables
@@ -20,7 +24,9 @@ WIDTH = 100
 
 
 @pytest.mark.parametrize("pane", [account.content, account.modes])
-def test_a_pane_and_the_report_have_the_same_lines(pane) -> None:  # type: ignore[no-untyped-def]
+def test_a_pane_and_the_report_have_the_same_lines(
+    pane: Callable[[View, int], Content],
+) -> None:
     records = profiles.modes()
     report = {one.text.strip() for one in profile(Recording(records), WIDTH)}
     rows = [row.text.strip() for row in pane(view_of(records), WIDTH).rows if row.text.strip()]
