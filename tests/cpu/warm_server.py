@@ -107,8 +107,8 @@ def prepare_inductor() -> None:
     """What Inductor does once in a process, at its first compile: two seconds of a processor.
 
     It builds programs to see which vectors the compiler and this processor know, and hashes torch's
-    own source and Triton's library. The settings of both are among those that a worker has from this process. What
-    starts a thread is left to the workers.
+    own source and Triton's library. The settings of both are among those that a worker has from
+    this process. What starts a thread is left to the workers.
     """
     finders, path = list(sys.meta_path), list(sys.path)
     for name in AT_THE_FIRST_COMPILE:
