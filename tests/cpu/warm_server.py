@@ -131,14 +131,13 @@ def register_patterns() -> None:
     """
     matcher = importlib.import_module("torch._inductor.pattern_matcher")
     passes = "torch._inductor.fx_passes"
-    pad = importlib.import_module(f"{passes}.pad_mm")._pad_mm_init
-    attention = importlib.import_module(f"{passes}.fuse_attention")._sfdp_init
 
     def register(input_device: object) -> None:
-        pad(input_device)
-        attention(input_device)
+        importlib.import_module(f"{passes}.pad_mm")._pad_mm_init(input_device)
+        importlib.import_module(f"{passes}.fuse_attention")._sfdp_init(input_device)
 
-    matcher.init_once_fakemode(register)(sys.modules["torch"].device("cpu"))
+    with contextlib.suppress(AttributeError, TypeError):  # another torch has others
+        matcher.init_once_fakemode(register)(sys.modules["torch"].device("cpu"))
 
 
 def forget_the_compiler() -> None:
