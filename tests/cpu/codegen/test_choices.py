@@ -120,3 +120,27 @@ def test_what_is_illegal_is_said_with_its_rule() -> None:
     assert rules["lanes"] == {"order"}
     assert rules["unroll"] == {"order"}
     assert rules["rider"] == {"rows"}
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, target: F.cross_entropy(x, target),
+        lambda x, target: torch.min(x, 1),
+    ],
+    ids=["cross entropy", "min and its index"],
+)
+def test_vectors_lie_along_memory_beside_what_a_row_does_once(
+    fn: Callable[..., object],
+) -> None:
+    """A load at a target's place, and a store of the result, happen once for 39 classes."""
+    x, target = torch.randn(26, 39, 1024), torch.randint(0, 39, (26, 1024))
+    lanes: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        if decision.kind == "lanes" and "j 39" in decision.reason:
+            lanes.append(decision.default)
+        return decision.default
+
+    emitted(ask, fn, x, target)
+    assert set(lanes) == {"k"}
