@@ -229,8 +229,7 @@ def _lane(
         band = turned_axis(facts, axis, lanes, ordered)
         turned = set() if band is None else set(turned_reads(facts, axis, band))
         cost = _cost(facts, axis, lanes, bare, axis in ordered, turned)
-        if scalar is not None:
-            cost += _evicted(facts, axis, lanes)
+        cost += _evicted(facts, axis, lanes, scatters=scalar is not None)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
@@ -294,14 +293,15 @@ def _scalar_cost(facts: Facts) -> float | None:
     return 16 * total if scatters else None
 
 
-def _evicted(facts: Facts, lane: int, lanes: int) -> float:
+def _evicted(facts: Facts, lane: int, lanes: int, scatters: bool) -> float:
     """Instructions' time per 16 elements for lines of a vector that evict each other from L1.
 
-    A scatter walks along them, and so needs each again.
+    A line that is written is needed again for its other elements; a scatter walks along all lines,
+    those that it reads too.
     """
     found = 0
     for statement in facts.nest.statements:
-        for part in expressions(statement):
+        for part in expressions(statement) if scatters else ():
             if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
                 found += _share_a_set(part.address.strides[lane], part.dtype, lanes)
         if isinstance(statement, Write) and not statement.address.then:
