@@ -6,7 +6,8 @@ from compiler.trace import refs
 from compiler.trace.records import Crossing, Graph, GraphBreak, Node
 from viewers.kit.cells import pad, wrap
 from viewers.kit.spans import Line, Role, Span, text
-from viewers.panes.names import line_text, short_target
+from viewers.labels import short_target
+from viewers.panes.names import line_text
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCompile
 from viewers.panes.view import View

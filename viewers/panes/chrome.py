@@ -8,7 +8,6 @@ from compiler.trace import refs
 from compiler.trace.records import Location, Step
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import decision_bar
-from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
@@ -172,7 +171,7 @@ def _counterparts(view: View) -> Line:
     if kernels:
         spans.append((" → " if nodes else "", "dim"))
         spans.append((plural(len(kernels), "kernel") + " ", "text"))
-        spans.append(text(", ".join(kernel_title(view.facts, k) for k in kernels[:4]), "dim"))
+        spans.append(text(", ".join(view.facts.called.title(k) for k in kernels[:4]), "dim"))
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from compiler.trace import refs
 from compiler.trace.records import Location
+from viewers.kit.highlight import highlight, without_indent
 from viewers.kit.spans import Line, Role, Span, text, with_role
 from viewers.panes import breaks, profile_source
-from viewers.panes.highlight import highlight, without_indent
 from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.stepping import attempt_words, state_of
 from viewers.panes.view import View

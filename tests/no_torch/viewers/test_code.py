@@ -10,7 +10,7 @@ from compiler.trace.records import Source, Text
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Place
-from viewers.text.code import place_lines, window
+from viewers.tables.places import place_lines, window
 from viewers.text.lines import to_text
 
 
