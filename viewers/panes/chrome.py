@@ -137,11 +137,15 @@ def _title(view: View) -> str:
     ref, names = view.ref, view.facts.names
     if refs.kind(ref) == "src":
         file, line = refs.split_source(ref)
-        return f"src:{names.place(file, line)}"
+        return names.place(file, line)
     if refs.kind(ref) == "k":
-        kernel = view.recording.kernels.get(refs.split_kernel(ref)[0])
-        return f"{ref}   {kernel.label}" if kernel is not None else ref
-    return ref
+        name, row = refs.split_kernel(ref)
+        kernel = view.recording.kernels.get(name)
+        at = f", line {row}" if row is not None else ""
+        title = view.facts.called.title(kernel) if kernel is not None else name
+        return f"{title}{at}   {kernel.label if kernel is not None else ''}".rstrip()
+    graph, node = refs.split_node(ref)
+    return f"{node}   of {graph}"
 
 
 def _counterparts(view: View) -> Line:
@@ -171,7 +175,7 @@ def _counterparts(view: View) -> Line:
     if kernels:
         spans.append((" → " if nodes else "", "dim"))
         spans.append((plural(len(kernels), "kernel") + " ", "text"))
-        spans.append(text(", ".join(view.facts.called.title(k) for k in kernels[:4]), "dim"))
+        spans.append(text(" · ".join(view.facts.called.title(k) for k in kernels[:4]), "dim"))
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
+
 from compiler.trace.records import MemoryPlan
 from viewers.kit.cells import pad, pad_left, wrap
 from viewers.kit.lines import TextLine, line
@@ -18,6 +20,7 @@ from viewers.tables.findings import finding_lines, role_of
 from viewers.words import plural
 
 COST = 8
+"""Cells of a cost at least."""
 NARROW = 100
 FEW = 2
 """With at most this many findings, what the compile came to is listed below them."""
@@ -27,12 +30,13 @@ KERNELS, PAIRS, PLAN = 8, 6, 2
 
 def content(view: View, width: int) -> Content:
     rows: list[Row] = _redacted(view, width)
+    costs = max((COST, *(cell_len(one.cost) for one in view.summary.findings)))
     narrow = width < NARROW
     for index, finding in enumerate(view.summary.findings):
-        rows.extend(_finding(view, index, finding, width))
+        rows.extend(_finding(view, index, finding, width, costs))
         if not narrow:
             rows.append(BLANK)
-    rows.append(_rest(view, bool(view.summary.findings)))
+    rows.append(_rest(view, bool(view.summary.findings), costs))
     few = len(view.summary.findings) <= FEW
     if few and view.recording.end is not None and not view.presenting:
         rows += _came_of_it(view, width)
@@ -54,10 +58,10 @@ def _redacted(view: View, width: int) -> list[Row]:
     ]
 
 
-def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
-    cost = pad_left(finding.cost, COST)
+def _finding(view: View, index: int, finding: Finding, width: int, costs: int) -> list[Row]:
+    cost = pad_left(finding.cost, costs)
     if width >= NARROW:
-        lines = finding_lines(finding, view.facts.names, width - 2, cost, COST + 5)
+        lines = finding_lines(finding, view.facts.names, width - 2, cost, costs + 5)
     else:
         lines = _in_two_lines(finding, cost, width)
     head, *more = text_rows(lines, width, indent=1)
@@ -86,9 +90,9 @@ def _in_two_lines(finding: Finding, cost: str, width: int) -> list[TextLine]:
     return [head, line("  ", (place, "dim"), (words, code), fixed=True)]
 
 
-def _rest(view: View, any_finding: bool) -> Row:
+def _rest(view: View, any_finding: bool, costs: int) -> Row:
     summary = view.summary
-    lead = " ·" + " " * (COST + 4)
+    lead = " ·" + " " * (costs + 4)
     if any_finding:
         words = "no other finding"
     elif summary.verdict.tone == "failed":

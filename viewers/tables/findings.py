@@ -69,13 +69,11 @@ def advice_lines(
         hang = indent + cell_len(mark)
         rows = [row for row in one.code.strip().splitlines() if row.strip()]
         if len(rows) > 1:
-            lines.append(line(" " * indent, (mark, "dim"), (rows[0], "good"), fixed=True))
-            lines += [line(" " * hang, (row, "good"), fixed=True) for row in rows[1:]]
+            lines.append(line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang + 2))
+            lines += [line(" " * hang, (row, "good"), hang=hang + 2) for row in rows[1:]]
             lines += [line(" " * hang, (one.text, "dim"), hang=hang)] if one.text else []
         elif rows:
-            longest = max(map(cell_len, rows[0].split()))
-            broken = longest > width - hang
-            head = line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang, fixed=broken)
+            head = line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang)
             lines += _code_and_reason(head, one, width)
         else:
             lines.append(line(" " * indent, (mark, "dim"), one.text, hang=hang))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut
+from viewers.kit.cells import cut, keep_end
 from viewers.kit.highlight import highlight
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Line
@@ -30,7 +30,7 @@ def place_lines(
     where = plain(names.place(place.file, place.line))
     start = indent + cell_len(where) + 2
     if cell_len(plain(place.text.strip())) > width - start and cell_len(where) > LONG_NAME:
-        lines, start = [line(lead, (where, "dim"), fixed=True)], indent
+        lines, start = [line(lead, (keep_end(where, width - indent), "dim"), fixed=True)], indent
         code, first, last = window(place, max(20, width - start))
         lines.append(line(" " * indent, *_coloured(code), fixed=True))
     else:

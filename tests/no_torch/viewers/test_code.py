@@ -89,3 +89,13 @@ def test_lines_are_counted_as_python_counts_them() -> None:
     ]
     assert recording.line("a.py", 4) == "three = 3"
     assert recording.line("a.py", 6) == ""
+
+
+def test_where_there_is_little_room_the_line_number_stays() -> None:
+    place = Place(
+        file="/usr/lib/python3.12/site-packages/transformers/models/llama/modeling_llama.py",
+        line=429, text="input_ids: torch.LongTensor | None = None,",
+    )  # fmt: skip
+    first = place_lines(place, FileNames(), 10, 40, "line ")[0]
+    assert first.text.endswith("llama.py:429")
+    assert cell_len(first.text) <= 40

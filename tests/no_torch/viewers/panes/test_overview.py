@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 from rich.cells import cell_len
 
-from compiler.trace.records import Advice, AnyRecord, End, Failure, Speed
+from compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.kit.spans import width_of
 from viewers.panes import findings, overview
@@ -119,3 +119,13 @@ def test_a_name_of_wide_characters_is_cut_by_cells(block: View) -> None:
         starts.append(width_of(lead))
     assert starts[0] == starts[1]
     assert "›" in overview._bar(wide, most=1, label=28).text
+
+
+def test_a_long_cost_does_not_run_into_the_title(block_records: list[AnyRecord]) -> None:
+    slow = [
+        msgspec.structs.replace(one, seconds=4_985.0) if isinstance(one, FrameEnd) else one
+        for one in block_records
+    ]
+    for width in (80, 120):
+        rows = [row.text for row in findings.content(view_of(slow), width).rows]
+        assert any("83 min 5 s  call" in row for row in rows), rows
