@@ -118,26 +118,35 @@ def _why(answer: Decided) -> Cell:
 
 
 def _deciding(view: View, width: int) -> Content:
-    """What is decided so far, before the joint graph is cut."""
+    """What was asked and decided so far, before the joint graph is cut."""
     name, decided = view.compile_id, save_decisions(view)
-    asked = view.asked
-    if asked is not None and asked.kind != SAVE:
-        asked = None
-    if not decided and asked is None:
+    waits = view.asked
+    graph = f"{name}/joint"
+    told = {one.id: one for one in decided.values()}
+    for one in view.recording.decisions.asked.values():
+        if one.kind == SAVE and one.graph == graph:
+            told.setdefault(one.id, one)
+    if waits is not None and waits.id in told:
+        told[waits.id] = told.pop(waits.id)
+    if not told:
         why = f"{name or 'this recording'} has no backward"
         return Content("autograd", name, rows=empty(width, why, view.not_reached("autograd")))
-    told: list[Decided] = [*decided.values(), *([asked] if asked is not None else [])]
-    rows = [_decided(one, width) for one in told]
-    words = f"{plural(len(decided), 'value')} decided, the graph is not cut yet"
-    start = str(ToDecision(asked.id)) if asked is not None else ""
+    at = waits.id if waits is not None and waits.id in told else ""
+    rows = [_decided(view, one, one.id == at) for one in told.values()]
+    words = f"{plural(len(told) - bool(at), 'value')} answered, the graph is not cut yet"
+    start = str(ToDecision(at)) if at else ""
     return Content("autograd", name, ((words, "dim"),), rows, start, tracks=True)
 
 
-def _decided(one: Decided, width: int) -> Row:
+def _decided(view: View, one: Decided, waits: bool) -> Row:
+    """A decision; the reader's answer where the engine has not carried it out yet."""
+    given = view.overrides.get(one.id, one.default) if one.open else one.choice
     node = split_id(one.id)[2][0]
     size = one.numbers.get("bytes")
-    choice = "?" if one.open else CHOICES.get(one.choice, one.choice)
-    mark: Span = ("◆ ", "accent") if one.open else _mark(one)
+    choice = "?" if waits else CHOICES.get(given, given)
+    mark: Span = ("◆ ", "accent") if waits else _mark(one)
+    if one.open and not waits and given != one.default:
+        mark = ("* ", "warn")
     place = one.shown.location
     return Row(
         gutter=((line_text(place), "faint"), mark),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from compiler.trace import refs
 from compiler.trace.records import Crossing, Graph, GraphBreak, Node
 from viewers.kit.cells import pad, wrap
-from viewers.kit.spans import Line, Role, Span, text
+from viewers.kit.lines import line
+from viewers.kit.spans import Role, Span, text
 from viewers.labels import short_target
 from viewers.panes.names import line_text
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
@@ -30,7 +31,7 @@ def explanation(view: View, width: int) -> Content:
     if site is None:
         return Content("break", rows=_none(view, width))
     count = len(view.summary.breaks)
-    rows = [BLANK, _headline(site), BLANK]
+    rows = [BLANK, *_headline(site, width), BLANK]
     first = site.records[0]
     told = first.explanation.split("\n\n")[0] or site.reason
     why = first.explanation if view.torch_text else told
@@ -45,26 +46,23 @@ def explanation(view: View, width: int) -> Content:
         said = f"{name} {first.inside.function}, where torch reports it"
         rows.extend(_labelled("inside", wrap(plain(said), room), "dim"))
     if first.url:
-        shown = first.url if len(first.url) <= room else "…" + first.url[-(room - 1) :]
-        body = (text(pad("more", LABEL), "dim"), text(shown, "faint"))
-        rows.append(Row(gutter=((" ", "text"),), body=body, key="url", copies=first.url))
+        url = line((pad("more", LABEL), "dim"), (first.url, "faint"), hang=LABEL)
+        rows += text_rows([url], width, key="url", copies=first.url, indent=1)
     return Content("break", f"{min(view.site, count - 1) + 1} of {count}", rows=rows, start="fix:1")
 
 
-def _headline(site: BreakSite) -> Row:
+def _headline(site: BreakSite, width: int) -> list[Row]:
     where = ", ".join(site.compile_ids[:4])
     times = "once" if site.count == 1 else f"{site.count} times"
     outcome = {"skip-frame": " · the whole frame runs in Python", "error": " · stops the compile"}
-    return Row(
-        gutter=((" ", "text"),),
-        body=(
-            ("✗ ", "bad"),
-            text(f"{site.gb} " if site.gb else "", "bad"),
-            text(site.type, "strong"),
-            text(f"   {where} · {times}{outcome.get(site.outcome, '')}", "dim"),
-        ),
-        key="site",
+    head = line(
+        ("✗ ", "bad"),
+        (f"{site.gb} " if site.gb else "", "bad"),
+        (site.type, "strong"),
+        (f"   {where} · {times}{outcome.get(site.outcome, '')}", "dim"),
+        hang=2,
     )
+    return text_rows([head], width, key="site", indent=1)
 
 
 def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
@@ -78,12 +76,10 @@ def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
         return [*rows, *_labelled("context", wrap(first.context, room), "faint")]
     if not hints:
         return []
-    tail = "”   U shows all"
-    words = plain(hints[0]).splitlines()[0]
-    if len(words) > room - len(tail) - 1:
-        words = words[: room - len(tail) - 2] + "…"
-    body: Line = ((pad("torch", LABEL), "dim"), ("“" + words + tail, "dim"))
-    return [Row(gutter=((" ", "text"),), body=body, key="torch")]
+    tail = "” · U shows all"
+    return _labelled(
+        "torch", wrap(f"“{plain(hints[0]).splitlines()[0]}{tail}", room), "dim", "torch"
+    )
 
 
 def _labelled(
@@ -92,11 +88,11 @@ def _labelled(
     return [
         Row(
             gutter=((" ", "text"),),
-            body=((pad("" if index else label, LABEL), "dim"), text(line, role)),
+            body=((pad("" if index else label, LABEL), "dim"), text(row, role)),
             key=key if not index else "",
             copies=copies,
         )
-        for index, line in enumerate(lines)
+        for index, row in enumerate(lines)
     ]
 
 
