@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from compiler.trace import refs
 from compiler.trace.records import Crossing, Graph, GraphBreak, Node
-from viewers.kit.cells import pad, wrap
+from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.lines import line
 from viewers.kit.spans import Role, Span, text
 from viewers.labels import short_target
@@ -18,6 +20,7 @@ from viewers.tables.findings import advice_lines
 from viewers.words import bytes_text, plural, shape_text
 
 LABEL = 7
+ALL = "   U shows all"
 
 
 def site_of(view: View) -> BreakSite | None:
@@ -76,10 +79,8 @@ def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
         return [*rows, *_labelled("context", wrap(first.context, room), "faint")]
     if not hints:
         return []
-    tail = "” · U shows all"
-    return _labelled(
-        "torch", wrap(f"“{plain(hints[0]).splitlines()[0]}{tail}", room), "dim", "torch"
-    )
+    words = cut(f"“{plain(hints[0]).splitlines()[0]}”", room - cell_len(ALL))
+    return _labelled("torch", [words + ALL], "dim", "torch")
 
 
 def _labelled(

@@ -109,7 +109,7 @@ def _rest(view: View, any_finding: bool, costs: int) -> Row:
 
 
 def _came_of_it(view: View, width: int) -> list[Row]:
-    """What a compile came to that needs little attention: a few kernels, pairs and lines of its
+    """What a compile produced that needs no attention: a few kernels, pairs and lines of its
     memory; no kernels where their pane stands beside."""
     found: list[Row] = []
     if view.kernels() and "kernels" not in view.beside:

@@ -33,7 +33,7 @@ def file_of(view: View) -> str:
 
 
 TITLE = 15
-"""Cells of a title that neither the file's name nor what is at the right takes."""
+"""Cells of a title besides the file's name and what is at the right."""
 LEAST_NAME = 8
 
 

@@ -218,7 +218,7 @@ class View:
     region_filter: str = ""
     """Only regions that have these words are listed."""
     times: ShownTimes = "compiled"
-    """What the times beside the source are."""
+    """Which times are shown next to the source."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""
     question: Question | None = None

@@ -106,7 +106,7 @@ def _indented(*spans: Span) -> Row:
 
 
 def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
-    """What tcw can try by itself, `⏎` does; where it did, what came of it."""
+    """What tcw can try by itself (`⏎` does); the outcome of what it has tried."""
     known = {one.id: one for one in profile.trials}
     rows = []
     for place, suggestion in enumerate(cause.suggestions[:SUGGESTIONS]):
@@ -127,7 +127,7 @@ def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]
 
 
 def _unexplained(profile: Profile, row: RegionRow, width: int) -> list[Row]:
-    """A region that no cause speaks of."""
+    """A region without a cause."""
     if row.standing == "noise":
         mark: Span = (" · ", "dim")
         words = "no measurable difference"

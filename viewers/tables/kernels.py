@@ -31,7 +31,7 @@ def kernels_lines(
 ) -> list[TextLine]:
     """A line for each kernel. `main`: the file whose name is left out of the places; `seconds`:
     kernel id -> its time, where that was measured; `in_pane`: registers and spills are shown, and
-    that a kernel is predicted is said above it."""
+    a heading above the kernels says which are predicted."""
     room = width * 3 // 10
     cells = [_cells(row, _place(row, names, main, room), seconds or {}, in_pane) for row in rows]
     return table(cells, "rfllrrlr", width, indent, _DROP, least=_NAME)

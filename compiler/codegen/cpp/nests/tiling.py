@@ -146,7 +146,7 @@ def tiled_reads(facts: Facts, lane: int, axis: int | None) -> Iterator[Read]:
 
 
 def share_a_set(step: Size, dtype: str, count: int) -> bool:
-    """Whether so many elements, a step apart, need more lines of an L1 set than there are."""
+    """Whether `count` elements, `step` apart, need more lines of an L1 set than it has."""
     if not isinstance(step, int) or step == 0:
         return False
     return count * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
