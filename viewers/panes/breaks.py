@@ -49,7 +49,8 @@ def explanation(view: View, width: int) -> Content:
         said = f"{name} {first.inside.function}, where torch reports it"
         rows.extend(_labelled("inside", wrap(plain(said), room), "dim"))
     if first.url:
-        url = line((pad("more", LABEL), "dim"), (first.url, "faint"), hang=LABEL)
+        shown = first.url.partition("://")[2] or first.url
+        url = line((pad("more", LABEL), "dim"), (shown, "faint"), hang=LABEL)
         rows += text_rows([url], width, key="url", copies=first.url, indent=1)
     return Content("break", f"{min(view.site, count - 1) + 1} of {count}", rows=rows, start="fix:1")
 
