@@ -262,7 +262,7 @@ async def test_folds_open_each_for_itself(program: str, tmp_path: Path) -> None:
         both = await page.evaluate(count)
         assert both > one, "the first one closed"
         assert await page.evaluate(
-            "document.querySelector('[data-pane=guards] .cursor').textContent.includes(' id_match')"
+            "document.querySelector('[data-pane=guards] .cursor').textContent.includes(' ID_MATCH')"
         )
         await page.press("Enter")
         assert await page.evaluate(count) == one
