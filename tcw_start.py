@@ -46,7 +46,7 @@ def install() -> None:
 
 
 class _Watch:
-    """Finds nothing; is told when torch's module is imported, and leaves."""
+    """Finds no module; learns when torch is imported, and removes itself."""
 
     def __init__(self, start: _Start) -> None:
         self.start = start

@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_kernels.py                          all cases
     python benchmarks/gpu_kernels.py --only softmax,rope
-    python benchmarks/gpu_kernels.py --jobs 12                cases compile beside each other
+    python benchmarks/gpu_kernels.py --jobs 12                cases compile at the same time
     python benchmarks/gpu_kernels.py --sides inductor,tcw --seconds 300 --json rows.jsonl
     python benchmarks/gpu_kernels.py --print rows.jsonl       the table of an earlier run
 

@@ -117,7 +117,7 @@ class CauseItem(JsonItem):
 
 
 class LineItem(PlaceItem):
-    """The time beside a source line."""
+    """The time of a source line."""
 
     eager: float
     compiled: float

@@ -125,7 +125,7 @@ class PhaseItem(JsonItem):
     self_seconds: float
     """Without them and without build threads: these add up."""
     beside_seconds: float
-    """Own time on threads that build kernels beside the compile."""
+    """Own time on threads that build kernels while the compile goes on."""
 
     def __post_init__(self) -> None:
         self.seconds = round(self.seconds, 6)
@@ -200,7 +200,7 @@ class Report(JsonItem):
     version: int
     status: ReportStatus
     defaults_from: str
-    """The pyproject.toml that set what the command line left alone; "" where none set any."""
+    """The pyproject.toml that set what the command line did not; "" if none did."""
     error: ErrorItem | None
     graphs: list[GraphItem]
     breaks: list[BreakItem]

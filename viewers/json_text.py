@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from viewers.plain import plain
+from viewers.plain import can_encode, plain
 
 _NOT_ASCII = re.compile(r"[^\n -~]")
 
@@ -31,20 +31,12 @@ def json_text(value: Any, indent: int = 2, encoding: str = "utf-8") -> str:
 
     def written(found: re.Match[str]) -> str:
         character = found[0]
-        if plain(character) != character or not _carries(encoding, character):
+        if plain(character) != character or not can_encode(character, encoding):
             units = character.encode("utf-16-be")
             return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
         return character
 
     return _NOT_ASCII.sub(written, body.decode()) + "\n"
-
-
-def _carries(encoding: str, character: str) -> bool:
-    try:
-        character.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def _without_surrogates(value: Any) -> Any:

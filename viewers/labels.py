@@ -1,4 +1,4 @@
-"""Kernels in few words: `softmax`, `embedding, layer norm`, `copy`.
+"""Operations and kernels in few words: `softmax`, `embedding, layer norm`, `copy`.
 
 A kernel's recorded label lists all operations that torch says it comes from; this picks those by
 which a reader would call it. Nothing is invented: `…` replaces omitted words that say more than
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from compiler.trace.records import Kernel, KernelBinary
+from compiler.trace.records import Kernel, KernelBinary, Node
 from viewers.words import bytes_text, plural
 
 WORDS = 2
@@ -34,7 +34,27 @@ _ARITHMETIC = frozenset({
 })  # fmt: skip
 _PREFIXES = ("native_", "cudnn_", "prepare_", "fused_")
 _SUFFIXES = ("_for_cpu", "_online", "_data", "_forward", "_overrideable", "_input")
+VIEWS = frozenset({
+    "view", "reshape", "permute", "transpose", "expand", "select", "slice",
+    "squeeze", "unsqueeze", "t", "alias", "detach", "getitem", "as_strided",
+    "unfold", "split", "chunk", "unbind", "flatten", "_unsafe_view", "split_with_sizes",
+})  # fmt: skip
+"""Operations that move no data."""
+
+_OVERLOAD = re.compile(r"\.(default|Tensor|Scalar|int|dim_IntList|dim|dims|self|correction|out)$")
 _MORE = re.compile(r" \+ \d+ more$")
+
+
+def short_target(target: str) -> str:
+    """`aten.addmm.default` -> `addmm`, `torch.nn.functional.layer_norm` -> `layer_norm`."""
+    if target.startswith(("aten.", "prims.", "inductor.")):
+        return _OVERLOAD.sub("", target).split(".")[1]
+    return target.removesuffix(".default").rpartition(".")[2] or target
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node moves no data."""
+    return node.op.startswith("call") and short_target(node.target) in VIEWS
 
 
 def kernel_label(kernel: Kernel) -> str:

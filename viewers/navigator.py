@@ -328,7 +328,7 @@ class Navigator:
             self.view.select(site.place.ref)
 
     def step(self, by: int, focus: str) -> str:
-        """`[ ]`: the next break, recompile, pair, kernel or compile, by what is looked at; answers
+        """`[ ]`: the next break, recompile, pair, kernel or compile, by what is looked at; returns
         which of how many it is."""
         view, summary = self.view, self.view.summary
         if self.arrangement == "break" and summary.breaks:

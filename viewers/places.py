@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
+from rich.cells import cell_len
+
 from compiler.trace.records import Settings
+from viewers.kit.cells import keep_end
+from viewers.plain import plain
 from viewers.words import numbers_text
 
 _LIBRARIES = ("site-packages", "dist-packages")
@@ -41,6 +45,24 @@ class FileNames:
         for file, number in places:
             files.setdefault(file, []).append(number)
         return "; ".join(f"{self.short(file)}:{numbers_text(of)}" for file, of in files.items())
+
+    def few(self, places: Sequence[tuple[str, int]], main: str, room: int) -> str:
+        """`17–20`, in at most `room` cells: with its file's last name where that is not `main`, and
+        ` …` where other files have lines in it, too."""
+        file = places[0][0]
+        lines = numbers_text(line for one, line in places if one == file)
+        more = " …" if any(one != file for one, _ in places) else ""
+        name = "" if file == main else plain(self.short(file)).rpartition("/")[2] + ":"
+        left = room - cell_len(name) - len(more)
+        return keep_end(f"{name}{_ends(lines, left)}{more}", room)
+
+
+def _ends(lines: str, room: int) -> str:
+    """`17–20, 24, 31` -> `17…31`: no number is cut."""
+    if len(lines) <= room:
+        return lines
+    first, last = lines.split(", ")[0].split("–")[0], lines.split(", ")[-1].split("–")[-1]
+    return f"{first}…{last}" if first != last else first
 
 
 def _short(file: str, root: str) -> str:

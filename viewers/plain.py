@@ -87,15 +87,22 @@ def fit_encoding(text: str, encoding: str) -> str:
     return text
 
 
-def _fitting(character: str, encoding: str) -> str:
+def can_encode(character: str, encoding: str) -> bool:
+    """Whether `encoding` has this character."""
     try:
         character.encode(encoding)
-    except UnicodeEncodeError:
-        code = ord(character)
-        if 0x2400 <= code < 0x2420:
-            return "^" + chr(code - 0x2400 + 0x40)
-        if character == "␡":
-            return "^?"
-        instead = _WORDS.get(character) or GLYPHS.get(character)
-        return instead or character.encode("ascii", "backslashreplace").decode()
-    return character
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _fitting(character: str, encoding: str) -> str:
+    if can_encode(character, encoding):
+        return character
+    code = ord(character)
+    if 0x2400 <= code < 0x2420:
+        return "^" + chr(code - 0x2400 + 0x40)
+    if character == "␡":
+        return "^?"
+    instead = _WORDS.get(character) or GLYPHS.get(character)
+    return instead or character.encode("ascii", "backslashreplace").decode()

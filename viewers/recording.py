@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 
 from msgspec import structs
 
+from compiler.trace.compile_names import compile_of
 from compiler.trace.losses import Losses
 from compiler.trace.reader import read_trace
 from compiler.trace.records import (
@@ -33,6 +34,7 @@ from compiler.trace.records import (
     Guards,
     Kernel,
     MemoryPlan,
+    Node,
     Note,
     NotInLog,
     Numerics,
@@ -40,6 +42,7 @@ from compiler.trace.records import (
     Recompile,
     Record,
     Run,
+    SchedulerNode,
     Settings,
     Source,
     Speed,
@@ -104,6 +107,10 @@ class Recording:
         self._sources: dict[str, list[str]] = {}
         self.graphs: dict[str, Graph] = {}
         self.kernels: dict[str, Kernel] = {}
+        self._nodes: dict[str, tuple[Graph, dict[str, Node]]] = {}
+        self._operations: dict[tuple[str, str], SchedulerNode] = {}
+        self._kernels_of: dict[str, list[Kernel]] = {}
+        self._indexed: dict[type[Record], int] = {}
         self._places: dict[int, int] = {}
         self._decisions = Decisions()
         self.engines: dict[str, Recording] = {}
@@ -190,6 +197,41 @@ class Recording:
     def last(self, kind: type[R]) -> R | None:
         found = self._by_kind[kind]
         return cast(R, found[-1]) if found else None
+
+    def nodes(self, graph: str) -> dict[str, Node]:
+        """The FX nodes of a graph by name; empty where it was not recorded."""
+        found = self.graphs.get(graph)
+        if found is None:
+            return {}
+        known = self._nodes.get(graph)
+        if known is None or known[0] is not found:
+            known = self._nodes[graph] = (found, {node.name: node for node in found.nodes})
+        return known[1]
+
+    @property
+    def operations(self) -> dict[tuple[str, str], SchedulerNode]:
+        """(graph, `op3`) -> scheduler node."""
+        for node in self._new(SchedulerNode):
+            self._operations[node.graph, node.name] = node
+        return self._operations
+
+    @property
+    def kernels_of(self) -> dict[str, list[Kernel]]:
+        """Compile id -> its kernels, predicted ones included."""
+        if self._new(Kernel):
+            self._kernels_of = {}
+            for kernel in self.kernels.values():
+                graph = self.graphs.get(kernel.graph)
+                compile_id = graph.compile_id if graph else compile_of(kernel.graph)
+                self._kernels_of.setdefault(compile_id, []).append(kernel)
+        return self._kernels_of
+
+    def _new(self, kind: type[R]) -> list[R]:
+        """The records of a kind that came since this was last asked."""
+        found = self.all(kind)
+        since = found[self._indexed.get(kind, 0) :]
+        self._indexed[kind] = len(found)
+        return since
 
     @property
     def decisions(self) -> Decisions:

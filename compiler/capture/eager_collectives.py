@@ -53,7 +53,7 @@ METHODS = {
 UNEVEN = ("gather", "scatter")
 """Operations to which ranks give different tensors."""
 EACH = 16
-"""So many of the same operation at the same line are recorded, and then each 2^n-th."""
+"""At most this many of the same operation at the same line are recorded, then each 2^n-th."""
 _DEEPEST = 60
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,7 +51,7 @@ class Frame:
     """Attempts whose graph is recorded."""
     wall: float = field(default_factory=time.perf_counter)
     """Start time, in seconds of a clock that stops while the recording does its own work."""
-    cpu: float = field(default_factory=lambda: cpu_seconds())
+    cpu: float = 0.0
 
 
 FrameListener = Callable[[Frame, BaseException, FrameStatus], None]
@@ -76,12 +75,6 @@ def nesting() -> int:
 
 def last_finished() -> Frame | None:
     return _finished[-1] if _finished else None
-
-
-def cpu_seconds() -> float:
-    """CPU seconds used so far by this process and the children that it has waited for."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -178,7 +171,7 @@ def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
         resumes_at=resumes_at(code),
     )
     frame.wall -= recorder.aside_seconds
-    frame.cpu -= recorder.aside_cpu_seconds
+    frame.cpu = recorder.cpu_seconds()
     recorder.compile_id = frame.compile_id
     recorder.attempt = 0
     recorder.source(frame.location.file)
@@ -222,7 +215,7 @@ def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> 
             compile_id=frame.compile_id,
             status=status,
             seconds=round(time.perf_counter() - recorder.aside_seconds - frame.wall, 6),
-            cpu_seconds=round(cpu_seconds() - recorder.aside_cpu_seconds - frame.cpu, 6),
+            cpu_seconds=round(recorder.cpu_seconds() - frame.cpu, 6),
             attempts=max(frame.attempts, 1),
             reason=reason,
             ops=frame.ops,

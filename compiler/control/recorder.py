@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -70,6 +72,13 @@ class Recorder:
     @call.setter
     def call(self, number: int) -> None:
         self._call.number = self._last_call = number
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of this process and the children that it has waited for, without those that
+        the recording spent aside."""
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = time.process_time() + children.ru_utime + children.ru_stime
+        return used - self.aside_cpu_seconds
 
     def emit(self, record: Record) -> None:
         self.writer.emit(record)

@@ -8,7 +8,6 @@ another cache (torch/_inductor/runtime/autotune_cache.py), one of those that `ca
 from __future__ import annotations
 
 import functools
-import hashlib
 from typing import Any
 
 from compiler.control.hooks import Hook, Uninstall, patch
@@ -16,6 +15,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id
 from compiler.trace.records import CacheLookup
+from compiler.trace.writer import text_hash
 
 CACHE = "autotuning"
 
@@ -48,7 +48,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _record(recorder: Recorder, operation: str, inputs: str, choices: int, measured: bool) -> None:
-    key = hashlib.sha256(f"{operation} {inputs}".encode()).hexdigest()[:32]
+    key = text_hash(f"{operation} {inputs}")
     missed = f"{operation}: {choices} choices were measured" if measured else ""
     recorder.emit(
         CacheLookup(

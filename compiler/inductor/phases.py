@@ -7,7 +7,6 @@ clock readings. The durations use these, so they equal `compilation_time_metrics
 from __future__ import annotations
 
 import itertools
-import resource
 import threading
 import time
 from dataclasses import dataclass
@@ -76,7 +75,7 @@ class Phases:
                 start=start,
                 parent=parent.id if parent else None,
                 torch_start_ns=wall_ns,
-                cpu=cpu_seconds() - self.recorder.aside_cpu_seconds,
+                cpu=self.recorder.cpu_seconds(),
                 aside=aside,
             )
         )
@@ -105,15 +104,9 @@ class Phases:
                 compile_id=phase.compile_id,
                 call=self.recorder.call,
                 thread=threading.get_ident(),
-                cpu_seconds=max(0.0, cpu_seconds() - self.recorder.aside_cpu_seconds - phase.cpu),
+                cpu_seconds=max(0.0, self.recorder.cpu_seconds() - phase.cpu),
             )
         )
-
-
-def cpu_seconds() -> float:
-    """CPU seconds used so far by this process and the children that it has waited for."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -14,7 +14,6 @@ and some environment variables; what of these is known here is the key's compone
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import time
@@ -28,6 +27,7 @@ from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id
 from compiler.trace.key_components import CODE, Key, written
 from compiler.trace.records import CacheLookup
+from compiler.trace.writer import text_hash
 
 CACHE = "triton"
 _MADE_BY_COMPILING = frozenset(
@@ -143,7 +143,7 @@ def _components(
     """Name -> (hash, text) of what the key is made of."""
     meta = autotuner.triton_meta
     code = request.text.rpartition("@triton.jit\n")[2]
-    yield CODE, (_hash(code), request.name)
+    yield CODE, (text_hash(code), request.name)
     config = result.config
     chosen = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
     known: dict[str, object] = {
@@ -153,14 +153,10 @@ def _components(
         "attributes": meta.get("configs"),
     }
     for name, value in known.items():
-        yield name, (_hash(str(value)), str(value))
+        yield name, (text_hash(str(value)), str(value))
     for name, value in sorted(description.items()):
         if name not in _MADE_BY_COMPILING | _OURS:
-            yield f"config[{name}]", (_hash(str(value)), str(value))
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+            yield f"config[{name}]", (text_hash(str(value)), str(value))
 
 
 _AUTOTUNER = "torch._inductor.runtime.triton_heuristics:CachingAutotuner"

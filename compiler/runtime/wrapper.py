@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.segment import Number, SegmentFunction
-from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.graph import Call, Input, Operand, Result, operands
 from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
 from compiler.runtime.artifact import Binding
@@ -70,13 +70,13 @@ class _Wrapper:
     def _read_by_strides(self) -> Iterator[str]:
         """Values whose strides matter: to loops, to views of them, and to whoever receives the
         graph's outputs (AOTAutograd, and the backward graph for saved tensors)."""
-        yield from (one.value for one in _operands(self.graph.outputs))
+        yield from (one.value for one in operands(self.graph.outputs))
         for step in self.plan.steps:
             if isinstance(step.run, Segment):
                 yield from step.run.takes
             else:
                 keywords = [item for _, item in step.run.keywords]
-                for operand in _operands((step.run.arguments, keywords)):
+                for operand in operands((step.run.arguments, keywords)):
                     if not self.forms.fits(operand):
                         yield operand.value
 
@@ -238,15 +238,6 @@ class _Wrapper:
         self.bindings[name] = Binding(name, kind, target)  # type: ignore[arg-type]
         self.taken.add(name)
         return name
-
-
-def _operands(item: object) -> Iterator[Operand]:
-    """The operands in a nested structure of arguments or outputs."""
-    if isinstance(item, Operand):
-        yield item
-    elif isinstance(item, (tuple, list)):
-        for one in item:
-            yield from _operands(one)
 
 
 def _unused(name: str, taken: Iterable[str] | Mapping[str, object]) -> str:

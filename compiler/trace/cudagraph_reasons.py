@@ -17,7 +17,7 @@ _INPUTS = re.compile(r"\.?\s*input name: .*", re.DOTALL)
 _MOST_INPUTS = 100
 NO_GPU = "nothing of the graph runs on a GPU"
 _NO_DEVICES = re.compile(r"multiple devices:\s*$")
-"""What torch says of a graph that runs on no GPU, of which it has left the CPU out."""
+"""torch's words for a graph that runs on no GPU, whose mention of the CPU it leaves out."""
 
 
 def reason_of(message: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 _LINE = re.compile(r"^\[(?P<hash>\S+)\] (?P<name>[^:\n]+): (?P<text>.*)", re.DOTALL)
 _KEPT = 2000
 _STORED = 400
-"""Characters of a component that a trace keeps: whether it differs is told by its hash."""
+"""Characters of a component that a trace keeps: its hash shows whether it differs."""
 _REMEMBERED = 64
 _SHOWN = 6
 _WIDTH = 120

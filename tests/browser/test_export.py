@@ -264,14 +264,14 @@ async def test_folds_open_each_for_itself(program: str, tmp_path: Path, whole_pa
         await opened(page, file)
         await page.evaluate(TAB % "guards")
         none = await page.evaluate(count)
-        await page.evaluate(fold % " type_match")
+        await page.evaluate(fold % " TYPE_MATCH")
         one = await page.evaluate(count)
         assert one > none
-        await page.evaluate(fold % " id_match")
+        await page.evaluate(fold % " ID_MATCH")
         both = await page.evaluate(count)
         assert both > one, "the first one closed"
         assert await page.evaluate(
-            "document.querySelector('[data-pane=guards] .cursor').textContent.includes(' id_match')"
+            "document.querySelector('[data-pane=guards] .cursor').textContent.includes(' ID_MATCH')"
         )
         await page.press("Enter")
         assert await page.evaluate(count) == one

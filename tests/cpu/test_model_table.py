@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import model_table, table_models
+from benchmarks import model_table, table_models, table_row
 from compiler.trace.writer import TraceWriter
 from tests.no_torch import profiles
 
@@ -90,7 +90,7 @@ def test_runs_are_joined_and_what_lost_names_its_cause(tmp_path: Path) -> None:
 
 def test_a_full_card_is_told() -> None:
     error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-    assert model_table.words(error).startswith("out of memory: CUDA out of memory")
+    assert table_row.words(error).startswith("out of memory: CUDA out of memory")
 
 
 def test_the_profile_of_a_row_is_of_its_model_and_mode() -> None:

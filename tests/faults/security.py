@@ -50,8 +50,8 @@ FAULTS = (
     Fault(
         "JSON has bidirectional overrides as they are",
         "viewers/json_text.py",
-        "if plain(character) != character or not _carries(encoding, character):",
-        "if not _carries(encoding, character):",
+        "if plain(character) != character or not can_encode(character, encoding):",
+        "if not can_encode(character, encoding):",
         ("tests/no_torch/viewers/test_json_text.py",),
     ),
     Fault(

@@ -1,4 +1,4 @@
-"""Failing facts and improvements, each at a line: what code hosts show beside the source."""
+"""Failing facts and improvements, each at a line, as code hosts show them in the source."""
 
 from __future__ import annotations
 

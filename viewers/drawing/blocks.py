@@ -13,9 +13,7 @@ from viewers.drawing.diagram import Block, BlockKind, Diagram
 from viewers.drawing.inputs import input_name, is_weight
 from viewers.drawing.layers import Edge
 from viewers.drawing.modules import MOST, runs_of
-from viewers.labels import short_label
-from viewers.panes.kernel_names import kernel_name, kernel_title, purpose
-from viewers.panes.names import is_view, short_target
+from viewers.labels import is_view, short_label, short_target
 from viewers.panes.view import View
 from viewers.words import plural, shape_text, tensor_text
 
@@ -295,13 +293,13 @@ class _Maker:
         """`k4 softmax`. Where too many operations are listed: those of the user's program."""
         kernel, facts = group.kernel, self.view.facts
         if kernel is not None and group.alone:
-            return kernel_title(facts, kernel)
+            return facts.called.title(kernel)
         label = short_label(group.label)
         if label.endswith("…"):
             known = facts.operations
             records = (known.get((self.graph.id, operation)) for operation in group.nodes)
             names = [origin for record in records if record for origin in record.origins]
-            label = purpose(facts, self.graph, names) or label
+            label = facts.called.purpose(self.graph, names) or label
         return f"{kernel.id if kernel else ''} {label}".strip()
 
     def _call(
@@ -312,7 +310,7 @@ class _Maker:
         named = f"{words} {main.module.rpartition('.')[2]}".strip()
         called = self.view.recording.kernels.get(kernel)
         if called is not None and called.language == "aten":
-            named = kernel_name(self.view.facts, called)
+            named = self.view.facts.called.name(called)
         known = self.view.facts.nodes(self.graph.id)
         shapes = [known[n].value for n in main.inputs if n in known]
         sizes = [shape_text(value.shape) for value in shapes if value and len(value.shape) > 1]

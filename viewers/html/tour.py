@@ -22,7 +22,7 @@ from viewers.html.screens import Panel, PanelPlace, Pictured, Screen
 from viewers.html.seeds import Make, copy_of, seeds
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, notes, spine
-from viewers.panes.arrangement import ARRANGEMENTS, PANES
+from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column
 from viewers.panes.picture import Picture
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import Fold, RowTarget
@@ -31,6 +31,8 @@ from viewers.reader import Reader
 CELLS = 176
 """Width for which the panes are drawn."""
 SPINE_CELLS = 32
+SCROLL_BAR = 3
+"""Cells of a pane that a browser's scroll bar may cover: nothing is drawn there."""
 ZOOMS = (0, 1)
 """Scales of a picture that the page has: shapes stand in the pane beside it."""
 MOST_ROWS = 2000
@@ -203,8 +205,6 @@ class Tour:
     def _screen(self, navigator: Navigator, linked: bool = True) -> Screen:
         view = navigator.view
         arrangement = ARRANGEMENTS[navigator.arrangement]
-        cells = CELLS - SPINE_CELLS
-        shares = sum(column.share for column in arrangement.columns)
         view.beside = frozenset(
             slot.pane for column in arrangement.columns for slot in column.slots
         )
@@ -212,9 +212,9 @@ class Tour:
         state: chrome.State = "replay" if ended else "incomplete"
         places = [self._place(navigator, "spine", SPINE_CELLS, linked)]
         if arrangement.top is not None:
-            places.append(self._place(navigator, arrangement.top.pane, cells, linked))
+            places.append(self._place(navigator, arrangement.top.pane, _cells(), linked))
         for column in arrangement.columns:
-            width = cells * column.share // shares
+            width = _cells(arrangement, column)
             places += [self._place(navigator, slot.pane, width, linked) for slot in column.slots]
         return Screen(
             navigator.arrangement,
@@ -334,8 +334,8 @@ class Tour:
         """The panel that describes a block."""
         led = copy_of(navigator)
         led.moved(row)
-        shares = sum(column.share for column in ARRANGEMENTS["graph"].columns)
-        cells = (CELLS - SPINE_CELLS) * ARRANGEMENTS["graph"].columns[-1].share // shares
+        graph = ARRANGEMENTS["graph"]
+        cells = _cells(graph, graph.columns[-1])
         content = self._content(led, "node", cells)
         return self._panel("node", content, self._folded(led, "node", cells, content))
 
@@ -416,3 +416,11 @@ class Tour:
             key += f"|{target.key in view.unfolded}"
         self._ask(key, make, last=drawn)
         return key
+
+
+def _cells(arrangement: Arrangement | None = None, column: Column | None = None) -> int:
+    """Cells to draw in: of a column, or of all columns together."""
+    cells = CELLS - SPINE_CELLS
+    if arrangement is not None and column is not None:
+        cells = cells * column.share // sum(one.share for one in arrangement.columns)
+    return cells - SCROLL_BAR

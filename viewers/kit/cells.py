@@ -56,16 +56,18 @@ def wrap(text: str, width: int) -> list[str]:
 
 def rows_of(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
     """(start, end) of each row of a wrapped text, in characters; all but the first are `hang` cells
-    narrower. Broken between words; a word longer than a row is broken at the row's end."""
+    narrower. Broken between words; a word longer than a row begins where the last one ends, and
+    is broken at the row's end."""
     rows: list[tuple[int, int]] = []
     start = used = 0
     room = width
     for word in re.finditer(r"^ *[^ ]+ *|[^ ]+ *", text):
         size = cell_len(word[0].rstrip())
-        if used and used + size > room:
+        fits_below = size <= width - hang or room - used < NARROWEST
+        if used and used + size > room and fits_below:
             rows.append((start, word.start()))
             start, used, room = word.start(), 0, width - hang
-        if used or (size <= room and word[0].isascii()):
+        if used + size <= room and (used or word[0].isascii()):
             used += cell_len(word[0])
             continue
         for index in range(word.start(), word.end()):

@@ -23,15 +23,17 @@ def table(
     width: int,
     indent: int = 0,
     drop: Sequence[int] = (),
+    least: int = LEAST,
 ) -> list[TextLine]:
     """Rows as lines of at most `width` cells. `align` has one letter per column:
 
     `l` left and `r` right, cut only if the column alone is wider than `width`; `f` left, cut at its
     end (`›`) if space is short; `e` left, cut at its start (`…`), for paths and parameter names,
-    which differ at the end. `drop`: the columns that go, one after the other, if that does not do.
+    which differ at the end. `drop`: the columns that go, one after the other, before a flexible
+    one has fewer than `least` cells.
     """
     texts = [[plain(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
-    widths = _widths(texts, align, width - indent, drop)
+    widths = _widths(texts, align, width - indent, drop, least)
     lines = []
     for row, shown in zip(rows, texts, strict=True):
         pieces: list[Cell] = [" " * indent]
@@ -49,25 +51,26 @@ def table(
 
 
 def _widths(
-    texts: Sequence[Sequence[str]], align: str, room: int, drop: Sequence[int]
+    texts: Sequence[Sequence[str]], align: str, room: int, drop: Sequence[int], least: int
 ) -> list[int]:
     """Cells of each column; 0 for one that is empty or dropped."""
     columns = range(len(align))
     natural = [min(room, max((cell_len(row[i]) for row in texts), default=0)) for i in columns]
     for dropped in range(len(drop) + 1):
         widths = [0 if i in drop[:dropped] else natural[i] for i in columns]
-        if _shrink(widths, align, room):
-            break
+        if _shrink(widths, align, room, least):
+            return widths
+    _shrink(widths, align, room, LEAST)
     return widths
 
 
-def _shrink(widths: list[int], align: str, room: int) -> bool:
+def _shrink(widths: list[int], align: str, room: int, least: int) -> bool:
     """Take cells from the widest flexible column until all fit; whether they do."""
     over = sum(widths) + GAP * (sum(map(bool, widths)) - 1) - room
     flexible = [index for index, kind in enumerate(align) if kind in "ef"]
     while over > 0 and flexible:
         widest = max(flexible, key=lambda index: widths[index])
-        if widths[widest] <= LEAST:
+        if widths[widest] <= least:
             break
         widths[widest] -= 1
         over -= 1

@@ -9,7 +9,7 @@ from compiler.trace.records import Advice
 from viewers.markdown.text import code, escaped, fenced
 from viewers.places import FileNames
 from viewers.summary import Place
-from viewers.text.code import window
+from viewers.tables.places import window
 from viewers.words import plural
 
 WIDTH = 100

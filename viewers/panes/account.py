@@ -12,7 +12,6 @@ from viewers.kit.figures import TimeUnit, unit_of
 from viewers.kit.lines import line
 from viewers.kit.spans import Line, Span
 from viewers.panes import profiled
-from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
@@ -125,7 +124,7 @@ def precision(view: View, width: int) -> Content:
 
 def _name(view: View, one: KernelPrecision) -> str:
     kernel = view.recording.kernels.get(one.kernel)
-    return kernel_title(view.facts, kernel) if kernel is not None else one.kernel
+    return view.facts.called.title(kernel) if kernel is not None else one.kernel
 
 
 def _exact(view: View, one: KernelPrecision, row: Row, width: int) -> list[Row]:

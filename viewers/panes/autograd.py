@@ -7,16 +7,16 @@ from compiler.trace import refs
 from compiler.trace.records import Decided, Partition, SavedValue
 from compiler.trace.refs import Ref
 from viewers.kit.cells import cut, pad, pad_left, wrap
-from viewers.kit.spans import Role, Span, text
+from viewers.kit.spans import Line, Span, text
+from viewers.kit.table import Cell
 from viewers.panes.names import line_text
 from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
 from viewers.summary.memory import by_choice, partition_words
-from viewers.words import bytes_text, plural, shape_text
+from viewers.tables.saved import ROLES, saved_lines
+from viewers.words import bytes_text, plural
 
-ROLES: dict[str, Role] = {"saved": "hot", "recomputed": "accent", "input": "dim"}
-"""What costs memory first, then what costs time, then what is there anyway."""
 CHOICES = {SAVE: "saved", RECOMPUTE: "recomputed"}
 
 
@@ -73,31 +73,28 @@ def content(view: View, width: int) -> Content:
     if split is None:
         return _deciding(view, width)
     values, decided = by_choice(split), save_decisions(view)
-    column = max([8, *(len(value.node) for value in values)]) + 1
-    rows = [_value(view, split, value, decided, min(column, 24), width >= 84) for value in values]
+    lines = saved_lines(
+        values,
+        view.facts.names,
+        width - 4,
+        0,
+        main=view.facts.main_file,
+        reasons={node: _why(answer) for node, answer in decided.items() if _own(answer)},
+    )
+    rows = [
+        _value(view, split, value, decided, line.spans)
+        for value, line in zip(values, lines, strict=True)
+    ]
     return Content("autograd", name, ((partition_words(split), "dim"),), rows)
 
 
 def _value(
-    view: View,
-    split: Partition,
-    value: SavedValue,
-    decided: dict[str, Decided],
-    column: int,
-    wide: bool,
+    view: View, split: Partition, value: SavedValue, decided: dict[str, Decided], body: Line
 ) -> Row:
-    shape = shape_text(value.tensor.shape) if value.tensor else ""
-    answer = decided.get(value.node)
     id = _id(view, split, value, decided)
     return Row(
-        gutter=((line_text(value.location), "faint"), _mark(answer)),
-        body=(
-            text(pad(cut(value.node, column - 1), column)),
-            text(pad(value.choice, 11), ROLES[value.choice]),
-            (pad_left(bytes_text(value.bytes), 9), "dim"),
-            text("  " + (pad(shape, 14) if wide else ""), "faint"),
-            *_why(answer, value.reason),
-        ),
+        gutter=((" ", "text"), _mark(decided.get(value.node))),
+        body=body,
         ref=refs.node(split.forward, value.node),
         key=f"saved:{value.node}",
         copies=id,
@@ -105,40 +102,51 @@ def _value(
     )
 
 
+def _own(answer: Decided | None) -> bool:
+    """Whether the reader wanted another choice."""
+    return answer is not None and bool(answer.overridden or answer.refused)
+
+
 def _mark(answer: Decided | None) -> Span:
-    changed = answer is not None and (answer.overridden or answer.refused)
-    return ("* ", "warn") if changed else ("  ", "text")
+    return ("* ", "warn") if _own(answer) else ("  ", "text")
 
 
-def _why(answer: Decided | None, reason: str) -> tuple[Span, ...]:
-    if answer is not None and answer.refused:
-        return (text(f"{answer.wanted} refused: {answer.refused}", "warn"),)
-    if answer is not None and answer.overridden:
-        return (("your choice  ", "warn"), text(reason, "dim"))
-    return (text(reason, "dim"),)
+def _why(answer: Decided) -> Cell:
+    if answer.refused:
+        return (f"{answer.wanted} refused: {answer.refused}", "warn")
+    return (f"your choice: {answer.reason}".removesuffix(": "), "warn")
 
 
 def _deciding(view: View, width: int) -> Content:
-    """What is decided so far, before the joint graph is cut."""
+    """What was asked and decided so far, before the joint graph is cut."""
     name, decided = view.compile_id, save_decisions(view)
-    asked = view.asked
-    if asked is not None and asked.kind != SAVE:
-        asked = None
-    if not decided and asked is None:
+    waits = view.asked
+    graph = f"{name}/joint"
+    told = {one.id: one for one in decided.values()}
+    for one in view.recording.decisions.asked.values():
+        if one.kind == SAVE and one.graph == graph:
+            told.setdefault(one.id, one)
+    if waits is not None and waits.id in told:
+        told[waits.id] = told.pop(waits.id)
+    if not told:
         why = f"{name or 'this recording'} has no backward"
         return Content("autograd", name, rows=empty(width, why, view.not_reached("autograd")))
-    told: list[Decided] = [*decided.values(), *([asked] if asked is not None else [])]
-    rows = [_decided(one, width) for one in told]
-    words = f"{plural(len(decided), 'value')} decided, the graph is not cut yet"
-    start = str(ToDecision(asked.id)) if asked is not None else ""
+    at = waits.id if waits is not None and waits.id in told else ""
+    rows = [_decided(view, one, one.id == at) for one in told.values()]
+    words = f"{plural(len(told) - bool(at), 'value')} answered, the graph is not cut yet"
+    start = str(ToDecision(at)) if at else ""
     return Content("autograd", name, ((words, "dim"),), rows, start, tracks=True)
 
 
-def _decided(one: Decided, width: int) -> Row:
+def _decided(view: View, one: Decided, waits: bool) -> Row:
+    """A decision; the reader's answer where the engine has not carried it out yet."""
+    given = view.overrides.get(one.id, one.default) if one.open else one.choice
     node = split_id(one.id)[2][0]
     size = one.numbers.get("bytes")
-    choice = "?" if one.open else CHOICES.get(one.choice, one.choice)
-    mark: Span = ("◆ ", "accent") if one.open else _mark(one)
+    choice = "?" if waits else CHOICES.get(given, given)
+    mark: Span = ("◆ ", "accent") if waits else _mark(one)
+    if one.open and not waits and given != one.default:
+        mark = ("* ", "warn")
     place = one.shown.location
     return Row(
         gutter=((line_text(place), "faint"), mark),

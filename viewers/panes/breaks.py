@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from compiler.trace import refs
 from compiler.trace.records import Crossing, Graph, GraphBreak, Node
-from viewers.kit.cells import pad, wrap
-from viewers.kit.spans import Line, Role, Span, text
-from viewers.panes.names import line_text, short_target
+from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.lines import line
+from viewers.kit.spans import Role, Span, text
+from viewers.labels import short_target
+from viewers.panes.names import line_text
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCompile
 from viewers.panes.view import View
@@ -16,6 +20,7 @@ from viewers.tables.findings import advice_lines
 from viewers.words import bytes_text, plural, shape_text
 
 LABEL = 7
+ALL = "   U shows all"
 
 
 def site_of(view: View) -> BreakSite | None:
@@ -29,7 +34,7 @@ def explanation(view: View, width: int) -> Content:
     if site is None:
         return Content("break", rows=_none(view, width))
     count = len(view.summary.breaks)
-    rows = [BLANK, _headline(site), BLANK]
+    rows = [BLANK, *_headline(site, width), BLANK]
     first = site.records[0]
     told = first.explanation.split("\n\n")[0] or site.reason
     why = first.explanation if view.torch_text else told
@@ -44,26 +49,24 @@ def explanation(view: View, width: int) -> Content:
         said = f"{name} {first.inside.function}, where torch reports it"
         rows.extend(_labelled("inside", wrap(plain(said), room), "dim"))
     if first.url:
-        shown = first.url if len(first.url) <= room else "…" + first.url[-(room - 1) :]
-        body = (text(pad("more", LABEL), "dim"), text(shown, "faint"))
-        rows.append(Row(gutter=((" ", "text"),), body=body, key="url", copies=first.url))
+        shown = first.url.partition("://")[2] or first.url
+        url = line((pad("more", LABEL), "dim"), (shown, "faint"), hang=LABEL)
+        rows += text_rows([url], width, key="url", copies=first.url, indent=1)
     return Content("break", f"{min(view.site, count - 1) + 1} of {count}", rows=rows, start="fix:1")
 
 
-def _headline(site: BreakSite) -> Row:
+def _headline(site: BreakSite, width: int) -> list[Row]:
     where = ", ".join(site.compile_ids[:4])
     times = "once" if site.count == 1 else f"{site.count} times"
     outcome = {"skip-frame": " · the whole frame runs in Python", "error": " · stops the compile"}
-    return Row(
-        gutter=((" ", "text"),),
-        body=(
-            ("✗ ", "bad"),
-            text(f"{site.gb} " if site.gb else "", "bad"),
-            text(site.type, "strong"),
-            text(f"   {where} · {times}{outcome.get(site.outcome, '')}", "dim"),
-        ),
-        key="site",
+    head = line(
+        ("✗ ", "bad"),
+        (f"{site.gb} " if site.gb else "", "bad"),
+        (site.type, "strong"),
+        (f"   {where} · {times}{outcome.get(site.outcome, '')}", "dim"),
+        hang=2,
     )
+    return text_rows([head], width, key="site", indent=1)
 
 
 def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
@@ -77,12 +80,8 @@ def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
         return [*rows, *_labelled("context", wrap(first.context, room), "faint")]
     if not hints:
         return []
-    tail = "”   U shows all"
-    words = plain(hints[0]).splitlines()[0]
-    if len(words) > room - len(tail) - 1:
-        words = words[: room - len(tail) - 2] + "…"
-    body: Line = ((pad("torch", LABEL), "dim"), ("“" + words + tail, "dim"))
-    return [Row(gutter=((" ", "text"),), body=body, key="torch")]
+    words = cut(f"“{plain(hints[0]).splitlines()[0]}”", room - cell_len(ALL))
+    return _labelled("torch", [words + ALL], "dim", "torch")
 
 
 def _labelled(
@@ -91,11 +90,11 @@ def _labelled(
     return [
         Row(
             gutter=((" ", "text"),),
-            body=((pad("" if index else label, LABEL), "dim"), text(line, role)),
+            body=((pad("" if index else label, LABEL), "dim"), text(row, role)),
             key=key if not index else "",
             copies=copies,
         )
-        for index, line in enumerate(lines)
+        for index, row in enumerate(lines)
     ]
 
 

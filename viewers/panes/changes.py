@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.highlight import Language, highlight
 from viewers.kit.spans import Line, Role, Span, text
-from viewers.panes.highlight import Language, highlight
 from viewers.panes.kernel import tidy, without_decorators
-from viewers.panes.kernel_names import kernel_name
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToLineup
 from viewers.panes.view import LANGUAGES, View
@@ -64,12 +63,12 @@ def diff(view: View, width: int) -> Content:
     name = ", ".join(kernel.id for kernel in kernels)
     if change.language == "aten":
         rows = empty(width, kernel_words(change), "a library call: no code is generated")
-        return Content(name, kernel_name(owner, kernels[0]), rows=rows)
+        return Content(name, owner.called.name(kernels[0]), rows=rows)
     before, after = _shown(view, change)
     found = diff_lines(before, after)
     language: Language = "cpp" if change.language == "cpp" else "python"
     written = LANGUAGES[change.language]  # type: ignore[index]
-    subject = f"{kernel_name(owner, kernels[0])}  {written}  {_sides(difference)}"
+    subject = f"{owner.called.name(kernels[0])}  {written}  {_sides(difference)}"
     right = f"+{found.added} −{found.removed} lines"
     if not view.raw:
         right += " · tidied"

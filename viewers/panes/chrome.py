@@ -8,7 +8,6 @@ from compiler.trace import refs
 from compiler.trace.records import Location, Step
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import decision_bar
-from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
@@ -138,11 +137,15 @@ def _title(view: View) -> str:
     ref, names = view.ref, view.facts.names
     if refs.kind(ref) == "src":
         file, line = refs.split_source(ref)
-        return f"src:{names.place(file, line)}"
+        return names.place(file, line)
     if refs.kind(ref) == "k":
-        kernel = view.recording.kernels.get(refs.split_kernel(ref)[0])
-        return f"{ref}   {kernel.label}" if kernel is not None else ref
-    return ref
+        name, row = refs.split_kernel(ref)
+        kernel = view.recording.kernels.get(name)
+        at = f", line {row}" if row is not None else ""
+        title = view.facts.called.title(kernel) if kernel is not None else name
+        return f"{title}{at}   {kernel.label if kernel is not None else ''}".rstrip()
+    graph, node = refs.split_node(ref)
+    return f"{node}   of {graph}"
 
 
 def _counterparts(view: View) -> Line:
@@ -172,7 +175,7 @@ def _counterparts(view: View) -> Line:
     if kernels:
         spans.append((" → " if nodes else "", "dim"))
         spans.append((plural(len(kernels), "kernel") + " ", "text"))
-        spans.append(text(", ".join(kernel_title(view.facts, k) for k in kernels[:4]), "dim"))
+        spans.append(text(" · ".join(view.facts.called.title(k) for k in kernels[:4]), "dim"))
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:

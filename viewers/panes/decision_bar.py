@@ -1,4 +1,4 @@
-"""The decision bar: what is asked, what speaks for and against it, and the keys that answer."""
+"""The decision bar: what is asked, the numbers for and against it, and the keys that answer it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 LINES = 3
 """Lines of what a choice means, at most."""
 NARROW = 100
-"""Below this width only what cannot be missing is said."""
+"""Below this width only what is indispensable is shown."""
 
 
 def rows(view: View, width: int) -> list[Row]:
@@ -206,7 +206,7 @@ def buttons(asked: Decided, width: int = NARROW) -> Line:
     if asked.kind == FUSE:
         rejected = asked.default == APART
         rules = {one.choice: plain(one.rule) for one in asked.forbidden}
-        does = "keep apart" if narrow else "keep apart, by any road"
+        does = "keep apart" if narrow else "keep apart, on every path"
         against = f"rule {rules.get(APART)}" + ("" if narrow else " forbids it")
         against = "apart already" if rejected else against
         spans += _button("v veto", not rejected and APART not in rules, does, against, narrow)

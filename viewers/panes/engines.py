@@ -8,7 +8,6 @@ from compiler.trace.records import Kernel
 from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.spans import Line, Role, text
 from viewers.panes import kernel as kernel_pane
-from viewers.panes.kernel_names import kernel_name
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToLineup
 from viewers.panes.view import Facts, View
@@ -155,7 +154,7 @@ def _kernel(facts: Facts, kernel: Kernel | None, room: int) -> Line:
     if kernel is None:
         return ((" " * room, "dim"),)
     role: Role = "dim" if kernel.language == "aten" else "text"
-    words = plain(f"{kernel.id} {kernel_name(facts, kernel)}")
+    words = plain(f"{kernel.id} {facts.called.name(kernel)}")
     return ((pad(cut(words, room - 1), room), role),)
 
 

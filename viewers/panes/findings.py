@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
+
 from compiler.trace.records import MemoryPlan
 from viewers.kit.cells import pad, pad_left, wrap
-from viewers.kit.spans import Line, Span, text
+from viewers.kit.lines import TextLine, line
+from viewers.kit.spans import Line, Role, Span, text
 from viewers.panes import fusion, kernels, memory
-from viewers.panes.highlight import placed_code
 from viewers.panes.rows import BLANK, Content, Row, text_rows
 from viewers.panes.targets import ToFinding, ToStage
 from viewers.panes.view import View
 from viewers.summary.findings import Finding
-from viewers.tables.findings import advice_lines, role_of
+from viewers.tables.findings import finding_lines, role_of
 from viewers.words import plural
 
-COST = 9
+COST = 8
+"""Cells of a cost at least."""
 NARROW = 100
 FEW = 2
 """With at most this many findings, what the compile came to is listed below them."""
@@ -27,12 +30,13 @@ KERNELS, PAIRS, PLAN = 8, 6, 2
 
 def content(view: View, width: int) -> Content:
     rows: list[Row] = _redacted(view, width)
+    costs = max((COST, *(cell_len(one.cost) for one in view.summary.findings)))
     narrow = width < NARROW
     for index, finding in enumerate(view.summary.findings):
-        rows.extend(_finding(view, index, finding, width))
+        rows.extend(_finding(view, index, finding, width, costs))
         if not narrow:
             rows.append(BLANK)
-    rows.append(_rest(view, bool(view.summary.findings)))
+    rows.append(_rest(view, bool(view.summary.findings), costs))
     few = len(view.summary.findings) <= FEW
     if few and view.recording.end is not None and not view.presenting:
         rows += _came_of_it(view, width)
@@ -54,44 +58,41 @@ def _redacted(view: View, width: int) -> list[Row]:
     ]
 
 
-def _finding(view: View, index: int, finding: Finding, width: int) -> list[Row]:
+def _finding(view: View, index: int, finding: Finding, width: int, costs: int) -> list[Row]:
+    cost = pad_left(finding.cost, costs)
+    if width >= NARROW:
+        lines = finding_lines(finding, view.facts.names, width - 2, cost, costs + 5)
+    else:
+        lines = _in_two_lines(finding, cost, width)
+    head, *more = text_rows(lines, width, indent=1)
+    head = replace(
+        head,
+        key=str(ToFinding(index)),
+        selects=finding.refs[0] if finding.refs else "",
+        at=ToFinding(index),
+        opens=ToFinding(index),
+        copies=finding.code,
+    )
+    return [head, *more]
+
+
+def _in_two_lines(finding: Finding, cost: str, width: int) -> list[TextLine]:
+    """Where there is little room: title and notes, then its line's number and the fix."""
+    notes = f"; {', '.join(finding.notes)}" if finding.notes else ""
     role = role_of(finding)
-    rows = [
-        Row(
-            body=(
-                text(f" {finding.glyph}", role),
-                text(pad_left(finding.cost, COST), role),
-                ("  ", "text"),
-                text(finding.title, "strong"),
-                text("   " + " · ".join(finding.notes) if finding.notes else "", "dim"),
-            ),
-            selects=finding.refs[0] if finding.refs else "",
-            at=ToFinding(index),
-            opens=ToFinding(index),
-            copies=finding.code,
-        )
-    ]
-    place = finding.place
-    indent: Span = (" " * (COST + 4), "text")
+    head = line((f"{finding.glyph}  {cost}  ", role), (finding.title, "strong"), notes, fixed=True)
     fix = finding.fixes[0] if finding.fixes else None
-    if width < NARROW:
-        spans: list[Span] = [("   ", "text")]
-        if place is not None:
-            spans.append((pad(f":{place.line}", 6), "dim"))
-        if fix is not None:
-            words = fix.code.split("\n")[0] or fix.text
-            spans.append(text(words, "good" if fix.code else "text"))
-        return [*rows, Row(body=tuple(spans))] if place or fix else rows
-    if place is not None:
-        rows.append(Row(body=(indent, *placed_code(view.facts.names, place))))
-    if fix is not None:
-        rows += text_rows(advice_lines([fix], COST + 4, width - 1), width)
-    return rows
+    place = pad(f":{finding.place.line}", 6) if finding.place is not None else ""
+    words = (fix.code.split("\n")[0] or fix.text) if fix is not None else ""
+    if not place and not words:
+        return [head]
+    code: Role = "good" if fix is not None and fix.code else "text"
+    return [head, line("  ", (place, "dim"), (words, code), fixed=True)]
 
 
-def _rest(view: View, any_finding: bool) -> Row:
+def _rest(view: View, any_finding: bool, costs: int) -> Row:
     summary = view.summary
-    lead = " ·" + " " * (COST + 2)
+    lead = " ·" + " " * (costs + 4)
     if any_finding:
         words = "no other finding"
     elif summary.verdict.tone == "failed":
@@ -108,7 +109,7 @@ def _rest(view: View, any_finding: bool) -> Row:
 
 
 def _came_of_it(view: View, width: int) -> list[Row]:
-    """What a compile came to that needs little attention: a few kernels, pairs and lines of its
+    """What a compile produced that needs no attention: a few kernels, pairs and lines of its
     memory; no kernels where their pane stands beside."""
     found: list[Row] = []
     if view.kernels() and "kernels" not in view.beside:

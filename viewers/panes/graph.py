@@ -9,7 +9,8 @@ from compiler.trace import refs
 from compiler.trace.records import Graph, Node
 from viewers.kit.cells import cut, pad
 from viewers.kit.spans import Line, Span, text
-from viewers.panes.names import is_view, line_text, short_target
+from viewers.labels import is_view, short_target
+from viewers.panes.names import line_text
 from viewers.panes.profile_source import node_times
 from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.targets import Fold

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler.trace import refs
 from compiler.trace.records import Guard, Guards
-from viewers.kit.cells import cut, keep_end, pad
-from viewers.kit.spans import Line, text
+from viewers.kit.lines import TextLine
+from viewers.kit.spans import Line
 from viewers.panes import growing
-from viewers.panes.rows import Content, Row, empty
+from viewers.panes.rows import Content, Row, empty, text_rows
 from viewers.panes.stepping import state_of
 from viewers.panes.targets import Fold
 from viewers.panes.view import View
-from viewers.summary.guards import Condition, KindGroup, condition_value, guard_groups
-from viewers.words import seconds_text
+from viewers.summary.guards import guard_groups
+from viewers.tables.guards import (
+    check_words,
+    condition_rows,
+    guards_lines,
+    kinds_lines,
+    single_rows,
+)
 
-COUNT = 7
-"""Cells of the gutter: a count, or the line of a guard."""
+MARK = 3
+"""Cells before a row: whether it can be opened."""
 
 
 def content(view: View, width: int) -> Content:
@@ -33,93 +39,54 @@ def content(view: View, width: int) -> Content:
             return replace(growing.guards(view, width), subject=name)
         return Content("guards", name, rows=empty(width, f"no guards of {name} were recorded"))
     groups = guard_groups(view.recording, record)
-    longest = max((len(one.name) for one in groups.conditions), default=0)
-    column = min(longest, max(14, width // 2)) + 2
+    names, main = view.facts.names, view.facts.main_file
     rows: list[Row] = []
-    for number, condition in enumerate(groups.conditions):
-        rows.extend(_condition(view, name, number, condition, column))
-    for group in groups.kinds:
-        rows.extend(_kind(view, name, group, width, column))
+    drawn = guards_lines(condition_rows(groups.conditions), names, width - MARK - 1, 0, main)
+    for number, (condition, lines) in enumerate(zip(groups.conditions, drawn, strict=True)):
+        key = f"guard:{name}:{number}"
+        if len(condition.guards) > 1:
+            rows += _fold(view, key, lines, condition.guards, width)
+        else:
+            rows += _rows(condition.guards[0], lines, key, width, "   ")
+    for group, kind in zip(
+        groups.kinds, kinds_lines(groups.kinds, width - MARK - 1, 0), strict=True
+    ):
+        rows += _fold(view, f"guards:{name}:{group.kind}", [kind], group.guards, width)
     facts = [str(record.count)]
     if record.check_us is not None:
-        facts.append(f"{seconds_text(record.check_us / 1e6)} a check")
+        facts.append(f"{check_words(record.check_us)} a check")
     return Content("guards", name, ((" · ".join(facts), "dim"),), rows)
 
 
-def _condition(
-    view: View, compile_id: str, number: int, condition: Condition, column: int
+def _fold(
+    view: View, key: str, lines: Sequence[TextLine], guards: Sequence[Guard], width: int
 ) -> list[Row]:
-    guard = condition.guards[0]
-    key = f"guard:{compile_id}:{number}"
-    several = len(condition.guards) > 1
-    shown = keep_end(condition.name, column - 2)
-    opened = several and key in view.unfolded
-    mark = ("▾ " if opened else "▸ ") if several else "  "
-    rows = [
-        Row(
-            gutter=((_line(guard) if not several else " " * 5, "faint"), (mark, "faint")),
-            body=(text(pad(shown, column)), text(condition.value, "accent")),
-            right=() if several else _file(view, guard),
-            ref="" if several else _ref(guard),
-            key=key,
-            opens=Fold(key) if several else None,
-            copies="\n".join(code for one in condition.guards for code in one.code),
-        )
-    ]
-    if opened:
-        rows.extend(
-            _guard(view, one, f"{key}:{index}") for index, one in enumerate(condition.guards)
-        )
-    return rows
-
-
-def _kind(view: View, compile_id: str, group: KindGroup, width: int, column: int) -> list[Row]:
-    key = f"guards:{compile_id}:{group.kind}"
+    """Several guards in a row; each of them where that is open."""
     opened = key in view.unfolded
-    words = group.words or group.example or "global state"
-    rows = [
-        Row(
-            gutter=((f"{len(group.guards):>4} ", "strong"), ("▾ " if opened else "▸ ", "faint")),
-            body=(
-                text(pad(cut(group.kind.lower(), column - 1), column)),
-                text(cut(words, width - column - COUNT - 2), "dim"),
-            ),
-            key=key,
-            opens=Fold(key),
-        )
-    ]
+    gutter: Line = ((" ▾ " if opened else " ▸ ", "faint"),)
+    copies = "\n".join(code for one in guards for code in one.code)
+    first, *others = text_rows(lines, width - MARK)
+    rows = [replace(first, gutter=gutter, key=key, opens=Fold(key), copies=copies)]
+    rows += [replace(one, gutter=(("   ", "text"),)) for one in others]
     if opened:
-        rows.extend(_guard(view, one, f"{key}:{index}") for index, one in enumerate(group.guards))
+        names, main = view.facts.names, view.facts.main_file
+        drawn = guards_lines(single_rows(guards), names, width - MARK - 3, 0, main)
+        for index, (guard, each) in enumerate(zip(guards, drawn, strict=True)):
+            rows += _rows(guard, each, f"{key}:{index}", width, "     ")
     return rows
 
 
-def _guard(view: View, guard: Guard, key: str) -> Row:
-    value = condition_value(guard)
-    return Row(
-        gutter=((_line(guard), "faint"), ("  ", "faint")),
-        body=(
-            text("  " + (guard.name or guard.source or "global state")),
-            text(f" = {value}" if value else "", "accent" if guard.value else "faint"),
-        ),
-        right=_file(view, guard),
-        ref=_ref(guard),
-        key=key,
-        copies="\n".join(guard.code),
-    )
-
-
-def _line(guard: Guard) -> str:
-    return f"{guard.location.line:>4} " if guard.location else " " * 5
-
-
-def _file(view: View, guard: Guard) -> Line:
-    """The file of a guard's line, where that is not the user's file."""
+def _rows(guard: Guard, lines: Sequence[TextLine], key: str, width: int, gutter: str) -> list[Row]:
+    """One guard; its source line is selected with it."""
     place = guard.location
-    if place is None or place.file == view.facts.main_file:
-        return ()
-    return (text(f" {os.path.basename(place.file)} ", "dim"),)
-
-
-def _ref(guard: Guard) -> str:
-    place = guard.location
-    return refs.source(place.file, place.line) if place else ""
+    ref = refs.source(place.file, place.line) if place else ""
+    return [
+        replace(
+            row,
+            gutter=((gutter, "faint"),),
+            ref="" if at else ref,
+            key="" if at else key,
+            copies="" if at else "\n".join(guard.code),
+        )
+        for at, row in enumerate(text_rows(lines, width - len(gutter)))
+    ]

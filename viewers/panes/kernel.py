@@ -8,12 +8,11 @@ from functools import lru_cache
 
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
+from viewers.kit.highlight import Language, highlight
 from viewers.kit.spans import Line, Span, text, width_of
 from viewers.labels import binary_words
 from viewers.panes import profile_source
 from viewers.panes.assembly import code_lines
-from viewers.panes.highlight import Language, highlight
-from viewers.panes.kernel_names import kernel_title
 from viewers.panes.names import line_text
 from viewers.panes.profile_source import kernel_words
 from viewers.panes.rows import BLANK, Content, Row, Rows, empty
@@ -83,7 +82,7 @@ def content(view: View, width: int) -> Content:
     name = LANGUAGES[view.language].lower()
     if kernel is None:
         return Content(name, rows=empty(width, *_nothing(view)))
-    subject = kernel_title(view.facts, kernel)
+    subject = view.facts.called.title(kernel)
     if not kernel.text:
         called = ["library call"] if kernel.language == "aten" else []
         facts = [*kernel_words(view, kernel), *called]

@@ -14,7 +14,6 @@ from compiler.trace.records import Buffer, Decided, MemoryPlan
 from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
 from viewers.kit.spans import Line, Role, Span, text
 from viewers.labels import short_label
-from viewers.panes.kernel_names import kernel_title
 from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToBuffer
 from viewers.panes.view import View
@@ -254,17 +253,17 @@ def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
 def _step_name(view: View, step: str) -> str:
     """`k2 mul, softmax` -> `k2 softmax`."""
     kernel = view.recording.kernels.get(step.partition(" ")[0])
-    return kernel_title(view.facts, kernel) if kernel else step
+    return view.facts.called.title(kernel) if kernel else step
 
 
 def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:
     """The answer: how much at most, where, and what reuse saves."""
     known = all(buffer.bytes is not None for buffer in plan.buffers if buffer.kind != "input")
-    note = "" if known else "   sizes that are symbolic count as nothing here"
+    note = "" if known else " · sizes that are symbolic count as nothing here"
     at = plain(names[live.index(max(live))]) if names else ""
     reuse = reuse_of(plan)
     peak = peak_words(plan.peak_bytes, plan.without_reuse_bytes, reuse)
-    rest = wrap(f"as planned   most alive at {at}{note}", width - cell_len(peak) - 5)
+    rest = wrap(f"as planned · most alive at {at}{note}", width - cell_len(peak) - 5)
     first: Line = ((" ", "text"), (peak, "strong"), ("   " + rest[0], "dim"))
     return [
         Row(gutter=first),

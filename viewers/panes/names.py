@@ -1,34 +1,13 @@
-"""Words for what a graph or scheduler calls by its long name."""
+"""Lines and scheduler nodes in the few cells of a gutter or a list."""
 
 from __future__ import annotations
 
 import re
 
-from compiler.trace.records import Location, Node
+from compiler.trace.records import Location
 from viewers.kit.cells import pad_left
 from viewers.plain import plain
 from viewers.words import numbers_text
-
-VIEWS = frozenset({
-    "view", "reshape", "permute", "transpose", "expand", "select", "slice",
-    "squeeze", "unsqueeze", "t", "alias", "detach", "getitem", "as_strided",
-    "unfold", "split", "chunk", "unbind", "flatten", "_unsafe_view", "split_with_sizes",
-})  # fmt: skip
-"""Operations that move no data."""
-
-_OVERLOAD = re.compile(r"\.(default|Tensor|Scalar|int|dim_IntList|dim|dims|self|correction|out)$")
-
-
-def short_target(target: str) -> str:
-    """`aten.addmm.default` -> `addmm`, `torch.nn.functional.layer_norm` -> `layer_norm`."""
-    if target.startswith(("aten.", "prims.", "inductor.")):
-        return _OVERLOAD.sub("", target).split(".")[1]
-    return target.removesuffix(".default").rpartition(".")[2] or target
-
-
-def is_view(node: Node) -> bool:
-    """Whether a node moves no data."""
-    return node.op.startswith("call") and short_target(node.target) in VIEWS
 
 
 def line_text(location: Location | None, inferred: bool = False, width: int = 4) -> str:

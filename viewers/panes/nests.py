@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from compiler.trace import refs
 from compiler.trace.records import SchedulerNode
+from viewers.kit.highlight import highlight
 from viewers.kit.spans import Line, Span, text
-from viewers.panes.highlight import highlight
+from viewers.labels import is_view, short_target
 from viewers.panes.loops import read_loops
-from viewers.panes.names import is_view, short_target
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.words import indent, plural

@@ -9,8 +9,8 @@ from viewers.drawing.inputs import input_name
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.colours import fill_of
 from viewers.kit.spans import Line, text
-from viewers.panes.kernel_names import kernel_title
-from viewers.panes.names import is_view, operations_text, short_target
+from viewers.labels import is_view, short_target
+from viewers.panes.names import operations_text
 from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToView
@@ -94,7 +94,7 @@ def _lines(view: View, drawn: Diagram, block: Block) -> list[Row]:
         rows.append(Row(body=((" ", "text"), text(tensor_text(nodes[0].value), "dim"))))
     if block.kernel and block.kind == "op":
         kernel = view.recording.kernels.get(block.kernel)
-        words = f" in {kernel_title(view.facts, kernel) if kernel else block.kernel}"
+        words = f" in {view.facts.called.title(kernel) if kernel else block.kernel}"
         rows.append(Row(body=(text(words, "dim"),)))
     return rows
 

@@ -1,4 +1,4 @@
-"""Notes: all of a trace, and the mark beside what they are on."""
+"""Notes: all of a trace, and the mark at what they are on."""
 
 from __future__ import annotations
 

@@ -134,8 +134,8 @@ def node_times(view: View, graph: str) -> dict[str, float]:
 
 def kernel_seconds(view: View, kernel: str) -> float | None:
     """What a kernel took in the profiled call, all its launches together; None: not measured."""
-    cost = view.facts.profile.costs.get(refs.kernel(kernel)) if view.facts.profile else None
-    return cost.compiled if cost is not None else None
+    profile = view.facts.profile
+    return profile.kernel_seconds.get(kernel) if profile is not None else None
 
 
 def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:

@@ -98,7 +98,7 @@ class Table:
 
 
 def about(cause: Cause) -> tuple[str, ...]:
-    """The regions that a cause speaks of; of one that speaks of none, its line."""
+    """The regions that a cause is about; if it is about none, its line."""
     return cause.regions or ((cause.place.ref,) if cause.place is not None else ())
 
 

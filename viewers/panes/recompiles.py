@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from viewers.kit.cells import keep_end, pad, wrap
 from viewers.kit.spans import Line, Role, text, width_of
-from viewers.panes.highlight import placed_code
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import RecompileCause
 from viewers.tables.findings import advice_lines
+from viewers.tables.places import place_lines
 from viewers.words import plural, seconds_text
 
 LABEL = 10
@@ -96,17 +98,10 @@ def why(view: View, width: int) -> Content:
             tested = f"{plural(failed.tested, 'guard')} before it failed"
             rows.append(_pair("tested", tested, ""))
     if cause.place is not None:
-        place = cause.place
-        body: Line = ((pad("line", LABEL), "dim"), *placed_code(view.facts.names, place))
-        rows.append(
-            Row(
-                gutter=((" ", "text"),),
-                body=body,
-                selects=place.ref,
-                opens=ToThing(place.ref),
-                key="line",
-            )
-        )
+        placed = place_lines(cause.place, view.facts.names, 1, width - 1, pad("line", LABEL))
+        head, *more = text_rows(placed, width, key="line")
+        ref = cause.place.ref
+        rows += [replace(head, selects=ref, opens=ToThing(ref)), *more]
     for advice in cause.advice:
         fix = advice_lines([advice], 1, width - 1, pad("fix", LABEL))
         key = "fix" if advice.code else ""

@@ -16,10 +16,8 @@ from viewers.kit.figures import TimeUnit, unit_of
 from viewers.kit.lines import TextLine
 from viewers.kit.spans import Line, Role, text
 from viewers.kit.table import Cell, table
-from viewers.labels import short_label
+from viewers.labels import short_label, short_target
 from viewers.panes import profiled
-from viewers.panes.kernel_names import kernel_name
-from viewers.panes.names import short_target
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
@@ -117,7 +115,7 @@ def _of_operation(first: EagerOperation, row: Row) -> Row:
 def _step(view: View, profile: Profile, group: list[CompiledStep], unit: TimeUnit) -> list[Cell]:
     first = group[0]
     kernel = profile.index.kernel_of(first)
-    words = kernel_name(view.facts, kernel) if kernel is not None else short_target(first.name)
+    words = view.facts.called.name(kernel) if kernel is not None else short_target(first.name)
     name = words + (f" ×{len(group)}" if len(group) > 1 else "")
     quiet: Role = "dim" if first.kind != "kernel" else "text"
     id = kernel.id if kernel is not None else ""

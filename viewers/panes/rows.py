@@ -111,7 +111,7 @@ class Content:
     tracks: bool = False
     """The cursor is on `start` while the reader is in another pane."""
     head: int = 0
-    """So many rows at its beginning stay in sight when the others scroll."""
+    """The number of rows at its beginning that stay in sight when the others scroll."""
     still: bool = False
     """Its beginning stays in sight: it never scrolls by itself."""
     follows: bool = False

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from compiler.trace import refs
 from compiler.trace.records import Location
-from viewers.kit.spans import Line, Role, Span, text, with_role
+from viewers.kit.cells import keep_end
+from viewers.kit.highlight import highlight, without_indent
+from viewers.kit.spans import Line, Role, Span, text, width_of, with_role
 from viewers.panes import breaks, profile_source
-from viewers.panes.highlight import highlight, without_indent
 from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.stepping import attempt_words, state_of
 from viewers.panes.view import View
@@ -29,6 +30,11 @@ def file_of(view: View) -> str:
             if view.recording.source(file):
                 return file
     return view.facts.main_file
+
+
+TITLE = 15
+"""Cells of a title besides the file's name and what is at the right."""
+LEAST_NAME = 8
 
 
 def content(view: View, width: int, annotate: bool = False) -> Content:
@@ -73,7 +79,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     start = refs.source(file, selected or _first_line(view, file, lines))
     return Content(
         "source",
-        name,
+        _subject(name, right, width),
         right,
         rows,
         start,
@@ -112,9 +118,14 @@ def stepped(view: View, width: int) -> Content:
 
     row_refs = [refs.source(place.file, number) for number in range(1, len(lines) + 1)]
     start = refs.source(place.file, place.line)
-    return Content(
-        "source", name, right, Rows(len(lines), make, row_refs), start, tracks=True, centred=True
-    )
+    subject = _subject(name, right, width)
+    rows = Rows(len(lines), make, row_refs)
+    return Content("source", subject, right, rows, start, tracks=True, centred=True)
+
+
+def _subject(name: str, right: Line, width: int) -> str:
+    """A file's name in the title, cut at its start."""
+    return keep_end(plain(name), max(LEAST_NAME, width - TITLE - width_of(right)))
 
 
 def _here(body: Line, place: Location, number: int, line: str) -> Line:

@@ -131,7 +131,7 @@ class ToBuffer(_Target):
 
 @dataclass(frozen=True, slots=True)
 class ToLineup(_Target):
-    """Lines of two engines, or of two runs, beside each other."""
+    """Lines of two engines, or of two runs, side by side."""
 
     word: ClassVar[str] = "lineup"
     index: int

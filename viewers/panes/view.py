@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from compiler.control.commands import Breakpoint
 from compiler.trace import refs
-from compiler.trace.compile_names import compile_of
 from compiler.trace.matching import is_predicted
 from compiler.trace.provenance import Provenance, Quality
 from compiler.trace.records import (
@@ -27,6 +26,7 @@ from compiler.trace.records import (
     WhatIf,
 )
 from compiler.trace.refs import Ref
+from viewers.kernel_names import KernelNames
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Piece, Summary, summarise
@@ -70,7 +70,6 @@ class Facts:
         """The whole trace, or its beginning: it knows the places of all records."""
         self.of_engines: dict[str, Facts] = {}
         """Engine -> its facts, these among them; empty where one engine was recorded."""
-        self._nodes: dict[str, dict[str, Node]] = {}
         self._compared: tuple[Facts, int, Difference] | None = None
         self.tables: dict[tuple[str, str, str], Table] = {}
         """(order, phase, filter) -> the regions of the profile so."""
@@ -78,8 +77,7 @@ class Facts:
         """(file, what times) -> line -> its time in words."""
         self.node_times: dict[str, dict[str, float]] = {}
         """Graph -> node -> seconds of what it is the last node of."""
-        self.kernel_names: dict[str, str] = {}
-        """Kernel id -> what it is called."""
+        self.called = KernelNames(recording)
         self.region_words: dict[str, str] = {}
         """Key of a region -> what it can be filtered by."""
         settings = recording.start.settings if recording.start else None
@@ -132,24 +130,16 @@ class Facts:
     @cached_property
     def kernels_of(self) -> dict[str, list[Kernel]]:
         """Compile id -> its kernels, predicted ones included."""
-        found: dict[str, list[Kernel]] = {}
-        for kernel in self.recording.kernels.values():
-            graph = self.recording.graphs.get(kernel.graph)
-            compile_id = graph.compile_id if graph else compile_of(kernel.graph)
-            found.setdefault(compile_id, []).append(kernel)
-        return found
+        return self.recording.kernels_of
 
     @cached_property
     def operations(self) -> dict[tuple[str, str], SchedulerNode]:
         """(graph, `op3`) -> scheduler node."""
-        return {(node.graph, node.name): node for node in self.recording.all(SchedulerNode)}
+        return self.recording.operations
 
     def nodes(self, graph: str) -> dict[str, Node]:
         """The FX nodes of a graph by name; empty where it was not recorded."""
-        if graph not in self._nodes:
-            found = self.recording.graphs.get(graph)
-            self._nodes[graph] = {node.name: node for node in found.nodes} if found else {}
-        return self._nodes[graph]
+        return self.recording.nodes(graph)
 
     @cached_property
     def pairs(self) -> dict[str, tuple[PairResult, ...]]:
@@ -228,7 +218,7 @@ class View:
     region_filter: str = ""
     """Only regions that have these words are listed."""
     times: ShownTimes = "compiled"
-    """What the times beside the source are."""
+    """Which times are shown next to the source."""
     pair_filter: str = ""
     """Only pairs of nodes whose names have these words are listed."""
     question: Question | None = None

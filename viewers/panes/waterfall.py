@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from viewers.kit.bars import Bars
 from viewers.kit.cells import wrap
 from viewers.kit.figures import TimeUnit, rate_text, unit_of
 from viewers.kit.spans import Line, Role, Span, text, width_of
@@ -18,19 +17,22 @@ from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums, Work
 from viewers.summary.profile.doubts import doubts
-from viewers.summary.profile.where import where
-from viewers.tables.region_lines import RegionColumn, RegionLines, figures_of, name_of, place_of
+from viewers.tables.region_lines import (
+    HEADS,
+    LINE,
+    REGION,
+    RegionLines,
+    figure_cells,
+    figures_of,
+    name_of,
+    place_of,
+    place_room,
+    spans_of,
+)
 from viewers.words import bytes_text, percent, plural, ratio_text
 
-LINE, WIDE_LINE = 7, 11
-FIGURE, NOISE = 9, 7
-"""Cells of a figure at least."""
-FILE_LINE = 17
-"""Cells of a line's column where other files than the main one have lines in it."""
-LEAST_BAR, SIDE = 13, 5
-"""Cells of the bars, and of either side of their axis."""
-SPREAD_FROM, BAR_FROM = 62, 72
-"""Widths from which on ± and the bars are shown."""
+SAMPLE = 400
+"""The first rows, by which the columns are sized."""
 WORDS = {"": "Δ", "line": "line", "time": "time"}
 
 
@@ -144,44 +146,22 @@ class _Chart:
         self.table = table
         self.width = width
         self.unit = unit_of(table.head)
-        files = {one.file for row in table.rows for one in row.locations}
         self.main = view.facts.main_file
         self.names = view.facts.names
-        self.line = WIDE_LINE if width >= 100 else LINE
-        if not files <= {self.main}:
-            self.line = 28 if width >= 120 else FILE_LINE if width >= 100 else FILE_LINE - 4
-        if width >= BAR_FROM and any(map(where, table.rows[:400])):
-            self.line = max(self.line, FILE_LINE if width >= 100 else WIDE_LINE)
-        if self.line > LINE:
-            places = [place_of(row, self.names, self.main, self.line) for row in table.rows[:400]]
-            self.line = min(self.line, max((LINE, *map(cell_len, places))))
-        self.spread = width >= SPREAD_FROM
+        self.line = place_room(width)
         falls = [group.waterfall for group in table.groups]
         sums = [table.total, *(one for fall in falls for one in (fall.quiet_sums, fall.total))]
         sums += [table.rest] if table.rest is not None else []
-        most = max(max(abs(one.eager), abs(one.compiled)) for one in sums)
-        change = max((*table.differences, *(abs(one.difference) for one in sums)))
-        longest_figure = len(self.unit.text(most)), len(self.unit.signed(change))
-        self.figure = max(FIGURE, 2 + max(longest_figure))
-        widest = max(one.noise for one in sums)
-        self.noise = max(NOISE, 2 + len(self.unit.text(widest)))
-        figures = 3 * self.figure + (self.noise if self.spread else 0)
-        room = width - self.line - 3 - figures
-        longest = max((cell_len(name_of(row)) for row in table.rows[:400]), default=12) + 2
-        self.bars = max(0, room - max(16, min(longest, room // 2))) if width >= BAR_FROM else 0
-        if self.bars < LEAST_BAR:
-            self.bars = 0
-        self.bars = min(self.bars, 110)
-        self.name = room - self.bars
-        if self.bars:
-            self.name = min(self.name, max(18, longest, 14))
-        figure = self.figure - 1
-        columns = [RegionColumn("line", self.line, 1), RegionColumn("region", self.name - 1, 1)]
-        columns += [RegionColumn("eager", figure)]
-        columns += [RegionColumn(head, figure, 1) for head in ("compiled", "Δ")]
-        columns += [RegionColumn("±", self.noise - 1, 1)] if self.spread else []
-        scale = Bars.for_values(*table.differences, self.bars - 3, SIDE) if self.bars else None
-        self.lines = RegionLines(tuple(columns), scale, 1)
+        texts = [{REGION: "  host and rest", **figure_cells(one, self.unit)} for one in sums]
+        texts += [self._texts(row) for row in table.rows[:SAMPLE]]
+        self.lines = RegionLines.fitted(HEADS, texts, width, *table.differences)
+
+    def _texts(self, row: RegionRow) -> dict[str, str]:
+        return {
+            LINE: place_of(row, self.names, self.main, self.line),
+            REGION: ("  " if row.standing == "noise" else "") + name_of(row),
+            **figure_cells(row, self.unit),
+        }
 
     def row(self, entry: _Entry) -> Row:
         if entry.row is not None:
@@ -202,19 +182,16 @@ class _Chart:
             Row(body=(("─" * max(1, self.width - 2), "faint"),)) if entry.kind == "rule" else BLANK
         )
 
-    def _line(self, place: Span, name: Span, one: RegionRow | Sums, role: Role, loud: Role) -> Line:
+    def _line(self, place: str, name: str, sums: Sums, role: Role, loud: Role) -> Line:
         """Without its bar."""
-        eager, compiled, change, noise = figures_of(one, self.unit)
-        cells: list[Span] = [place, name, (eager, loud), (compiled, loud), (change, role)]
-        return self.lines.line([*cells, (noise, "dim")][: len(self.lines.columns)])
+        texts = {LINE: place, REGION: name, **figure_cells(sums, self.unit)}
+        return self.lines.line(spans_of(texts, loud, role))
 
     def _region(self, entry: _Entry, row: RegionRow) -> Row:
         noisy = row.standing == "noise"
         role = role_of(row.difference, noisy)
         loud: Role = "dim" if noisy else "text"
-        place = place_of(row, self.names, self.main, self.line)
-        name = ("  " if noisy else "") + name_of(row)
-        body = self._line((place, "dim"), (name, loud), row, role, loud)
+        body = self.lines.line(spans_of(self._texts(row), loud, role))
         body += self.lines.bar(row.difference, role)
         return Row(
             body=body,
@@ -230,7 +207,7 @@ class _Chart:
         if total is None:
             return Row(body=((" ", "text"), (group.phase or "in no phase", "strong")), heading=True)
         role = role_of(total.difference, total.in_noise)
-        body = self._line(("", "dim"), (group.phase, "strong"), total, role, "strong")
+        body = self._line("", group.phase, total, role, "strong")
         return Row(body=body, key=key)
 
     def _fold(self, entry: _Entry, group: RegionGroup) -> Row:
@@ -238,34 +215,34 @@ class _Chart:
         opened = entry.key in self.view.unfolded
         count = sum(row.count for row in group.waterfall.quiet)
         words = f"{'▾' if opened else '▸'} {count} in noise"
-        body = self._line(("", "dim"), (words, "dim"), sums, "dim", "dim")
+        body = self._line("", words, sums, "dim", "dim")
         body += self.lines.bar(0.0, "dim")
         return Row(body=body, ref=entry.ref, key=entry.key, opens=Fold(entry.key))
 
     def _rest(self, rest: Sums) -> Row:
         role = role_of(rest.difference, rest.in_noise)
-        body = self._line(("", "dim"), ("  host and rest", "dim"), rest, role, "dim")
+        body = self._line("", "  host and rest", rest, role, "dim")
         body += self.lines.bar(rest.difference, role)
         return Row(body=body, key="rest", opens=ToView("account"))
 
     def _sum(self) -> Row:
         total = self.table.total
         role = role_of(total.difference, total.in_noise)
-        said = _verdict(self.table)
-        inside = self.table.whole and not self.bars and cell_len(said) < self.name
-        place, name = ("sum", said) if inside else ("", "sum")
-        named: Role = role if inside else "strong"
-        body = self._line((place, "strong"), (name, named), total, role, "strong")
-        if not self.table.whole:
-            return Row(body=body + self.lines.bar(total.difference, role), key="sum")
-        if inside:
-            return Row(body=body, key="sum", opens=ToView("account"))
-        room = self.width - width_of(body) - 3
+        lines, whole = self.lines, self.table.whole
+        said = _verdict(self.table) if whole else ""
+        sums = self._line("", "sum", total, role, "strong")
+        room = self.width - width_of(sums) - 3
+        if room < cell_len(said) <= lines.name:
+            texts = {LINE: "sum", REGION: said, **figure_cells(total, self.unit)}
+            cells = {**spans_of(texts, "strong", role), REGION: (said, role)}
+            return Row(body=lines.line(cells), key="sum", opens=ToView("account"))
+        if not whole:
+            return Row(body=sums + lines.bar(total.difference, role), key="sum")
         if total.in_noise and cell_len(said) > room:
             said = "in noise"
         right: Line = ((" ", "text"), (said, role), (" ", "text"))
         right = right if cell_len(said) <= room else ()
-        return Row(body=body, right=right, key="sum", opens=ToView("account"))
+        return Row(body=sums, right=right, key="sum", opens=ToView("account"))
 
 
 def _verdict(table: Table) -> str:

@@ -118,7 +118,7 @@ def _pending(view: View, difference: Difference) -> str:
 def _second(
     view: View, difference: Difference, measured: MeasuredDifference, width: int
 ) -> list[Row]:
-    """The whole call, and whether both answer the same."""
+    """The whole call, and whether both give the same results."""
     calls = [one for one in difference.measured if one.record.scope == "call"]
     words, role = "not measured" if view.in_page else "not measured: M measures it", "dim"
     if measured.record.scope == "call":

@@ -12,14 +12,13 @@ from viewers.kit.cells import wrap
 from viewers.kit.lines import line
 from viewers.kit.spans import Line, Span
 from viewers.panes import profiled
-from viewers.panes.highlight import placed_code
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow
 from viewers.summary.profile.rows import same_calls_least
-from viewers.tables.findings import advice_lines, glyph_of
+from viewers.tables.findings import cause_lines, glyph_of
 from viewers.tables.trials import edits_lines, outcome
 from viewers.words import plural
 
@@ -28,8 +27,6 @@ MOST = 30
 """Causes elsewhere that are listed."""
 SUGGESTIONS = 4
 """Of one cause."""
-NOTES = 6
-"""Lines of further facts of a cause."""
 
 
 def content(view: View, width: int) -> Content:
@@ -84,12 +81,10 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
         )
     ]
     rows += [_indented((line, "strong")) for line in lines[1:]]
+    below = text_rows(cause_lines(cause, view.facts.names, width - 1, INDENT), width)
     if cause.place is not None:
-        row = _indented(*placed_code(view.facts.names, cause.place))
-        rows.append(replace(row, ref=cause.place.ref))
-    notes = [line for note in cause.notes for line in wrap(note, width - INDENT - 2)]
-    rows += [_indented((line, "dim")) for line in notes[:NOTES]]
-    rows += text_rows(advice_lines(cause.fixes[:2], INDENT, width - 1), width)
+        below[0] = replace(below[0], ref=cause.place.ref)
+    rows += below
     rows += _tried(profile, number, cause, width)
     return [*rows, BLANK]
 
@@ -111,7 +106,7 @@ def _indented(*spans: Span) -> Row:
 
 
 def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
-    """What tcw can try by itself, `⏎` does; where it did, what came of it."""
+    """What tcw can try by itself (`⏎` does); the outcome of what it has tried."""
     known = {one.id: one for one in profile.trials}
     rows = []
     for place, suggestion in enumerate(cause.suggestions[:SUGGESTIONS]):
@@ -132,7 +127,7 @@ def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]
 
 
 def _unexplained(profile: Profile, row: RegionRow, width: int) -> list[Row]:
-    """A region that no cause speaks of."""
+    """A region without a cause."""
     if row.standing == "noise":
         mark: Span = (" · ", "dim")
         words = "no measurable difference"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compiler.trace.records import Kernel, KernelBinary
+from viewers.kernel_names import KernelNames
 from viewers.recording import Recording
 
 
@@ -15,6 +16,8 @@ class KernelRow:
     """One kernel, with the columns of a kernel table."""
 
     kernel: Kernel
+    name: str
+    """As `KernelNames.name` has it."""
     lines: tuple[tuple[str, int], ...]
     """Distinct user lines (file, line), in file order."""
     text_lines: int
@@ -47,7 +50,7 @@ def kernel_summary(recording: Recording) -> KernelSummary:
     binaries: dict[str, list[KernelBinary]] = {}
     for binary in recording.all(KernelBinary):
         binaries.setdefault(binary.kernel, []).append(binary)
-    rows = []
+    rows, names = [], KernelNames(recording)
     for kernel in recording.kernels.values():
         places = [(place.file, place.line) for place in kernel.locations]
         for line in kernel.lines:
@@ -55,6 +58,7 @@ def kernel_summary(recording: Recording) -> KernelSummary:
         rows.append(
             KernelRow(
                 kernel=kernel,
+                name=names.name(kernel),
                 lines=tuple(sorted(set(places))),
                 text_lines=len(recording.text(kernel.text).splitlines()),
                 binaries=tuple(binaries.get(kernel.id, ())),

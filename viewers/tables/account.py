@@ -52,11 +52,15 @@ def _times(found: AccountTable, both: BothSides, unit: TimeUnit) -> list[Cell]:
 
 def _remainder(found: AccountTable, unit: TimeUnit) -> list[Cell]:
     cells: list[Cell] = ["remainder"]
+    more = False
     for side in found.sides:
+        more = more or (side is not None and side.remainder < 0 and open_remainder(side))
         role: Role = "bad" if side is not None and open_remainder(side) else "dim"
         seconds = side.remainder if side is not None else None
         cells += [(unit.text(seconds), role), (_share(side, seconds), role)]
     chance = f" (in noise: {' and '.join(found.in_noise)})" if found.in_noise else ""
+    if more:
+        return [*cells, ("below 0: the parts were timed in other, slower rounds", "warn")]
     return [*cells, (f"measured, minus all of the above{chance}", "dim")]
 
 

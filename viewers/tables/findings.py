@@ -1,4 +1,4 @@
-"""What a finding and a cause look like: their glyphs, and what to do about them."""
+"""What a finding and a cause look like: their glyphs, lines, and what to do about them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from rich.cells import cell_len
 from compiler.trace.records import Advice
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role, Span
+from viewers.places import FileNames
 from viewers.summary import Finding
 from viewers.summary.profile import Cause
+from viewers.tables.places import place_lines
 
 
 def role_of(finding: Finding) -> Role:
@@ -22,6 +24,35 @@ def glyph_of(cause: Cause) -> Span:
     if cause.once:
         return ("↻", "warn")
     return ("✗", "bad") if cause.lost else ("✓", "good")
+
+
+def finding_lines(
+    finding: Finding, names: FileNames, width: int, cost: str, column: int
+) -> list[TextLine]:
+    """What it is with its cost, the line, the fix; its texts start at cell `column`."""
+    role = role_of(finding)
+    notes = "; " + ", ".join(finding.notes) if finding.notes else ""
+    head = f"{cost}".ljust(column - 3)
+    lines = [
+        line(
+            (finding.glyph + "  " + head, role),
+            (finding.title, "strong"),
+            notes,
+            hang=column,
+        )
+    ]
+    if finding.place is not None:
+        lines += place_lines(finding.place, names, column, width)
+    if finding.fixes:
+        lines += advice_lines(finding.fixes[:1], column, width)
+    return lines
+
+
+def cause_lines(cause: Cause, names: FileNames, width: int, column: int) -> list[TextLine]:
+    """What stands below the title of a cause: its line, further facts, and what to do."""
+    lines = place_lines(cause.place, names, column, width) if cause.place is not None else []
+    lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
+    return [*lines, *advice_lines(cause.fixes[:2], column, width)]
 
 
 def advice_lines(
@@ -38,13 +69,11 @@ def advice_lines(
         hang = indent + cell_len(mark)
         rows = [row for row in one.code.strip().splitlines() if row.strip()]
         if len(rows) > 1:
-            lines.append(line(" " * indent, (mark, "dim"), (rows[0], "good"), fixed=True))
-            lines += [line(" " * hang, (row, "good"), fixed=True) for row in rows[1:]]
+            lines.append(line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang + 2))
+            lines += [line(" " * hang, (row, "good"), hang=hang + 2) for row in rows[1:]]
             lines += [line(" " * hang, (one.text, "dim"), hang=hang)] if one.text else []
         elif rows:
-            longest = max(map(cell_len, rows[0].split()))
-            broken = longest > width - hang
-            head = line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang, fixed=broken)
+            head = line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang)
             lines += _code_and_reason(head, one, width)
         else:
             lines.append(line(" " * indent, (mark, "dim"), one.text, hang=hang))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -15,11 +15,18 @@ from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import RegionRow, Sums
 from viewers.summary.profile.where import where
-from viewers.words import numbers_text
 
-HEADS = ("line", "region", "eager", "compiled", "Δ", "±")
-LINE, REGION = "line", "region"
-"""Columns of words, which stand at the left."""
+LINE, REGION, NOISE = "line", "region", "±"
+HEADS = (LINE, REGION, "eager", "compiled", "Δ", NOISE)
+FURTHER = ("launches", "roofline")
+NAME = 16
+"""Cells of a region's name before anything else goes: the bars, what is further known, ±."""
+LEAST = 10
+"""Cells of a region's name at least."""
+SIDE, MOST_BARS = 5, 80
+"""Cells of a side of the bars at least, and of both at most."""
+PLACE = (7, 28)
+"""Least and most cells of the lines."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class RegionColumn:
 
     @property
     def at_left(self) -> bool:
+        """Whether it holds words."""
         return self.head in ("", LINE, REGION)
 
 
@@ -40,26 +48,66 @@ class RegionLines:
 
     columns: tuple[RegionColumn, ...]
     bars: Bars | None
-    bar_gap: int
+    bar_gap: int = 2
+
+    @classmethod
+    def fitted(
+        cls,
+        heads: Sequence[str],
+        texts: Sequence[Mapping[str, str]],
+        width: int,
+        lost: float,
+        won: float,
+    ) -> RegionLines:
+        """Columns as wide as what is in them, and bars in the rest of `width`. What goes where
+        there is no room: cells of the names, the bars, the last columns. `texts`: of each line, by
+        head; `lost`, `won`: the largest difference of each kind."""
+        sizes = {
+            head: max(cell_len(head), *(cell_len(one.get(head, "")) for one in texts))
+            for head in heads
+        }
+        sizes = {head: size for head, size in sizes.items() if size}
+        whole = sizes[REGION]
+
+        def room() -> int:
+            return width - sum(sizes.values()) - 2 * len(sizes) + 1
+
+        least = 2 * SIDE + 4
+        sizes[REGION] = max(min(whole, NAME), whole - max(0, least - room()))
+        drawn = room() >= least
+        for head in (*reversed(FURTHER), NOISE):
+            if not drawn and room() < 0:
+                sizes.pop(head, None)
+        if not drawn:
+            sizes[REGION] = max(LEAST, min(whole, sizes[REGION] + room()))
+        bars = Bars.for_values(lost, won, min(MOST_BARS, room() - 4), SIDE) if drawn else None
+        gaps = (1, *[2] * len(sizes))
+        columns = map(RegionColumn, sizes, sizes.values(), gaps)
+        return cls(tuple(columns), bars)
+
+    @property
+    def name(self) -> int:
+        """Cells of a region's name."""
+        return next(one.size for one in self.columns if one.head == REGION)
 
     def head(self) -> Line:
-        line = self.line([(column.head, "dim") for column in self.columns])
+        line = self.line({column.head: (column.head, "dim") for column in self.columns})
         if self.bars is None:
             return line
         lost = pad_left("lost ", self.bar_gap + self.bars.left)
         return (*line, (lost, "dim"), ("│", "faint"), (" won", "dim"))
 
-    def line(self, cells: Sequence[Span]) -> Line:
-        """A text for each column. One without a line takes the room that the line leaves."""
-        sizes = [column.size for column in self.columns]
-        heads = [column.head for column in self.columns]
-        line, region = heads.index(LINE), heads.index(REGION)
-        if not cells[line][0]:
-            spare = min(sizes[line], max(0, cell_len(cells[region][0]) - sizes[region]))
-            sizes[line] -= spare
-            sizes[region] += spare
+    def line(self, cells: Mapping[str, Span]) -> Line:
+        """A text for each column, by its head. One without a line takes the room that the line
+        leaves."""
+        sizes = {column.head: column.size for column in self.columns}
+        if not cells[LINE][0]:
+            spare = min(sizes[LINE], max(0, cell_len(cells[REGION][0]) - sizes[REGION]))
+            sizes[LINE] -= spare
+            sizes[REGION] += spare
         spans: list[Span] = []
-        for column, size, (words, role) in zip(self.columns, sizes, cells, strict=True):
+        for column in self.columns:
+            size, (words, role) = sizes[column.head], cells.get(column.head, ("", "text"))
             shown = pad(cut(words, size), size) if column.at_left else pad_left(words, size)
             spans.append((" " * column.gap + shown, role))
         return tuple(spans)
@@ -77,6 +125,23 @@ class RegionLines:
             return (blank, axis, (self.bars.won(-difference), "bar-good"))
         words = self.bars.lost(difference).lstrip(" ")
         return ((" " * (room - len(words)), "text"), (words, "bar-bad"), axis)
+
+
+def place_room(width: int) -> int:
+    """Most cells of the lines in a table of `width` cells."""
+    least, most = PLACE
+    return max(least, min(most, width * 2 // 9))
+
+
+def figure_cells(one: RegionRow | Sums, unit: TimeUnit) -> dict[str, str]:
+    """Eager, compiled, Δ and ±, by head."""
+    return dict(zip(HEADS[2:], figures_of(one, unit), strict=True))
+
+
+def spans_of(texts: Mapping[str, str], role: Role, change: Role) -> dict[str, Span]:
+    """The cells of a line: names and times in `role`, the difference in `change`."""
+    roles: dict[str, Role] = {REGION: role, "eager": role, "compiled": role, "Δ": change}
+    return {head: (words, roles.get(head, "dim")) for head, words in texts.items()}
 
 
 def figures_of(one: RegionRow | Sums, unit: TimeUnit) -> list[str]:
@@ -99,17 +164,4 @@ def place_of(row: RegionRow, names: FileNames, main: str, room: int) -> str:
     The module, or what else is known, where it has no line."""
     if not row.locations:
         return keep_end(plain(where(row)), room)
-    file = row.locations[0].file
-    lines = numbers_text(one.line for one in row.locations if one.file == file)
-    more = " …" if any(one.file != file for one in row.locations) else ""
-    name = "" if file == main else plain(names.short(file)).rpartition("/")[2] + ":"
-    left = room - cell_len(name) - len(more)
-    return keep_end(f"{name}{_ends(lines, left)}{more}", room)
-
-
-def _ends(lines: str, room: int) -> str:
-    """`17–20, 24, 31` -> `17…31`: no number is cut."""
-    if len(lines) <= room:
-        return lines
-    first, last = lines.split(", ")[0].split("–")[0], lines.split(", ")[-1].split("–")[-1]
-    return f"{first}…{last}" if first != last else first
+    return names.few([(one.file, one.line) for one in row.locations], main, room)

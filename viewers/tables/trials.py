@@ -1,4 +1,4 @@
-"""What tcw tried by itself, and what came of it."""
+"""What tcw tried by itself, with the outcomes."""
 
 from __future__ import annotations
 

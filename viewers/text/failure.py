@@ -7,7 +7,7 @@ from viewers.kit.lines import TextLine, line, prose
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, during, place_of
-from viewers.text.code import place_lines
+from viewers.tables.places import place_lines
 from viewers.text.header import file_name
 
 MORE = 3

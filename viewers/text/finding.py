@@ -1,4 +1,4 @@
-"""One finding: its cost, what it is, the line, the fix."""
+"""The findings of a report, in the lines that it has for them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.places import FileNames
 from viewers.summary import Finding
-from viewers.tables.findings import advice_lines, role_of
-from viewers.text.code import place_lines
+from viewers.tables.findings import finding_lines, role_of
 from viewers.words import plural
 
 
@@ -54,25 +53,3 @@ def _short(finding: Finding, names: FileNames, cost: str, column: int) -> TextLi
 def _cost(finding: Finding) -> str:
     """Pad a cost: seconds are right-aligned, words left-aligned."""
     return finding.cost.rjust(6) if finding.kind == "recompile" else finding.cost
-
-
-def finding_lines(
-    finding: Finding, names: FileNames, width: int, cost: str, column: int
-) -> list[TextLine]:
-    """The lines of one finding; its texts start at cell `column`."""
-    role = role_of(finding)
-    notes = "; " + ", ".join(finding.notes) if finding.notes else ""
-    head = f"{cost}".ljust(column - 3)
-    lines = [
-        line(
-            (finding.glyph + "  " + head, role),
-            (finding.title, "strong"),
-            notes,
-            hang=column,
-        )
-    ]
-    if finding.place is not None:
-        lines += place_lines(finding.place, names, column, width)
-    if finding.fixes:
-        lines += advice_lines(finding.fixes[:1], column, width)
-    return lines

@@ -1,6 +1,6 @@
 """The verdict of `tcw run`: a line for each process that compiled, then what they compiled.
 
-Processes that compiled the same are told once.
+Processes that compiled the same are reported once.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[st
     """What a process did otherwise than the usual ones; facts that differ where no effect does."""
     found = difference(usual.recording, one.recording).effects
     pair = (usual.recording, one.recording)
-    if follows(*pair) or follows(*reversed(pair)):  # what caches did is told in order of the runs
+    if follows(*pair) or follows(*reversed(pair)):  # cache lookups: in the order of the runs
         found = tuple(each for each in found if each.kind != "cache")
     if found:
         return found, []

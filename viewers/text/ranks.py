@@ -16,7 +16,7 @@ from viewers.summary.ranks import (
     rank_words,
 )
 from viewers.tables.findings import advice_lines
-from viewers.text.code import place_lines
+from viewers.tables.places import place_lines
 from viewers.words import plural, seconds_text
 
 COLUMN = 11

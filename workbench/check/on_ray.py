@@ -35,7 +35,7 @@ class OnRay:
 
     def __init__(self, memory: int) -> None:
         """`memory`: bytes that a task may need. Raises `NoRay`."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of a check
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no messages of Ray's
         try:
             import ray
         except ImportError as error:

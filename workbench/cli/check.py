@@ -1,7 +1,7 @@
 """Check that models still compile to what was accepted: graphs, breaks, kernels, memory.
 
 The targets are in the project's `tcw.toml` (or `[tool.tcw.check]`), the accepted facts in
-`tcw.budget.toml` beside it, one per line. A target that fails is compared with the revision at
+`tcw.budget.toml` next to it, one per line. A target that fails is compared with the revision at
 which its budget was accepted, so that the report says which line is the cause. Checking runs the
 files that the project names, as its tests would.
 

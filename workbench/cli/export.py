@@ -103,7 +103,7 @@ def command(
 
 
 def markdown(recording: Recording, show: tuple[str, ...] = ()) -> str:
-    """What `tcw profile` or `tcw explain` says of it."""
+    """The report of `tcw profile` or `tcw explain`."""
     if recording.all(CallProfile) and recording.failure is None and not show:
         from viewers.markdown.profile import profile_markdown
 

@@ -105,7 +105,7 @@ def tell(folder: Path, stream: str, show: Sequence[str] = ()) -> int:
 
 def processes_in(folder: Path) -> tuple[list[Process], list[Unread]]:
     """The processes that compiled, by rank, then by start, and the logs that were not decoded.
-    Which ones could not be recorded or read is said on stderr."""
+    Those that could not be recorded or read are named on stderr."""
     processes, unread = _read(traces(folder))
     for note in sorted(folder.glob(NOTES)):
         with contextlib.suppress(OSError):
@@ -247,7 +247,7 @@ def _left_unread(
 
 
 def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
-    """Those that can be read; of the others it is said why not."""
+    """Those that can be read; for the others the reason is printed."""
     for file in files:
         try:
             yield file, Recording.open(file)

@@ -78,7 +78,7 @@ class Bench(Screen[None]):
         self._shown: tuple[object, ...] = ()
         self._begun = False
         self._offered = ""
-        """A text that `y` copies while the footer speaks of it."""
+        """A text that `y` copies while the footer mentions it."""
         self._first_key = ""
         """Of a sequence."""
         self.reading = FeedReader(feed, self.navigator)

@@ -19,7 +19,7 @@ from workbench.tui.running_again import RunningAgain
 
 
 class Comparing:
-    """`w M`: runs beside each other."""
+    """`w M`: runs side by side."""
 
     def __init__(
         self,

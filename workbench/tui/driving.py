@@ -40,7 +40,7 @@ class Driving:
         self.brings: Ref = ""
         """What the compile has just come to: every pane puts its cursor there."""
         self._left = ""
-        """What kind of place the compile stood at last."""
+        """The kind of place where the compile last waited."""
         self._stopped = False
         self._stops: Stops | None = None
         """What a replay has seen, up to …"""
@@ -108,7 +108,7 @@ class Driving:
         self.desk.navigator.arrangement = self.belonged
 
     def _look_at_event(self, waiting: Waiting) -> None:
-        """Have the panes of breaks and recompiles speak of the one that it waits at."""
+        """Make the panes of breaks and recompiles show the one where the compile waits."""
         view, place = self.view, waiting.location
         here = refs.source(place.file, place.line) if place is not None else ""
         sites = [number for number, one in enumerate(view.summary.breaks) if one.place.ref == here]

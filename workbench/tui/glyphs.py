@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from viewers.plain import GLYPHS
+from viewers.plain import GLYPHS, can_encode
 
 TERMINALS = ("ansi", "cons25", "dumb", "linux", "vt100", "vt102", "vt220")
 """Values of `TERM` whose fonts have few glyphs."""
@@ -50,12 +50,4 @@ def _instead(character: str, encoding: str) -> str:
     if character.isascii() or character in GLYPHS:
         return GLYPHS.get(character, character)
     sure = unicodedata.east_asian_width(character) != "A"
-    return character if sure and _has(encoding, character) else "?" * cell_len(character)
-
-
-def _has(encoding: str, character: str) -> bool:
-    try:
-        character.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+    return character if sure and can_encode(character, encoding) else "?" * cell_len(character)

@@ -11,7 +11,7 @@ from workbench.tui.desk import Desk
 from workbench.tui.overlay import PaletteChoice
 
 MOST = 4
-"""Panes beside each other, at most."""
+"""The most panes side by side."""
 TITLES = {
     "loops-a": "loops of A", "loops-b": "loops of B", "source-step": "source of the step",
     "source-break": "source of the break", "growing": "growing graph",

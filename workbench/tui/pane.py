@@ -15,9 +15,9 @@ from textual.widget import Widget
 
 from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
+from viewers.kit.highlight import mark
 from viewers.kit.spans import width_of
 from viewers.kit.theme import Theme, Tint
-from viewers.panes.highlight import mark
 from viewers.panes.rows import Content, Row, Rows
 from viewers.panes.targets import RowTarget
 from workbench.tui.messages import Moved, Opened

@@ -24,7 +24,7 @@ class RunningAgain:
 
     @property
     def word(self) -> Word:
-        """What the reader said of traces on the command line."""
+        """What the reader allowed for traces on the command line."""
         found: Word = self.desk.app.word  # type: ignore[attr-defined]
         return found
 

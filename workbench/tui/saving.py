@@ -78,7 +78,7 @@ class Saving:
         self.desk.app.run_worker(self._export_to(file, FORMATS.index(form)))
 
     async def _export_to(self, file: Path, form: int) -> None:
-        """Laying out a large graph takes a while: it is done beside the screen."""
+        """Laying out a large graph takes a while: it is done in the background."""
         view = replace(self.desk.view)
         try:
             said = await asyncio.to_thread(export_graph, view, file, FORMATS[form])

@@ -101,7 +101,7 @@ class Turning:
         self.desk.view.torch_text = not self.desk.view.torch_text
         self.desk.refresh_all()
 
-    @command("Show other times beside the source: compiled, eager, Δ", "C")
+    @command("Show other times next to the source: compiled, eager, Δ", "C")
     def times(self) -> None:
         if self.desk.view.facts.profile is None:
             self.desk.say("no times: tcw profile measures them")

@@ -53,7 +53,7 @@ class EngineCalls:
         """Wall and CPU seconds of the calls so far."""
 
     def all(self) -> Ended:
-        """All calls. Answers how they ended."""
+        """Make all calls. Returns how they ended."""
         recorder = self.recorder
         try:
             self.compiled = self.compiled_model()

@@ -31,7 +31,7 @@ def flush_output() -> None:
 
 
 def watch_os_exit(recorder: Recorder) -> Callable[[], None]:
-    """Record where the user's code calls `os._exit`, which leaves no other sign. Answers the undo.
+    """Record where the user's code calls `os._exit`, which leaves no other sign. Returns the undo.
 
     Children that the user's code forks end by it as well; they are not watched.
     """

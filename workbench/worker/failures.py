@@ -29,7 +29,7 @@ def failure_of(
     hint: str = "",
     compiled_error: BaseException | None = None,
 ) -> Failure:
-    """Describe `error`. The deepest frame in the user's own files is the place it is said to be.
+    """Describe `error`. Its place is the deepest frame in the user's own files.
 
     `compiled_error` is what the compiled call raised, where `error` is eager's. `blame`: whose
     fault it is; the user's, unless the machine shows to be the cause.
@@ -75,7 +75,7 @@ def _message(error: BaseException) -> str:
 
 
 def place_of(error: BaseException, root: str) -> Location | None:
-    """Where the user's code stood: torch's own stack of the traced code, else the traceback."""
+    """Where the user's code was: torch's own stack of the traced code, else the traceback."""
     real = cause(error)
     if isinstance(real, SyntaxError) and real.filename:
         return Location(file=os.path.abspath(real.filename), line=real.lineno or 1)

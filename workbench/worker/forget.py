@@ -55,7 +55,7 @@ def forget_compiled(recorder: Recorder, own: str) -> None:
 
     Only the recording's own caches are emptied; `own` is their folder, which is what
     `caches_folder` returned before the user's file ran. Where the file has chosen another folder,
-    that is left alone, and said.
+    that one is kept and reported.
     """
     torch._dynamo.reset()
     aot_autograd = sys.modules.get("torch._functorch.aot_autograd")

@@ -61,7 +61,7 @@ def _taken_out() -> dict[str, ModuleType]:
 def prepare_path(folder: str, arguments: list[str]) -> None:
     """What Python gives a script: its folder first on `sys.path`, its own `sys.argv`.
 
-    Nothing is written beside the user's files, so no bytecode of theirs is cached.
+    Nothing is written next to the user's files, so no bytecode of theirs is cached.
     """
     sys.path.insert(0, folder)
     sys.argv = arguments

@@ -15,7 +15,7 @@ class Pipes:
     records: int
     """Written: the record stream, the same bytes as the trace file, and the end record."""
     faults: int
-    """Written by faulthandler: where the process stood when it died or was asked."""
+    """Written by faulthandler: where the process was when it died or was asked."""
     lifeline: int
     """Read by the guardian: its end means that the front end is gone or wants an end."""
     status: int

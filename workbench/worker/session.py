@@ -161,7 +161,7 @@ class Session:
         self._inside: Inside | None = None
 
     def calls(self) -> Ended:
-        """All calls, then the measurements. Answers how the recording ended."""
+        """Make all calls, then measure. Returns how the recording ended."""
         recorder = self.recorder
         try:
             with (

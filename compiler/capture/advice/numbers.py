@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from compiler.capture.advice.broken import Broken
 from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
@@ -14,6 +16,11 @@ _SCALARS = Advice(
     text="Or let torch capture the number as a symbol",
     code="torch._dynamo.config.capture_scalar_outputs = True",
 )
+_LIST = Advice(
+    text="Keep it a tensor: index it, or unbind() it; tolist() copies every element to the host"
+)
+COPIES = (".item()", ".tolist()")
+"""What makes Python numbers of a tensor."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
@@ -23,12 +30,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if broken.type.startswith(ITEM):
         return (_stay_tensor(broken), _SCALARS)
     if broken.type.startswith(TOLIST):
-        return (
-            Advice(
-                text="Keep it a tensor: index it, or unbind() it; tolist() copies every element to"
-                " the host"
-            ),
-        )
+        return (_LIST,)
     if broken.type.startswith(DYNAMIC_SHAPE):
         return _dynamic_shape(broken)
     return ()
@@ -36,11 +38,19 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 def _stay_tensor(broken: Broken) -> Advice:
     """`y.sum().item()` -> `y.sum()`: correct if the result is only combined with tensors."""
-    expression, code = broken.expression, ""
-    if expression.endswith(".item()") and broken.end_column is not None:
+    code, call = "", next((one for one in COPIES if broken.expression.endswith(one)), "")
+    if call and broken.end_column is not None:
         line = broken.lines[0].encode()
         end = broken.end_column
-        code = (line[: end - len(b".item()")] + line[end:]).decode(errors="replace").strip()
+        code = (line[: end - len(call)] + line[end:]).decode(errors="replace").strip()
+    if call and isinstance(broken.statement, ast.Return):
+        return Advice(
+            text=f"If callers need the numbers, they can call {call[1:]} on the tensor that is"
+            " returned, after the compiled call",
+            code=code,
+        )
+    if call == ".tolist()":
+        return _LIST
     return Advice(
         text="If it is only combined with tensors, keep it a tensor: one without dimensions works"
         " like a number",

@@ -19,11 +19,19 @@ from compiler.loops.expressions import (
 )
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.operators import OPERATORS
+from compiler.loops.sizes import Size
 
 LOAD_WEIGHT = 1
 SIXTEEN_WEIGHT = 3
 """Of widening a 16-bit float."""
 GATHER_WEIGHT = 12
+GUESS = 256
+"""Assumed value of a symbolic size if a choice needs a number."""
+
+
+def estimate(size: Size) -> int:
+    """The size, or `GUESS` if it is symbolic."""
+    return size if isinstance(size, int) else GUESS
 
 
 class Facts:

@@ -146,7 +146,7 @@ def _triton_driver(architecture: Architecture) -> Iterator[None]:
 
 
 class _Driver:
-    """Answers Triton's queries about the device; cannot load or launch anything."""
+    """Reports the device's properties to Triton; cannot load or launch anything."""
 
     def __init__(self, architecture: Architecture) -> None:
         self.target = GPUTarget("cuda", architecture.number, architecture.warp_size)

@@ -94,7 +94,7 @@ class Made:
 
 class CudaGraphs:
     """The callable of a graph. `told` receives a sentence whenever a reason comes up for which
-    calls are not replayed; `made` is told of each recording."""
+    calls are not replayed; `made` is called with each recording."""
 
     def __init__(
         self,

@@ -143,7 +143,7 @@ FactKind = Literal[
 
 
 class NotInLog(Record):
-    """Kinds of facts that the source of this recording does not hold: that there is none of them
+    """Kinds of facts that the source of this recording does not hold: that it has none of them
     says nothing. A trace of ours has no such record; a log of torch's has one or more."""
 
     kinds: tuple[FactKind, ...]

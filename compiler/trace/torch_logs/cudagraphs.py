@@ -1,4 +1,4 @@
-"""CUDA graphs of a log: torch times each recording, and says of a compile why it has none.
+"""CUDA graphs of a log: torch times each recording, and states why a compile has none.
 
 Why a graph was recorded again, for which sizes, and what was skipped in a call is in no log.
 """

@@ -95,7 +95,7 @@ _BOUNDS = re.compile(
 
 
 def with_bounds(record: Guards, sizes: Iterable[DynamicSize]) -> Guards:
-    """The guards with the compile's symbolic sizes, bounded by what the guards say of them."""
+    """The guards with the compile's symbolic sizes, bounded by the guards on them."""
     bounds: dict[str, tuple[int | None, int | None]] = {}
     for code in (code for guard in record.guards for code in guard.code):
         if " <= " in code and (match := _BOUNDS.match(code)):

@@ -34,7 +34,7 @@ class Phases:
         """Compiles with phases of their own."""
         self._open: dict[int, list[_Open]] = {}
         self.backward = False
-        """Whether torch says of the phase that ended last that it was of a backward."""
+        """Whether torch marks the phase that ended last as part of a backward."""
         self._next = 0
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -200,3 +201,18 @@ def test_a_statement_over_several_lines() -> None:
     statement = parse(lines)
     assert statement is not None
     assert statement.end_lineno == 3
+
+
+@pytest.mark.parametrize("call", [".item()", ".tolist()"])
+def test_a_number_that_is_only_returned_is_made_by_the_caller(call: str) -> None:
+    line = f"    return y * 2, counts{call}"
+    column = line.index("counts")
+    broken = Broken(
+        gb="", type="Data dependent operator", context="aten._local_scalar_dense.default",
+        lines=(line,), column=column, end_column=len(line),
+    )  # fmt: skip
+    first = advise(broken)[0]
+    assert first.code == "return y * 2, counts"
+    assert call[1:] in first.text
+    kept = replace(broken, lines=(f"    n = counts{call}",), column=8, end_column=14 + len(call))
+    assert "returned" not in advise(kept)[0].text

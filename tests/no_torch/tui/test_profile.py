@@ -189,12 +189,12 @@ async def test_five_thousand_regions(open_trace: Open, tmp_path: Path) -> None:
         def top_row() -> str:
             return reader.lines()[pane.region.y + 1]
 
-        await reader.until(lambda: "line    region" in top_row())
+        await reader.until(lambda: "line  region" in top_row())
         top = pane.region.y + 1
         assert "add 4999" in reader.lines()[top + 1]
         await reader.press("G", "k", "k")
         assert pane.row.key == "region:r0"
-        assert "line    region" in reader.lines()[top], "the head stays"
+        assert "line  region" in reader.lines()[top], "the head stays"
         await reader.press("ctrl+u")
         assert pane.visible_row(pane.cursor)
 

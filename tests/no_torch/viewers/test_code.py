@@ -10,7 +10,7 @@ from compiler.trace.records import Source, Text
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Place
-from viewers.text.code import place_lines, window
+from viewers.tables.places import place_lines, window
 from viewers.text.lines import to_text
 
 
@@ -89,3 +89,13 @@ def test_lines_are_counted_as_python_counts_them() -> None:
     ]
     assert recording.line("a.py", 4) == "three = 3"
     assert recording.line("a.py", 6) == ""
+
+
+def test_where_there_is_little_room_the_line_number_stays() -> None:
+    place = Place(
+        file="/usr/lib/python3.12/site-packages/transformers/models/llama/modeling_llama.py",
+        line=429, text="input_ids: torch.LongTensor | None = None,",
+    )  # fmt: skip
+    first = place_lines(place, FileNames(), 10, 40, "line ")[0]
+    assert first.text.endswith("llama.py:429")
+    assert cell_len(first.text) <= 40

@@ -38,7 +38,7 @@ def test_cutting(pieces: list[tuple[str, Role]], width: int) -> None:
 
 
 def test_a_word_longer_than_the_line_is_broken() -> None:
-    assert to_text([line("a " + "b" * 25, hang=2)], 20) == f"a\n  {'b' * 18}\n  {'b' * 7}\n"
+    assert to_text([line("a " + "b" * 25, hang=2)], 20) == f"a {'b' * 18}\n  {'b' * 7}\n"
 
 
 def test_words_go_over_spans() -> None:

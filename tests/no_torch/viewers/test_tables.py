@@ -48,5 +48,7 @@ def test_parts_that_take_more_than_the_call_keep_their_ratio() -> None:
     records = [one for one in profiles.block_profile() if not isinstance(one, Account)]
     (found,) = profiles_of(Recording([*records, side]))
     (table,) = account_tables(found)
-    bars = [one.text.count("█") for one in account_lines(table, unit_for(1e-4), 120, 1)]
+    bars = [one.text.count("█") for one in account_lines(table, unit_for(1e-4), 140, 1)]
     assert max(bars) == 2 * sorted(bars)[-2] > 0
+    rows = [one.text for one in account_lines(table, unit_for(1e-4), 100, 1)]
+    assert any("remainder" in row and "other, slower rounds" in row for row in rows)

@@ -83,6 +83,12 @@ class Profile:
         return dict(costs_by_ref(self.index))
 
     @cached_property
+    def kernel_seconds(self) -> dict[str, float]:
+        """Kernel id -> what its launches in the call took together, where that was measured."""
+        known = ((one, self.costs.get(refs.kernel(one))) for one in self.index.recording.kernels)
+        return {one: cost.compiled for one, cost in known if cost is not None}
+
+    @cached_property
     def line_costs(self) -> dict[tuple[str, int], Cost]:
         """(file, line) -> its time: the source lines of `costs`."""
         return {

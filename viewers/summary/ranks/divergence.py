@@ -23,7 +23,7 @@ from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
 from viewers.summary.ranks.collectives import Started, started
 from viewers.summary.ranks.conditions import asks_for_rank, calls_of, condition_of
-from viewers.summary.ranks.events import Event, Kind, events_of
+from viewers.summary.ranks.events import Event, Kind, events_of, function_of
 from viewers.summary.ranks.graphs import GraphSide, constant_sides, graph_sides, modules_only_of
 from viewers.summary.recompiles import recompile_causes
 from viewers.words import listed, plural, seconds_text
@@ -177,7 +177,7 @@ def _described(
     return Divergence(
         kind=kind,
         compile_id=compile_id,
-        function=_function(member.recording, compile_id),
+        function=function_of(member.recording, compile_id),
         sides=tuple(sides),
         subject=subject,
         place=place,
@@ -282,11 +282,6 @@ def _frame_place(recording: Recording, compile_id: str) -> Place | None:
     frames = (one for one in recording.all(FrameStart) if one.compile_id == compile_id)
     first = next(frames, None)
     return place_of(recording, first.location) if first is not None else None
-
-
-def _function(recording: Recording, compile_id: str) -> str:
-    frames = (one.function for one in recording.all(FrameStart) if one.compile_id == compile_id)
-    return next(frames, "")
 
 
 def _condition(event: Event | None, recording: Recording, place: Place | None) -> Place | None:
@@ -435,7 +430,7 @@ def _delayed(
 
 
 WORTH_SAYING = 0.05
-"""Seconds of waiting from which on it is said."""
+"""Shortest wait that is reported, in seconds."""
 
 
 def rank_words(ranks: Sequence[int]) -> str:

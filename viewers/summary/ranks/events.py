@@ -125,3 +125,9 @@ def constants(node: Node) -> str:
 
 def _value(value: TensorMeta | None) -> Hashable:
     return None if value is None else (value.shape, value.dtype)
+
+
+def function_of(recording: Recording, compile_id: str) -> str:
+    """The name of the frame of a compile; "" if it is not recorded."""
+    frames = (one.function for one in recording.all(FrameStart) if one.compile_id == compile_id)
+    return next(frames, "")

@@ -9,10 +9,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import FrameStart
-from viewers.recording import Recording
 from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.ranks.divergence import Member
+from viewers.summary.ranks.events import function_of
 
 STRAGGLER = 1.2
 """Times the median from which on a rank is a straggler …"""
@@ -70,7 +69,7 @@ def compile_times(members: Sequence[Member]) -> tuple[CompileTimes, ...]:
     for name in shared:
         seconds = tuple(one[name] for one in took)
         slowest = max(range(len(members)), key=lambda at: seconds[at])
-        function = _function(members[0].recording, name)
+        function = function_of(members[0].recording, name)
         found.append(CompileTimes(name, function, seconds, members[slowest].rank))
     return tuple(sorted(found, key=lambda one: -one.spread))
 
@@ -82,8 +81,3 @@ def _seconds(members: Sequence[Member]) -> list[dict[str, float]]:
         if id(one.recording) not in known:
             known[id(one.recording)] = compile_seconds(one.recording)
     return [known[id(one.recording)] for one in members]
-
-
-def _function(recording: Recording, compile_id: str) -> str:
-    frames = (one.function for one in recording.all(FrameStart) if one.compile_id == compile_id)
-    return next(frames, "")

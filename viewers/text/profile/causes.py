@@ -15,8 +15,7 @@ from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary.profile import Cause
 from viewers.summary.profile.causes.cause import first_of_groups
-from viewers.tables.findings import advice_lines, glyph_of
-from viewers.text.code import place_lines
+from viewers.tables.findings import cause_lines, glyph_of
 
 
 def causes_lines(
@@ -55,10 +54,7 @@ def _cause(
 ) -> list[TextLine]:
     head, role = _head(cause, column)
     lines = [line((head, role), (cause.title, "strong"), hang=column)]
-    if cause.place is not None:
-        lines += place_lines(cause.place, names, column, width)
-    lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
-    lines += advice_lines(cause.fixes[:2], column, width)
+    lines += cause_lines(cause, names, width, column)
     for one in first_of_groups(cause.suggestions):
         if settings is not None and one.options and not (both and "--engine" in one.options):
             command = plain(command_line("profile", settings, one.options))

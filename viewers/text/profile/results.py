@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from compiler.trace.precision import excess, worst_output
 from compiler.trace.records import KernelPrecision, ModeRow, Trial
+from viewers.kernel_names import KernelNames
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import heading
-from viewers.labels import kernel_label
 from viewers.summary.profile import Profile
 from viewers.summary.profile.tried import chosen
 from viewers.tables.modes import modes_lines, notes_lines
@@ -70,8 +70,9 @@ def _excess(one: KernelPrecision) -> float:
 
 
 def _name(profile: Profile, one: KernelPrecision) -> str:
-    kernel = profile.index.recording.kernels.get(one.kernel)
-    return f"{one.kernel} {kernel_label(kernel)}" if kernel else one.kernel
+    recording = profile.index.recording
+    kernel = recording.kernels.get(one.kernel)
+    return KernelNames(recording).title(kernel) if kernel else one.kernel
 
 
 def modes_section(rows: tuple[ModeRow, ...], width: int) -> list[TextLine]:

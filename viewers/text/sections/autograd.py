@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Partition, SavedValue
+from compiler.trace.records import Partition
 from viewers.kit.lines import BLANK, TextLine
-from viewers.kit.table import Cell, heading, table
+from viewers.kit.table import heading
 from viewers.summary.memory import by_choice, partition_words
+from viewers.tables.saved import saved_lines
 from viewers.text.sections import SectionView
-from viewers.words import bytes_text
 
 
 def section(view: SectionView) -> list[TextLine]:
@@ -21,19 +21,7 @@ def section(view: SectionView) -> list[TextLine]:
 
 
 def _partition(view: SectionView, partition: Partition) -> list[TextLine]:
-    rows = [_row(view, value) for value in by_choice(partition)]
     return [
         heading(f"autograd {partition.compile_id}", partition_words(partition)),
-        *table(rows, "elrlf", view.width, 2),
-    ]
-
-
-def _row(view: SectionView, value: SavedValue) -> list[Cell]:
-    place = value.location
-    return [
-        value.node,
-        (value.choice, "hot" if value.choice == "saved" else "dim"),
-        bytes_text(value.bytes),
-        (view.names.place(place.file, place.line) if place else "", "dim"),
-        value.reason,
+        *saved_lines(by_choice(partition), view.names, view.width, 2),
     ]

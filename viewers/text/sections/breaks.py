@@ -6,7 +6,7 @@ from viewers.kit.lines import BLANK, TextLine, line, prose
 from viewers.kit.table import Cell, heading, table
 from viewers.summary import BreakSite
 from viewers.tables.findings import advice_lines
-from viewers.text.code import place_lines
+from viewers.tables.places import place_lines
 from viewers.text.sections import SectionView
 from viewers.words import plural, tensor_text
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compiler.trace.records import Kernel
+from viewers.kernel_names import KernelNames
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import Cell, heading, table
-from viewers.labels import WRITTEN_IN, kernel_label
+from viewers.labels import WRITTEN_IN
 from viewers.summary.engines import Both, Comparison, LineUp, compare
 from viewers.tables.engines import stages_lines
 from viewers.text.sections import SectionView
@@ -57,6 +58,7 @@ def _arrow(both: Both, words: Callable[[float], str] = lambda value: number(int(
 
 def _kernels(comparison: Comparison, graph: str, view: SectionView) -> list[TextLine]:
     """Kernels side by side, by user line."""
+    names = [KernelNames(column.recording) for column in comparison.columns]
     rows: list[list[Cell]] = [
         [("lines", "dim"), *((column.engine, "dim") for column in comparison.columns)]
     ]
@@ -65,7 +67,10 @@ def _kernels(comparison: Comparison, graph: str, view: SectionView) -> list[Text
             continue
         where = view.names.lines(one.lines) or "no user line"
         for place in range(max(len(one.first), len(one.second))):
-            left, right = (_kernel(side, place) for side in (one.first, one.second))
+            left, right = (
+                _kernel(known, side, place)
+                for known, side in zip(names, (one.first, one.second), strict=True)
+            )
             rows.append([where if place == 0 else "", left, right])
     return [
         heading(f"engines {graph}", "kernels of the same lines"),
@@ -73,14 +78,14 @@ def _kernels(comparison: Comparison, graph: str, view: SectionView) -> list[Text
     ]
 
 
-def _kernel(kernels: Sequence[Kernel], place: int) -> Cell:
+def _kernel(names: KernelNames, kernels: Sequence[Kernel], place: int) -> Cell:
     if place >= len(kernels):
         return ""
     kernel = kernels[place]
     if kernel.language == "aten":
-        return (f"{kernel.id} {kernel_label(kernel)}  ATen", "dim")
+        return (f"{kernel.id} {names.name(kernel)}  ATen", "dim")
     nests = f"  {plural(kernel.loop_nests, 'nest')}" if kernel.loop_nests > 1 else ""
-    return f"{kernel.id} {kernel_label(kernel)}{nests}"
+    return f"{kernel.id} {names.name(kernel)}{nests}"
 
 
 def _sources(comparison: Comparison, one: LineUp, view: SectionView) -> list[TextLine]:
@@ -92,7 +97,8 @@ def _sources(comparison: Comparison, one: LineUp, view: SectionView) -> list[Tex
             if not text:
                 continue
             where = view.names.lines(one.lines)
-            words = f"{kernel.id} {kernel_label(kernel)}  {WRITTEN_IN[kernel.language]}  {where}"
+            name = KernelNames(column.recording).name(kernel)
+            words = f"{kernel.id} {name}  {WRITTEN_IN[kernel.language]}  {where}"
             lines += [BLANK, heading(column.engine, words)]
             lines += [line(f"  {row}", fixed=True) for row in text.splitlines()]
     return lines

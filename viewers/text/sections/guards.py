@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
-
-from compiler.trace.records import DynamicSize, Guard, Guards
-from viewers.kit.cells import keep_end
+from compiler.trace.records import DynamicSize, Guards
 from viewers.kit.lines import BLANK, TextLine, line
-from viewers.kit.table import Cell, heading, table
-from viewers.plain import plain
-from viewers.summary.guards import Condition, GuardGroups, condition_value, guard_groups
+from viewers.kit.table import heading
+from viewers.summary.guards import Condition, GuardGroups, guard_groups
+from viewers.tables.guards import (
+    GuardRow,
+    check_words,
+    condition_rows,
+    guards_lines,
+    kinds_lines,
+    single_rows,
+)
 from viewers.text.sections import SectionView
-from viewers.words import plural, seconds_text
-
-PLACE = (14, 30)
-"""Least and most cells for a line's place; a longer one is cut at its start."""
-LEAST = 16
-"""Cells that values keep, however long the names."""
+from viewers.words import plural
 
 
 def section(view: SectionView) -> list[TextLine]:
@@ -43,9 +42,7 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
     groups = guard_groups(view.recording, record)
     cost = ""
     if record.check_us is not None:
-        took = record.check_us
-        shown = f"{took:.1f} µs" if took < 1000 else seconds_text(took / 1e6)
-        cost = f", one check {shown}"
+        cost = f", one check {check_words(record.check_us)}"
     lines = [
         heading(
             f"guards {record.compile_id} {record.function}".rstrip(),
@@ -60,7 +57,7 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
         earlier = guard_groups(view.recording, before)
         known = {(one.name, one.value) for one in earlier.conditions}
         conditions = tuple(one for one in conditions if (one.name, one.value) not in known)
-    lines += _rows(view, [(one.name, one.value, one.guards[0]) for one in conditions])
+    lines += _rows(view, condition_rows(conditions))
     same = len(groups.conditions) - len(conditions)
     if view.detail == "all":
         lines += _all(view, groups)
@@ -70,7 +67,7 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
         lines.append(line((f"  {what}, and {plural(rest, 'guard')} by kind", "dim")))
     elif groups.kinds:
         lines.append(line("  and guards that hold unless code or modules change:"))
-        lines += table(_kinds(groups), "rlf", view.width, 2)
+        lines += kinds_lines(groups.kinds, view.width, 2)
     return lines
 
 
@@ -87,57 +84,18 @@ def _dynamic(size: DynamicSize) -> str:
     return f"{size.name} ({size.symbol}{bounds})"
 
 
-def _kinds(groups: GuardGroups) -> list[list[Cell]]:
-    rows: list[list[Cell]] = []
-    for group in groups.kinds:
-        words = group.words or "no description"
-        example = f"  {group.example}" if group.example else ""
-        rows.append([(str(len(group.guards)), "strong"), (group.kind, "dim"), words + example])
-    return rows
-
-
 def _all(view: SectionView, groups: GuardGroups) -> list[TextLine]:
     """Every guard, including flags that were folded into one row."""
     together: list[Condition] = [one for one in groups.conditions if len(one.guards) > 1]
     lines = []
     for one in together:
-        lines += [BLANK, line((f"  {one.name}", "dim")), *_rows(view, _each(one.guards))]
+        lines += [BLANK, line((f"  {one.name}", "dim")), *_rows(view, single_rows(one.guards))]
     for group in groups.kinds:
         head = f"  {len(group.guards)} {group.kind}"
         lines += [BLANK, line((head, "dim"), f"  {group.words}", hang=4)]
-        lines += _rows(view, _each(group.guards))
+        lines += _rows(view, single_rows(group.guards))
     return lines
 
 
-def _each(guards: Sequence[Guard]) -> list[tuple[str, str, Guard]]:
-    return [(one.name or one.source or one.kind, condition_value(one), one) for one in guards]
-
-
-def _rows(view: SectionView, rows: Sequence[tuple[str, str, Guard]]) -> list[TextLine]:
-    """Name, value and place in columns; names and values wrap and are never cut."""
-    if not rows:
-        return []
-    room = view.width - 6
-    least, most = PLACE
-    names = min(max(cell_len(plain(name)) for name, _, _ in rows), room - least - LEAST)
-    widest = max(cell_len(plain(value)) for _, value, _ in rows)
-    last = max(least, min(most, room - names - widest))
-    places = [_place(view, guard, last) for _, _, guard in rows]
-    values = min(widest, room - names - max(map(cell_len, places)))
-    lines = []
-    for (name, value, _), place in zip(rows, places, strict=True):
-        name, value = plain(name), plain(value)
-        gap = " " * max(0, names - cell_len(name))
-        if cell_len(name) > names:
-            lines.append(line("  ", name, hang=4))
-            name, gap = "", " " * names
-        pad = " " * max(0, values - cell_len(value))
-        lines.append(
-            line("  ", name, gap + "  ", value, pad + "  ", (place, "dim"), hang=names + 4)
-        )
-    return lines
-
-
-def _place(view: SectionView, guard: Guard, width: int) -> str:
-    place = guard.location
-    return keep_end(view.names.place(place.file, place.line), width) if place else ""
+def _rows(view: SectionView, rows: Sequence[GuardRow]) -> list[TextLine]:
+    return [one for lines in guards_lines(rows, view.names, view.width, 2) for one in lines]

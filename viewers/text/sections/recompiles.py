@@ -7,7 +7,7 @@ from viewers.kit.table import Cell, heading, table
 from viewers.summary import RecompileCause
 from viewers.summary.findings import recompile_title
 from viewers.tables.findings import advice_lines
-from viewers.text.code import place_lines
+from viewers.tables.places import place_lines
 from viewers.text.sections import SectionView
 from viewers.words import plural, seconds_text
 

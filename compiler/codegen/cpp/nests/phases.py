@@ -19,11 +19,11 @@ from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS, Rider
 from compiler.codegen.cpp.nests.row_arrays import ARG
-from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, estimate, schedule
+from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.units import BLOCKS, Units
 from compiler.codegen.cpp.nests.values import Base
-from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.facts import Facts, estimate
 from compiler.codegen.nests.names import Names
 from compiler.codegen.nests.simplify import regroup, remade, simplify
 from compiler.codegen.nests.workspace import Workspace

@@ -14,24 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd
 
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.registers import itemsizes
+from compiler.codegen.cpp.nests.tiling import block, share_a_set, square, tile_axis, used_at_once
 from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Address, Op, Read, ReadIndexed
+from compiler.codegen.nests.facts import Facts, estimate
+from compiler.loops.expressions import Op, Read, ReadIndexed
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, product
 
-GUESS = 256
-"""Assumed value of a symbolic size if a choice needs a number."""
 CHUNK = 4096
 """Elements of the lane axis per unit of a pointwise nest."""
 COLUMNS = 64
@@ -41,20 +38,8 @@ SCATTERED = 256
 to the last one's."""
 UNITS = 64
 """Number of units that keeps threads busy."""
-MOST_TILES = 2
-"""Maximum number of reads per nest that are transposed in registers; more do not fit."""
-PAGE, WAYS = 4096, 8
-"""The distance in bytes between lines that share an L1 set, and the number of lines per set."""
 EVICTED = 8
 """Cost of an element whose line was evicted since its last use, in instructions."""
-LARGE = 1 << 21
-"""Elements of a nest that exceeds the caches; its tiles are processed in squares."""
-SQUARE = 128
-"""Rows and columns of such a square."""
-BLOCK_BYTES = 1 << 15
-"""Total size of the blocks into which a nest's tiles are transposed: they stay in L1 during use."""
-BLOCK_COLUMNS = 128
-"""Columns of such a block: eight lines per float32 row, so that few rows are open at a time."""
 HORIZONTAL = 12
 """Cost of reducing one accumulator across lanes, in vector instructions."""
 
@@ -86,11 +71,6 @@ class Schedule:
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
         return self.inner if self.lane is None else (*self.inner, self.lane)
-
-
-def estimate(size: Size) -> int:
-    """The size, or `GUESS` if it is symbolic."""
-    return size if isinstance(size, int) else GUESS
 
 
 def sequential(facts: Facts) -> frozenset[int]:
@@ -157,9 +137,9 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
         outer = tuple(axis for axis in outer if axis != tile)
         units = _units(sizes, outer, choose)
         if used_at_once(facts, lane, tile, lanes):
-            band, width = _square(facts, lane, tile, lanes)
+            band, width = square(facts, lane, tile, lanes)
             return Schedule(lane, lanes, outer, units, width, inner, tile, band)
-        band, width = _block(facts, lane, tile, lanes)
+        band, width = block(facts, lane, tile, lanes)
         return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
     if lane is not None and lane in ordered:
         tile = turned_axis(facts, lane, lanes, ordered)
@@ -265,7 +245,7 @@ def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
     for statement in facts.nest.statements:
         if isinstance(statement, Write) and not statement.address.then:
             step, count = statement.address.strides[lane], estimate(facts.nest.axes[lane].size)
-            if _share_a_set(step, statement.dtype, min(count, 16)):
+            if share_a_set(step, statement.dtype, min(count, 16)):
                 return False
     return contiguous(lane) > max((contiguous(axis) for axis in ordered), default=0)
 
@@ -303,17 +283,10 @@ def _evicted(facts: Facts, lane: int, lanes: int, scatters: bool) -> float:
     for statement in facts.nest.statements:
         for part in expressions(statement) if scatters else ():
             if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
-                found += _share_a_set(part.address.strides[lane], part.dtype, lanes)
+                found += share_a_set(part.address.strides[lane], part.dtype, lanes)
         if isinstance(statement, Write) and not statement.address.then:
-            found += _share_a_set(statement.address.strides[lane], statement.dtype, lanes)
+            found += share_a_set(statement.address.strides[lane], statement.dtype, lanes)
     return 16.0 * EVICTED * found
-
-
-def _share_a_set(step: Size, dtype: str, count: int) -> bool:
-    """Whether so many elements, a step apart, need more lines of an L1 set than there are."""
-    if not isinstance(step, int) or step == 0:
-        return False
-    return count * gcd(step * BYTES[dtype], PAGE) > WAYS * PAGE
 
 
 def _candidates(facts: Facts, ordered: frozenset[int]) -> Iterator[int]:
@@ -397,118 +370,3 @@ def _loads(step: Size, lanes: int) -> int:
     if step == 1:
         return 1
     return 2 * abs(step) if isinstance(step, int) and is_near(lanes, step) else lanes
-
-
-def tile_axis(
-    facts: Facts, lane: int, lanes: int, outer: tuple[int, ...], choose: NestChooser | None = None
-) -> int | None:
-    """The axis of unit stride for most of the reads that are strided on the lanes."""
-    if lanes == 1 or any(
-        not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode == "add"))
-        for s in facts.nest.statements
-    ):
-        return None
-    whole = frozenset((*outer, lane))
-    if any(isinstance(s, Write) and facts.domain(s) != whole for s in facts.nest.statements):
-        return None
-    found = [axis for read in tiled_reads(facts, lane, None) for axis in along(read, outer)]
-    sizes = facts.nest.axes
-    wide = [a for a in found if estimate(sizes[a].size) >= lanes <= estimate(sizes[lane].size)]
-    if not wide:
-        return None
-    best = max(sorted(set(wide)), key=wide.count)
-    found_best = best if len(list(tiled_reads(facts, lane, best))) <= MOST_TILES else None
-    return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
-
-
-def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
-    """Whether each tile is used right after its transpose, rather than after a block of them.
-
-    True except for tiles that take part of a line while rows evict one another: the lines fetched
-    for one tile are evicted before the next tile needs their remainder. With 16 lanes, or elements
-    of other sizes than four bytes, blocks are slower even then.
-    """
-    reads = tiled_reads(facts, lane, tile)
-    short = lanes < 16 and all(BYTES[read.dtype] == 4 for read in reads)
-    return not (short and aliased_rows(facts, lane, tile))
-
-
-def aliased_rows(facts: Facts, lane: int, tile: int) -> bool:
-    """Whether 16 rows, read or written along the lanes, overload an L1 set.
-
-    Rows of 1024 float32 do: each starts one page after the previous one.
-    """
-
-    def aliased(address: Address, dtype: str) -> bool:
-        along_the_lanes = address.strides[lane] == 1 and not address.then
-        return along_the_lanes and _share_a_set(address.strides[tile], dtype, 16)
-
-    for statement in facts.nest.statements:
-        if isinstance(statement, Write) and aliased(statement.address, statement.dtype):
-            return True
-        reads = (part for part in expressions(statement) if isinstance(part, Read))
-        if any(aliased(read.address, read.dtype) for read in reads):
-            return True
-    return False
-
-
-def short_rows(facts: Facts, lane: int, tile: int) -> bool:
-    """Whether there are many rows of few columns, as in an image's channels-last layout."""
-    rows, columns = facts.nest.axes[tile].size, facts.nest.axes[lane].size
-    return (
-        isinstance(rows, int)
-        and isinstance(columns, int)
-        and columns <= SQUARE
-        and rows >= 4 * SQUARE
-    )
-
-
-def _square(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int | None]:
-    """Rows and columns per unit for tiles used at once: a band of one tile, or a square.
-
-    Along a band each line that is read is in another page. Outside the caches that is slow; there a
-    square reads several lines of each page. Short rows are grouped in as many rows, column by
-    column: this gives few long runs of reads, while the writes stay in L1.
-    """
-    sizes = [axis.size for axis in facts.nest.axes]
-    elements = product(sizes)
-    if short_rows(facts, lane, tile):
-        return SQUARE, None
-    if not isinstance(elements, int) or elements < LARGE:
-        return lanes, None
-    rows, columns = (min(SQUARE, -(-estimate(sizes[a]) // lanes) * lanes) for a in (tile, lane))
-    return rows, columns
-
-
-def _block(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int]:
-    """Rows and columns of the blocks into which tiles are transposed, in whole tiles."""
-    reads = list(tiled_reads(facts, lane, tile))
-    wide = max(BYTES[compute_dtype(read.dtype)] for read in reads)
-    rows = max(BLOCK_BYTES // (BLOCK_COLUMNS * wide * len(reads)), lanes)
-
-    def whole(limit: int, axis: int) -> int:
-        size = facts.nest.axes[axis].size
-        return min(limit, -(-size // lanes) * lanes) if isinstance(size, int) else limit
-
-    return whole(rows, tile), whole(BLOCK_COLUMNS, lane)
-
-
-def along(read: Read, outer: tuple[int, ...]) -> list[int]:
-    return [axis for axis in outer if read.address.strides[axis] == 1]
-
-
-def tiled_reads(facts: Facts, lane: int, axis: int | None) -> Iterator[Read]:
-    """Distinct reads strided along the lanes, with unit stride along `axis` (None: any axis)."""
-    seen: set[Read] = set()
-    for statement in facts.nest.statements:
-        for part in expressions(statement):
-            if (
-                isinstance(part, Read)
-                and part not in seen
-                and not part.address.then
-                and part.dtype != "bool"
-                and part.address.strides[lane] not in (0, 1)
-                and (axis is None or part.address.strides[axis] == 1)
-            ):
-                seen.add(part)
-                yield part

@@ -11,7 +11,7 @@ A large nest is first split into squares of 128 x 128 (`schedule.SQUARE`), so th
 each page are read while it is open. Short rows are processed in groups of 128, column by column.
 The remainder of a tile at the end of the rows or columns goes through an array of one tile.
 
-Or all tiles of a block are transposed first (`fill_blocks`, chosen by `schedule.used_at_once`):
+Or all tiles of a block are transposed first (`fill_blocks`, chosen by `tiling.used_at_once`):
 
     for band of rows, chunk of columns:     64 x 128 float32: 32 KB, which stay in L1
         for each tile: load it along its rows' axis, transpose it, store it in the block
@@ -31,8 +31,9 @@ from collections.abc import Callable
 from compiler.codegen.cpp.nests.addresses import step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.passes import Pass
-from compiler.codegen.cpp.nests.schedule import Schedule, short_rows, tiled_reads
+from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch, padded
+from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads
 from compiler.codegen.cpp.nests.turned import turned_reads
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values

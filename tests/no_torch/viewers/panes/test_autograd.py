@@ -73,3 +73,20 @@ def test_values_are_listed_while_they_are_decided() -> None:
     assert "◆ relu" in lines[1]
     assert "4 KB" in lines[1]
     assert content.start == f"decision:{asked.id}"
+
+
+def test_answered_values_stay_in_the_list_until_the_graph_is_cut() -> None:
+    first, second, last = (
+        Decided(
+            id=f"tcw/0/0/joint/save/{name}", graph="0/0/joint", kind="save", default="save",
+            choices=("save", "recompute"),
+        )
+        for name in ("exp", "relu", "add")
+    )  # fmt: skip
+    waiting = Waiting(number=3, kind="decision", why="step", stage="autograd", decision=last.id)
+    view = view_of([first, second, last, waiting])
+    view.overrides[second.id] = "recompute"
+    content = autograd.content(view, 100)
+    rows = [row.text.split()[:3] for row in content.rows]
+    assert rows == [["exp", "saved"], ["*", "relu", "recomputed"], ["◆", "add", "?"]]
+    assert content.right[0][0] == "2 values answered, the graph is not cut yet"

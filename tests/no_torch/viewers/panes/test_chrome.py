@@ -35,7 +35,7 @@ def test_every_state_has_a_glyph_and_a_word(state: chrome.State, block: View) ->
 def test_what_is_selected_and_what_it_is_linked_to(block: View) -> None:
     block.select(refs.source(FILE, 19))
     title, linked, inferred = (row.text for row in chrome.selection(block, 120))
-    assert title.startswith("src:block.py:19")
+    assert title.startswith("block.py:19")
     assert linked == "18 nodes → 1 kernel k4 softmax"
     assert inferred == (
         "≈18  line inferred: torch recorded none for 14 nodes, made by pass_pattern_1"

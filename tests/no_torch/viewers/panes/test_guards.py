@@ -28,10 +28,10 @@ def clean(*found: Guard) -> list[AnyRecord]:
 def test_a_line_that_is_not_of_the_users_file_has_its_file_beside_it() -> None:
     records = clean(guard("x", traces.FILE, 6), guard("y", LIBRARY, 56))
     rows = {
-        row.text.split()[1]: row.text.split() for row in guards.content(view_of(records), 60).rows
+        row.text.split()[0]: row.text.split() for row in guards.content(view_of(records), 60).rows
     }
-    assert rows["x"] == ["6", "x", "3"]
-    assert rows["y"] == ["56", "y", "3", "modeling_llama.py"]
+    assert rows["x"] == ["x", "3", ":6"]
+    assert rows["y"] == ["y", "3", "modeling_llama.py:56"]
 
 
 def test_the_single_guards_of_a_kind_have_their_file_too() -> None:
@@ -40,4 +40,4 @@ def test_the_single_guards_of_a_kind_have_their_file_too() -> None:
     view = view_of(clean(*weights))
     view.unfolded.add(guards.content(view, 60).rows[0].key)
     opened = guards.content(view, 60).rows[1].text.split()
-    assert (opened[0], opened[-1]) == ("56", "modeling_llama.py")
+    assert (opened[0], opened[-1]) == ("self", "modeling_llama.py:56")

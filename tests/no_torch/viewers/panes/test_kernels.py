@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from compiler.trace.records import Kernel, Location
+from tests.no_torch import profiles
+from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import kernels
 from viewers.panes.view import View
+from viewers.text.sections import SectionView, section
 
 
 def test_every_kernel_of_the_compile_with_its_lines(block: View) -> None:
@@ -9,7 +15,7 @@ def test_every_kernel_of_the_compile_with_its_lines(block: View) -> None:
     rows = {row.key: row.text for row in content.rows if row.key}
     assert list(rows) == [f"kernel:k{number}" for number in range(10)]
     assert rows["kernel:k4"].split()[:3] == ["k4", "softmax", "18,"]
-    assert "call" in rows["kernel:k1"]
+    assert "ATen" in rows["kernel:k1"]
     assert "22 registers" in rows["kernel:k9"]
     assert content.right[0][0] == "5 generated, 4 library calls"
     assert any("predicted for a GPU" in row.text for row in content.rows)
@@ -19,3 +25,34 @@ def test_the_chosen_kernel_is_where_the_cursor_stands(block: View) -> None:
     assert not kernels.content(block, 40).tracks
     block.kernel = "k4"
     assert kernels.content(block, 40).start == "kernel:k4"
+
+
+def test_the_report_lists_them_as_the_pane_does(block: View) -> None:
+    facts = block.facts
+    view = SectionView(facts.recording, facts.summary, facts.names, 100)
+    report = [one.text.split() for one in section("kernels")(view)]
+    listed = [row.text.split() for row in kernels.content(block, 100).rows if row.key]
+    for words in listed[:9]:
+        told = next(one for one in report if one[:1] == words[:1])
+        assert [word.removeprefix("block.py:") for word in told] == words
+
+
+def test_a_librarys_file_is_named_and_no_line_number_is_cut(block: View) -> None:
+    library = "/usr/lib/python3.12/site-packages/transformers/models/llama/modeling_llama.py"
+    records = [
+        replace(one, locations=(Location(file=library, line=1370),), lines=())
+        if isinstance(one, Kernel)
+        else one
+        for one in block.recording.records
+    ]
+    for width in (30, 42, 60, 100):
+        rows = [row.text for row in kernels.content(view_of(records), width).rows if row.key]
+        assert all(":1370" in row for row in rows[:9]), width
+
+
+def test_the_report_has_their_times_where_they_were_measured() -> None:
+    facts = view_of(profiles.block_profile()).facts
+    view = SectionView(facts.recording, facts.summary, facts.names, 100)
+    report = [one.text for one in section("kernels")(view)]
+    assert next(row for row in report if " gelu " in row).endswith("141 µs")
+    assert not any("not measured" in row for row in report)

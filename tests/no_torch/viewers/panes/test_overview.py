@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 from rich.cells import cell_len
 
-from compiler.trace.records import Advice, AnyRecord, End, Failure, Speed
+from compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.kit.spans import width_of
 from viewers.panes import findings, overview
@@ -57,7 +57,7 @@ def test_while_it_records_the_answer_is_what_it_does(block_records: list[AnyReco
 
 def test_findings_by_cost_with_line_and_fix(block: View) -> None:
     wide = [row.text.strip() for row in findings.content(block, 110).rows]
-    assert wide[0].startswith("↻   12.8 s  call 4 recompiled 3 frames")
+    assert wide[0].startswith("↻    12.8 s  call 4 recompiled 3 frames")
     assert wide[1].startswith("block.py:22  def forward")
     assert wide[2].startswith("fix  torch._dynamo.mark_dynamic(x, 0)")
     narrow = [row.text for row in findings.content(block, 80).rows]
@@ -119,3 +119,13 @@ def test_a_name_of_wide_characters_is_cut_by_cells(block: View) -> None:
         starts.append(width_of(lead))
     assert starts[0] == starts[1]
     assert "›" in overview._bar(wide, most=1, label=28).text
+
+
+def test_a_long_cost_does_not_run_into_the_title(block_records: list[AnyRecord]) -> None:
+    slow = [
+        msgspec.structs.replace(one, seconds=4_985.0) if isinstance(one, FrameEnd) else one
+        for one in block_records
+    ]
+    for width in (80, 120):
+        rows = [row.text for row in findings.content(view_of(slow), width).rows]
+        assert any("83 min 5 s  call" in row for row in rows), rows

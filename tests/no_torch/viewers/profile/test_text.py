@@ -15,13 +15,13 @@ from tests.no_torch.hostile import How, hostile
 from tests.no_torch.profile_building import Call
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
-from viewers.kit.spans import words_of
+from viewers.kit.spans import Span, words_of
 from viewers.panes import account
 from viewers.panes.view import Facts, View
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
-from viewers.tables.region_lines import HEADS, RegionColumn, RegionLines
+from viewers.tables.region_lines import HEADS, LINE, RegionColumn, RegionLines
 from viewers.text.lines import to_text, write
 from viewers.text.profile import profile
 from viewers.text.profile.causes import causes_lines
@@ -136,11 +136,14 @@ def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
 
 
 def test_a_label_without_a_line_takes_the_room_of_the_line() -> None:
-    texts = ["", "", "▸ 7 in noise, 7 the same calls", "1.0", "2.0", "+1.0", "0.5"]
+    texts = ["▸ 7 in noise, 7 the same calls", "1.0", "2.0", "+1.0", "0.5"]
+    cells: dict[str, Span] = {
+        head: (one, "dim") for head, one in zip(HEADS[1:], texts, strict=True)
+    }
     sizes = [2, 16, 20, 8, 8, 8, 5]
     table = RegionLines(tuple(map(RegionColumn, ["", *HEADS], sizes)), None, 0)
-    whole = words_of(table.line([(one, "dim") for one in texts]))
+    whole = words_of(table.line({LINE: ("", "dim"), **cells}))
     assert "▸ 7 in noise, 7 the same calls" in whole
-    beside = words_of(table.line([(one, "dim") for one in ["", "17–20", *texts[2:]]]))
+    beside = words_of(table.line({LINE: ("17–20", "dim"), **cells}))
     assert "▸ 7 in noise, 7 the›" in beside
     assert len(whole) == len(beside)

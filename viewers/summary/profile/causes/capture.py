@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Partition
-from viewers.panes.names import is_view
+from viewers.labels import is_view
 from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.words import named, operations_text
 from viewers.summary.profile.index import Index

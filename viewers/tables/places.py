@@ -1,12 +1,14 @@
-"""A source line with carets under the range in question."""
+"""A source line with its place, and carets under the range in question."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut
+from viewers.kit.cells import cut, keep_end
+from viewers.kit.highlight import highlight
 from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role
+from viewers.kit.spans import Line
+from viewers.kit.table import Cell
 from viewers.places import FileNames
 from viewers.plain import plain
 from viewers.summary import Place
@@ -16,25 +18,32 @@ LONG_NAME = 24
 
 
 def place_lines(
-    place: Place, names: FileNames, indent: int, width: int, role: Role = "text"
+    place: Place, names: FileNames, indent: int, width: int, label: str = ""
 ) -> list[TextLine]:
     """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it.
 
-    A file name so long that the code would be cut gets a line of its own.
+    A file name so long that the code would be cut gets a line of its own. `label`: what stands
+    before it.
     """
+    lead: Cell = (" " * indent + label, "dim")
+    indent += cell_len(label)
     where = plain(names.place(place.file, place.line))
     start = indent + cell_len(where) + 2
     if cell_len(plain(place.text.strip())) > width - start and cell_len(where) > LONG_NAME:
-        lines, start = [line(" " * indent, (where, "dim"), fixed=True)], indent
+        lines, start = [line(lead, (keep_end(where, width - indent), "dim"), fixed=True)], indent
         code, first, last = window(place, max(20, width - start))
-        lines.append(line(" " * indent, (code, role), fixed=True))
+        lines.append(line(" " * indent, *_coloured(code), fixed=True))
     else:
         code, first, last = window(place, max(20, width - start))
-        lines = [line(" " * indent, (where, "dim"), "  ", (code, role), fixed=True)]
+        lines = [line(lead, (where, "dim"), "  ", *_coloured(code), fixed=True)]
     if first is not None and last is not None and last > first and code:
         carets = "^" * (last - first)
         lines.append(line(" " * (start + first), (carets, "bad"), fixed=True))
     return lines
+
+
+def _coloured(code: str) -> Line:
+    return highlight(code, "python")[0]
 
 
 def window(place: Place, width: int) -> tuple[str, int | None, int | None]:

@@ -1,4 +1,4 @@
-"""Source text to coloured lines, by Pygments, in the few low-chroma roles that the panes use."""
+"""Source text to coloured lines, by Pygments, in a few low-chroma roles."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from viewers.kit.spans import Line, Role, Span, text, with_role
-from viewers.places import FileNames
+from viewers.kit.spans import Line, Role, Span, with_role
 from viewers.plain import plain
-from viewers.summary.place import Place
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -90,9 +88,3 @@ def without_indent(line: Line, indent: int) -> Line:
         if words[cut:]:
             spans.append((words[cut:], role))
     return tuple(spans)
-
-
-def placed_code(names: FileNames, place: Place) -> Line:
-    """`block.py:26  if h.abs().max() > 8:`."""
-    where = text(f"{names.place(place.file, place.line)}  ", "dim")
-    return (where, *highlight(place.text.strip(), "python")[0])

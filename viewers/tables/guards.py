@@ -1,0 +1,91 @@
+"""Guards: what each is on, what it requires and the line that caused it; the others by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from compiler.trace.records import Guard
+from viewers.kit.cells import keep_end, pad
+from viewers.kit.lines import TextLine, line
+from viewers.kit.table import Cell, table
+from viewers.places import FileNames
+from viewers.plain import plain
+from viewers.summary.guards import Condition, KindGroup, condition_value
+from viewers.words import seconds_text
+
+PLACE = (14, 30)
+"""Least and most cells for a line's place; a longer one is cut at its start."""
+LEAST = 16
+"""Cells that values keep, however long the names."""
+
+GuardRow = tuple[str, str, Guard]
+"""A name, what it has to be, and the guard that says so."""
+
+
+def condition_rows(conditions: Sequence[Condition]) -> list[GuardRow]:
+    return [(one.name, one.value, one.guards[0]) for one in conditions]
+
+
+def single_rows(guards: Sequence[Guard]) -> list[GuardRow]:
+    """Each guard of a condition or of a kind."""
+    return [
+        (one.name or one.source or "global state", condition_value(one) or "unchanged", one)
+        for one in guards
+    ]
+
+
+def guards_lines(
+    rows: Sequence[GuardRow], names: FileNames, width: int, indent: int, main: str = ""
+) -> list[list[TextLine]]:
+    """The lines of each guard: name, value and place in columns. Names and values wrap, and are
+    never cut. `main`: the file whose name is left out of the places."""
+    if not rows:
+        return []
+    room = width - indent - 4
+    whole = [_place(guard, names, main) for _, _, guard in rows]
+    least, most = (min(size, max(map(cell_len, whole))) for size in PLACE)
+    name_cells = min(max(cell_len(plain(name)) for name, _, _ in rows), room - least - LEAST)
+    widest = max(cell_len(plain(value)) for _, value, _ in rows)
+    last = max(least, min(most, room - name_cells - widest))
+    places = [
+        one if cell_len(one) <= last else keep_end(one.rpartition("/")[2], last) for one in whole
+    ]
+    values = min(widest, room - name_cells - max(map(cell_len, places)))
+    found = []
+    for (name, value, _), place in zip(rows, places, strict=True):
+        name, lines = plain(name), []
+        if cell_len(name) > name_cells:
+            lines.append(line(" " * indent, name, hang=indent + 2))
+            name = ""
+        shown = pad(plain(value), values) if place else plain(value)
+        start = " " * indent + pad(name, name_cells) + "  "
+        body = line(start, (shown, "accent"), "  ", (place, "dim"), hang=cell_len(start))
+        found.append([*lines, body])
+    return found
+
+
+def kinds_lines(groups: Sequence[KindGroup], width: int, indent: int) -> list[TextLine]:
+    """A line for each kind: how many, what they require, and the name of one of them."""
+    rows: list[list[Cell]] = []
+    for group in groups:
+        words = group.words or "no description"
+        example = f"  {group.example}" if group.example else ""
+        rows.append([(str(len(group.guards)), "strong"), (group.kind, "dim"), words + example])
+    return table(rows, "rff", width, indent)
+
+
+def check_words(microseconds: float) -> str:
+    """What one check of all guards takes: `19.3 µs`."""
+    if microseconds < 1000:
+        return f"{microseconds:.1f} µs"
+    return seconds_text(microseconds / 1e6)
+
+
+def _place(guard: Guard, names: FileNames, main: str) -> str:
+    """`block.py:17`; `:17` in the main file."""
+    place = guard.location
+    if place is None:
+        return ""
+    return f":{place.line}" if place.file == main else plain(names.place(place.file, place.line))
