@@ -15,6 +15,7 @@ import torch
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
 from compiler.engine.foreach import foreach_decompositions
+from compiler.engine.resampling import RESAMPLING
 
 aten = torch.ops.aten
 
@@ -33,14 +34,10 @@ WHOLE = (
     aten._embedding_bag,
     aten.index_add,
     aten.unfold_backward,
-    # windows and resampling
+    # windows
     aten.im2col,
     aten.col2im,
     aten.avg_pool2d_backward,
-    aten.upsample_linear1d,
-    aten.upsample_bilinear2d,
-    aten.upsample_trilinear3d,
-    aten.upsample_nearest2d_backward,
     # random numbers: the same bits as eager
     aten.bernoulli,
     aten.rrelu_with_noise,
@@ -195,6 +192,29 @@ def _index_reduce(
     return (total.to(wide) / counts.to(wide).reshape(shape)).to(tensor.dtype)
 
 
+def _full_like(tensor: Any, value: Any, *, memory_format: Any = None, **options: Any) -> Any:
+    """Of the sizes alone where they are known, so that no backward keeps a tensor to read them."""
+    order = _dense_order(tensor)
+    preserved = memory_format in (None, torch.preserve_format)
+    if (
+        order is None
+        or not preserved
+        or any(options.get(name) for name in ("layout", "pin_memory"))
+    ):
+        return NotImplemented
+    dtype, device = options.get("dtype") or tensor.dtype, options.get("device") or tensor.device
+    full = aten.full([tensor.shape[d] for d in order], value, dtype=dtype, device=device)
+    return full.permute([order.index(d) for d in range(len(order))])
+
+
+def _put(tensor: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Elements of the flattened tensor, as a store at indices; a call copies the tensor whole."""
+    if not tensor.dim() or not tensor.numel():
+        return NotImplemented
+    flat = tensor.reshape(-1).index_put([index], source.reshape(index.shape), accumulate)
+    return flat.reshape(tensor.shape)
+
+
 def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     """Kept whole if all sizes are known: it is lowered to two copies. torch's table computes an
     index for each element."""
@@ -229,11 +249,13 @@ def decompositions(training: bool = True) -> Table:
     for operation in WHOLE:
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)
-    table.update(get_decompositions(list(APART)))
+    table.update(get_decompositions([*APART, *RESAMPLING]))
     table.update(foreach_decompositions())
     table[aten.roll.default] = _roll
     table[aten.index_add.default] = _index_add
     table[aten.index_reduce.default] = _index_reduce
+    table[aten.put.default] = _put
+    table[aten.full_like.default] = _full_like
     table.update({operation: _pad(operation) for operation in PADS})
     table[aten._softmax_backward_data.default] = _softmax_backward_data
     table[aten._weight_norm_interface_backward.default] = _weight_norm_backward
