@@ -66,7 +66,7 @@ def resampling_status() -> HookStatus:
 
 @contextmanager
 def resampling_whole(inputs: Sequence[Any]) -> Iterator[None]:
-    """Trace resampling as single operations inside, if all tensors among the inputs are on a CPU."""
+    """Trace resampling as single operations inside, if all tensors of `inputs` are on a CPU."""
     if missing() or any(isinstance(x, torch.Tensor) and x.device.type != "cpu" for x in inputs):
         yield
         return

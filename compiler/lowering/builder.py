@@ -48,6 +48,9 @@ class Builder:
         """The operation that was decomposed into the FX node."""
         self.metas: tuple[Meta | None, ...] = ()
         """The node's outputs; a single entry if the operation returns one tensor."""
+        self.alone = False
+        """Whether the node reads only inputs of the graph, and only its caller reads the node: on a
+        CPU, where an ATen call may then be the better choice."""
         self.unread: frozenset[int] = frozenset()
         """Positions of the outputs without users."""
         self.about_to_write: Callable[[str], None] = lambda value: None

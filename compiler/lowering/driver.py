@@ -355,6 +355,13 @@ class _Driver:
     def worth(self, node: fx.Node, known: Operation) -> Worth | None:
         if known.estimate is None:
             return None
+        value = node.meta.get("val")
+        self.builder.alone = (
+            isinstance(value, torch.Tensor)
+            and value.device.type == "cpu"
+            and all(source.op == "placeholder" for source in node.all_input_nodes)
+            and all(user.op == "output" for user in node.users)
+        )
         args, kwargs = self.arguments(node)
         return known.estimate(self.builder, *args, **kwargs)
 
