@@ -93,6 +93,22 @@ def load_families() -> None:
         importlib.import_module(f"compiler.lowering.{module.name}")
 
 
+def _read_in_place(node: fx.Node) -> bool:
+    """Whether all readers, of the node or of views of it, are operations on elements."""
+    return all(
+        torch.Tag.pointwise in getattr(user.target, "tags", ())
+        or (_is_view(user) and _read_in_place(user))
+        for user in node.users
+    )
+
+
+def _is_view(node: fx.Node) -> bool:
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    known = operation(node.target)
+    return bool(known.shares) and not known.writes
+
+
 class _Driver:
     def __init__(
         self,
@@ -324,6 +340,7 @@ class _Driver:
                 reason = f"ATen is faster: {worth.why}" if worth and leaves(worth) else BY_OVERRIDE
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
+                self.builder.read_in_place = _read_in_place(node)
                 replaced = self.replacing.get(node, "")
                 self.builder.in_place = replaced if self.builder.is_storable(replaced) else ""
                 self.unshared.clear()
