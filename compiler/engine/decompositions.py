@@ -176,7 +176,7 @@ def _index_reduce(
 ) -> Any:
     """A mean is a sum over a count, one number for each index. Other reductions stay calls: stores
     can add, but not multiply or compare."""
-    if reduce != "mean" or not tensor.dim() or not tensor.dtype.is_floating_point:
+    if reduce != "mean" or not tensor.dim():
         return NotImplemented
     dim %= tensor.dim()
     size = tensor.shape[dim]
@@ -189,6 +189,9 @@ def _index_reduce(
     wide = torch._prims_common.get_computation_dtype(tensor.dtype)
     shape = [size if d == dim else 1 for d in range(tensor.dim())]
     total = kept.index_add(dim, index, source)
+    if not tensor.dtype.is_floating_point:
+        whole = counts.to(tensor.dtype).reshape(shape)
+        return torch.div(total, whole, rounding_mode="floor")
     return (total.to(wide) / counts.to(wide).reshape(shape)).to(tensor.dtype)
 
 
@@ -232,14 +235,29 @@ PADS = tuple(
 
 def _pad(operation: Any) -> Callable[..., Any]:
     """Kept whole if no pad is negative or symbolic: each border is a copy, or, in a gradient, an
-    addition. torch's table computes an index for each element."""
+    addition. torch's table computes an index for each element. A negative pad of a replication
+    crops the tensor first."""
+    replicates = str(operation).startswith("aten.replication")
 
     def pad(*arguments: Any) -> Any:
-        if all(isinstance(count, int) and count >= 0 for count in arguments[-1]):
-            return NotImplemented
+        if all(isinstance(count, int) for count in arguments[-1]):
+            if all(count >= 0 for count in arguments[-1]):
+                return NotImplemented
+            if replicates:
+                tensor, pads = arguments
+                return operation(_cropped(tensor, pads), [max(count, 0) for count in pads])
         return _core_aten_decompositions_post_autograd()[operation](*arguments)
 
     return pad
+
+
+def _cropped(tensor: Any, pads: Any) -> Any:
+    """The tensor without what negative pads, of the last dimension first, take from its ends."""
+    for i in range(0, len(pads), 2):
+        dim = tensor.dim() - 1 - i // 2
+        low, high = max(-pads[i], 0), max(-pads[i + 1], 0)
+        tensor = tensor.narrow(dim, low, tensor.shape[dim] - low - high)
+    return tensor
 
 
 @functools.cache
