@@ -32,7 +32,7 @@ def as_promised(builder: Builder, tensor: Tensor) -> Tensor:
 
 @lowers("clone", "lift_fresh_copy", "contiguous", "prims.clone")
 def clone(builder: Builder, tensor: Tensor, *, memory_format: object = None) -> Tensor:
-    if not builder.read_in_place and (repeats := _repeats(builder, tensor)):
+    if not builder.read_in_place() and (repeats := _repeats(builder, tensor)):
         return _repeated(builder, tensor, repeats)
     return as_promised(builder, tensor)
 

@@ -15,7 +15,7 @@ import operator
 import pkgutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -95,11 +95,15 @@ def load_families() -> None:
 
 def _read_in_place(node: fx.Node) -> bool:
     """Whether all readers, of the node or of views of it, are operations on elements."""
-    return all(
-        torch.Tag.pointwise in getattr(user.target, "tags", ())
-        or (_is_view(user) and _read_in_place(user))
-        for user in node.users
-    )
+    pending = list(node.users)
+    while pending:
+        user = pending.pop()
+        if torch.Tag.pointwise in getattr(user.target, "tags", ()):
+            continue
+        if not _is_view(user):
+            return False
+        pending += user.users
+    return True
 
 
 def _is_view(node: fx.Node) -> bool:
@@ -340,7 +344,7 @@ class _Driver:
                 reason = f"ATen is faster: {worth.why}" if worth and leaves(worth) else BY_OVERRIDE
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
-                self.builder.read_in_place = _read_in_place(node)
+                self.builder.read_in_place = partial(_read_in_place, node)
                 replaced = self.replacing.get(node, "")
                 self.builder.in_place = replaced if self.builder.is_storable(replaced) else ""
                 self.unshared.clear()

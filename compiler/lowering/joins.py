@@ -78,7 +78,7 @@ def constant_pad(
         return builder.buffer()
     padded = [d for d in range(rank) if (before[d], after[d]) != (0, 0)]
     starts = {d: start for d in padded if isinstance(start := before[d], int)}
-    if builder.read_in_place and len(starts) == len(padded):
+    if builder.read_in_place() and len(starts) == len(padded):
         return _surrounded(builder, tensor, starts, value)
     whole = builder.buffer()
     inner = whole
@@ -167,7 +167,7 @@ def _replaced(
         place(builder, piece(builder, whole, dim, start, count), source)
         return whole
     filling = builder.constant_of(tensor)
-    if filling is not None and builder.read_in_place and isinstance(start, int):
+    if filling is not None and builder.read_in_place() and isinstance(start, int):
         return _surrounded(builder, source, {dim: start}, filling)
     whole = builder.buffer()
     end = add(start, count)
