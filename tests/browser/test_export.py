@@ -40,6 +40,12 @@ def whole_page() -> str:
     return exported(block_trace())[1]
 
 
+@pytest.fixture(scope="module")
+def first_screens() -> str:
+    """The first screens of the block."""
+    return exported(block_trace(), most_screens=200)[1]
+
+
 async def opened(page: Page, file: Path) -> None:
     await page.go(file.as_uri())
     for _ in range(200):
@@ -111,10 +117,11 @@ async def test_both_sources_light_up_together(program: str, tmp_path: Path) -> N
         await quiet(page)
 
 
-async def test_what_goes_wrong_in_a_page_is_noticed(program: str, tmp_path: Path) -> None:
+async def test_what_goes_wrong_in_a_page_is_noticed(
+    program: str, tmp_path: Path, first_screens: str
+) -> None:
     file = tmp_path / "run.html"
-    page_text = exported(block_trace(), most_screens=50)[1]
-    file.write_text(page_text.replace("</body>", "<script>1</script><img src=a.png></body>"))
+    file.write_text(first_screens.replace("</body>", "<script>1</script><img src=a.png></body>"))
     async with chromium(program, tmp_path / "profile") as page:
         await opened(page, file)
         await page.settle()
@@ -200,9 +207,11 @@ async def test_hostile_text_runs_nothing(program: str, tmp_path: Path) -> None:
             await quiet(page)
 
 
-async def test_the_slider_goes_through_time(program: str, tmp_path: Path) -> None:
+async def test_the_slider_goes_through_time(
+    program: str, tmp_path: Path, first_screens: str
+) -> None:
     file = tmp_path / "run.html"
-    file.write_text(exported(block_trace(), most_screens=200)[1])
+    file.write_text(first_screens)
     header = "document.getElementById('header').textContent"
     said = "document.getElementById('replay').textContent"
     slide = """{ const slider = document.querySelector('#replay input');
@@ -221,9 +230,9 @@ async def test_the_slider_goes_through_time(program: str, tmp_path: Path) -> Non
         await quiet(page)
 
 
-async def test_a_class_predicts(program: str, tmp_path: Path) -> None:
+async def test_a_class_predicts(program: str, tmp_path: Path, first_screens: str) -> None:
     file = tmp_path / "run.html"
-    file.write_text(exported(block_trace(), most_screens=200)[1])
+    file.write_text(first_screens)
     bar = "document.getElementById('bar').textContent"
     said = "document.getElementById('replay').textContent"
     async with chromium(program, tmp_path / "profile") as page:
@@ -244,9 +253,9 @@ async def test_a_class_predicts(program: str, tmp_path: Path) -> None:
         await quiet(page)
 
 
-async def test_folds_open_each_for_itself(program: str, tmp_path: Path) -> None:
+async def test_folds_open_each_for_itself(program: str, tmp_path: Path, whole_page: str) -> None:
     file = tmp_path / "run.html"
-    file.write_text(exported(block_trace())[1])
+    file.write_text(whole_page)
     shown = """[...document.querySelectorAll('[data-pane=guards] .row')]
         .filter(row => row.getClientRects().length)"""
     count = f"{shown}.length"

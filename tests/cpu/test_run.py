@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.trace.records import FrameEnd, FrameStart, Guards
-from tests.cpu.command_line import ROOT, Done
+from tests.cpu.command_line import ROOT, Done, tcw
 from viewers.recording import Recording
 from viewers.summary import summarise
 
@@ -269,7 +269,7 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     assert len(found.all(FrameEnd)) == 1
     assert "killed, or cut off" in done.err
     folder = tmp_path / "program.tcw"
-    told = started(tmp_path, str(ROOT / "tcw.py"), "explain", str(folder))
+    told = tcw(tmp_path, "explain", str(folder))
     assert told.code == 0
     assert "Still recording, or cut off" in told.out
 
@@ -312,6 +312,6 @@ def test_what_a_program_raises_is_in_its_trace(tmp_path: Path) -> None:
 
 def test_a_file_without_a_model_names_the_command(tmp_path: Path) -> None:
     write(tmp_path, "import torch\n", counted=False)
-    done = started(tmp_path, str(ROOT / "tcw.py"), "explain", "program.py")
+    done = tcw(tmp_path, "explain", "program.py")
     assert done.code == 3
     assert "tcw run program.py" in " ".join(done.out.split())

@@ -32,6 +32,30 @@ look for the processes of a recording find it."""
 MOST_DESCRIPTORS = 32
 AT_THE_FIRST_COMPILE = (
     "_dynamo.backends.inductor",
+    "_dynamo.dce_extra_outputs",
+    "_export.db.logging",
+    "_higher_order_ops.passes.inline_invoke_subgraph",
+    "_inductor.codegen.cpp_wrapper_mps",
+    "_inductor.codegen.cpu_device_op_overrides",
+    "_inductor.codegen.cuda.device_op_overrides",
+    "_inductor.codegen.mps_device_op_overrides",
+    "_inductor.codegen.mtia.device_op_overrides",
+    "_inductor.codegen.python_wrapper_mtia",
+    "_inductor.codegen.segmented_tree",
+    "_inductor.codegen.xpu.device_op_overrides",
+    "_inductor.codegen.xpu.xpu_combined_scheduling",
+    "_inductor.compiler_bisector",
+    "_inductor.extern_node_serializer",
+    "_inductor.fx_passes.apply_gumbel_max_trick",
+    "_inductor.fx_passes.efficient_conv_bn_eval",
+    "_inductor.fx_passes.pad_mm",
+    "_inductor.hooks",
+    "_inductor.runtime.caching",
+    "_subclasses.schema_check_mode",
+    "distributed.tensor.experimental._attention",
+    "export._leakage_detection_utils",
+    "export._trace",
+    "fx.experimental.validator",
     "_dynamo.repro.after_dynamo",
     "_export.passes.collect_tracepoints_pass",
     "_functorch._aot_autograd.subclass_codegen",
@@ -83,17 +107,37 @@ def prepare_inductor() -> None:
     """What Inductor does once in a process, at its first compile: two seconds of a processor.
 
     It builds programs to see which vectors the compiler and this processor know, and hashes torch's
-    own source. The settings of both are among those that a worker has from this process. What
-    starts a thread is left to the workers.
+    own source and Triton's library. The settings of both are among those that a worker has from
+    this process. What starts a thread is left to the workers.
     """
     finders, path = list(sys.meta_path), list(sys.path)
     for name in AT_THE_FIRST_COMPILE:
         with contextlib.suppress(ImportError):  # another torch has others
             importlib.import_module(f"torch.{name}")
     importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
-    importlib.import_module("torch._inductor.codecache").torch_key()
+    cache = importlib.import_module("torch._inductor.codecache")
+    cache.torch_key()
+    with contextlib.suppress(ImportError):  # no Triton
+        cache.triton_key()
+    register_patterns()
     # setuptools, which torch imports to build, adds some of its own
     sys.meta_path[:], sys.path[:] = finders, path
+
+
+def register_patterns() -> None:
+    """Those of attention and of padded products, which the first graph registers.
+
+    The other patterns that it registers are traced with a backward, whose thread no fork has.
+    """
+    matcher = importlib.import_module("torch._inductor.pattern_matcher")
+    passes = "torch._inductor.fx_passes"
+
+    def register(input_device: object) -> None:
+        importlib.import_module(f"{passes}.pad_mm")._pad_mm_init(input_device)
+        importlib.import_module(f"{passes}.fuse_attention")._sfdp_init(input_device)
+
+    with contextlib.suppress(AttributeError, TypeError):  # another torch has others
+        matcher.init_once_fakemode(register)(sys.modules["torch"].device("cpu"))
 
 
 def forget_the_compiler() -> None:

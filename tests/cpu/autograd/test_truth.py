@@ -21,7 +21,7 @@ _DEFINITION = re.compile(r"^\s+(\w+)(?:: \"[^\"]*\")? = (?!None)", re.MULTILINE)
 
 def gpt2() -> torch.nn.Module:
     return transformers.GPT2LMHeadModel(
-        transformers.GPT2Config(n_layer=2, n_head=2, n_embd=32, **SMALL)
+        transformers.GPT2Config(n_layer=1, n_head=2, n_embd=32, **SMALL)
     )
 
 

@@ -34,6 +34,7 @@ from compiler.loops.sizes import evaluate
 from compiler.lowering.driver import lower
 from compiler.runtime.toolchain import instruction_set
 from tests.cpu.codegen.units import COMPILER, compiler_command
+from tests.cpu.lowering.harness import settings_of_aot
 
 GOMP = next(Path(torch.__file__).parent.glob("lib/libgomp*"))
 
@@ -206,7 +207,7 @@ def _programs(
         found.append(program)
         return module.forward  # type: ignore[no-any-return]
 
-    with torch.no_grad():
+    with torch.no_grad(), settings_of_aot():
         aot_function(
             fn,
             fw_compiler=compiler,

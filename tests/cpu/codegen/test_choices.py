@@ -120,3 +120,27 @@ def test_what_is_illegal_is_said_with_its_rule() -> None:
     assert rules["lanes"] == {"order"}
     assert rules["unroll"] == {"order"}
     assert rules["rider"] == {"rows"}
+
+
+@pytest.mark.parametrize(
+    ("fn", "shapes"),
+    [
+        (lambda x, target: F.cross_entropy(x, target), ((26, 39, 1024), (26, 1024))),
+        (lambda x: torch.min(x, 1), ((26, 39, 1024),)),
+        (lambda x: torch.diag_embed(x.t()), ((64, 64),)),
+    ],
+    ids=["a load for each row", "a store for each row", "stores that evict each other"],
+)
+def test_vectors_lie_along_memory(
+    fn: Callable[..., object], shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    inputs = [torch.randn(shapes[0]), *(torch.randint(0, 39, shape) for shape in shapes[1:])]
+    lanes: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        if decision.kind == "lanes" and " k " in decision.reason:
+            lanes.append(decision.default)
+        return decision.default
+
+    emitted(ask, fn, *inputs)
+    assert set(lanes) == {"k"}

@@ -147,8 +147,10 @@ def test_every_fusion_pair_has_a_screen_of_its_own(block_page: tuple[Tour, str])
     assert {id.partition("|at|pair:")[2] for id in pairs} >= known
 
 
-def test_pictures_have_the_blocks_and_edges_of_the_workbench() -> None:
-    tour, text = page(block_trace())
+def test_pictures_have_the_blocks_and_edges_of_the_workbench(
+    block_page: tuple[Tour, str],
+) -> None:
+    tour, text = block_page
     data = data_of(text)
     drawings = [one for one in data["panels"] if "picture" in one]
     assert drawings

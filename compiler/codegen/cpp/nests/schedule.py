@@ -26,7 +26,7 @@ from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Op, Read, ReadIndexed
-from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
+from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, product
 
@@ -229,8 +229,7 @@ def _lane(
         band = turned_axis(facts, axis, lanes, ordered)
         turned = set() if band is None else set(turned_reads(facts, axis, band))
         cost = _cost(facts, axis, lanes, bare, axis in ordered, turned)
-        if scalar is not None:
-            cost += _evicted(facts, axis, lanes)
+        cost += _evicted(facts, axis, lanes, scatters=scalar is not None)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
@@ -294,14 +293,15 @@ def _scalar_cost(facts: Facts) -> float | None:
     return 16 * total if scatters else None
 
 
-def _evicted(facts: Facts, lane: int, lanes: int) -> float:
+def _evicted(facts: Facts, lane: int, lanes: int, scatters: bool) -> float:
     """Instructions' time per 16 elements for lines of a vector that evict each other from L1.
 
-    A scatter walks along them, and so needs each again.
+    A line that is written is needed again for its other elements; a scatter walks along all lines,
+    those that it reads too.
     """
     found = 0
     for statement in facts.nest.statements:
-        for part in expressions(statement):
+        for part in expressions(statement) if scatters else ():
             if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
                 found += _share_a_set(part.address.strides[lane], part.dtype, lanes)
         if isinstance(statement, Write) and not statement.address.then:
@@ -348,6 +348,7 @@ def _cost(
     """
     total = float(COST * len(turned))
     for statement in facts.nest.statements:
+        often = _frequency(facts, statement, lane, sizes)
         for part in expressions(statement):
             if isinstance(part, (Read, ReadIndexed)) and lane in facts.axes(part):
                 indexed = isinstance(part, ReadIndexed) and any(
@@ -357,13 +358,13 @@ def _cost(
                 seen = window(facts, part, lane) if isinstance(part, ReadIndexed) else None
                 if seen is not None:
                     step = seen.step
-                total += 1 if part in turned else _loads(step, lanes)
+                total += often * (1 if part in turned else _loads(step, lanes))
         if isinstance(statement, Write) and lane in facts.domain(statement):
             unit = statement.address.strides[lane] == 1 and not statement.address.then
             apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
-            total += 1.5 * lanes if apart else 1
+            total += often * (1.5 * lanes if apart else 1)
             if statement.mode == "add":
-                total += lanes if apart else 1
+                total += often * (lanes if apart else 1)
         elif isinstance(statement, ScanAlong):
             total += 12 if statement.axis == lane else 3
     total += facts.element_weight()
@@ -380,6 +381,15 @@ def _cost(
     else:
         total += 2 * len(reductions)
     return total * 16 / lanes
+
+
+def _frequency(facts: Facts, statement: Statement, lane: int, sizes: list[Size]) -> float:
+    """How often a statement runs for each position of the nest: once for all positions of reduced
+    axes that are not its own (the picked element of a row, what follows its sum)."""
+    often = 1.0
+    for axis in facts.reduced - facts.domain(statement) - {lane}:
+        often /= max(estimate(sizes[axis]), 1)
+    return often
 
 
 def _loads(step: Size, lanes: int) -> int:
