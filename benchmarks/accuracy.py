@@ -200,7 +200,8 @@ def line(row: Row) -> str:
     cells = []
     for worst in row.sides.values():
         special = f", {worst.special:,} special" if worst.special else ""
-        cells.append(f"{worst.ulp:,.2f}{special}")
+        size = f"{worst.ulp:,.2f}" if worst.ulp < 1e18 else f"{worst.ulp:.3g}"
+        cells.append(f"{size}{special}")
     where = ", ".join(f"{one:.9g}" for one in row.sides["tcw"].where) or "–"
     kind = str(row.dtype).removeprefix("torch.")
     above = f"{row.sides['tcw'].above_one / row.count:.2%}"

@@ -25,6 +25,7 @@ from compiler.engine.decompositions import decompositions
 from compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from compiler.engine.partition import partition
 from compiler.engine.recording import current, listening
+from compiler.engine.resampling import resampling_whole
 from compiler.graphs.current import current_compile_id, graph_id
 from compiler.trace.records.graph import GraphKind
 
@@ -62,7 +63,7 @@ def backend(
         attention_masks(
             graph_module, graph=graph_id(current_compile_id(), kind), gate=current().gate
         )
-    with collection_paused(), _in_force():
+    with collection_paused(), _in_force(), resampling_whole(example_inputs):
         return aot_autograd(  # type: ignore[no-any-return]
             fw_compiler=_compiler("forward", gate, asked),
             bw_compiler=_compiler("backward", gate, asked),

@@ -15,6 +15,7 @@ import torch
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
 from compiler.engine.foreach import foreach_decompositions
+from compiler.engine.resampling import RESAMPLING
 
 aten = torch.ops.aten
 
@@ -33,14 +34,10 @@ WHOLE = (
     aten._embedding_bag,
     aten.index_add,
     aten.unfold_backward,
-    # windows and resampling
+    # windows
     aten.im2col,
     aten.col2im,
     aten.avg_pool2d_backward,
-    aten.upsample_linear1d,
-    aten.upsample_bilinear2d,
-    aten.upsample_trilinear3d,
-    aten.upsample_nearest2d_backward,
     # random numbers: the same bits as eager
     aten.bernoulli,
     aten.rrelu_with_noise,
@@ -179,7 +176,7 @@ def _index_reduce(
 ) -> Any:
     """A mean is a sum over a count, one number for each index. Other reductions stay calls: stores
     can add, but not multiply or compare."""
-    if reduce != "mean" or not tensor.dim() or not tensor.dtype.is_floating_point:
+    if reduce != "mean" or not tensor.dim():
         return NotImplemented
     dim %= tensor.dim()
     size = tensor.shape[dim]
@@ -192,7 +189,33 @@ def _index_reduce(
     wide = torch._prims_common.get_computation_dtype(tensor.dtype)
     shape = [size if d == dim else 1 for d in range(tensor.dim())]
     total = kept.index_add(dim, index, source)
+    if not tensor.dtype.is_floating_point:
+        whole = counts.to(tensor.dtype).reshape(shape)
+        return torch.div(total, whole, rounding_mode="floor")
     return (total.to(wide) / counts.to(wide).reshape(shape)).to(tensor.dtype)
+
+
+def _full_like(tensor: Any, value: Any, *, memory_format: Any = None, **options: Any) -> Any:
+    """Of the sizes alone where they are known, so that no backward keeps a tensor to read them."""
+    order = _dense_order(tensor)
+    preserved = memory_format in (None, torch.preserve_format)
+    if (
+        order is None
+        or not preserved
+        or any(options.get(name) for name in ("layout", "pin_memory"))
+    ):
+        return NotImplemented
+    dtype, device = options.get("dtype") or tensor.dtype, options.get("device") or tensor.device
+    full = aten.full([tensor.shape[d] for d in order], value, dtype=dtype, device=device)
+    return full.permute([order.index(d) for d in range(len(order))])
+
+
+def _put(tensor: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Elements of the flattened tensor, as a store at indices; a call copies the tensor whole."""
+    if not tensor.dim() or not tensor.numel():
+        return NotImplemented
+    flat = tensor.reshape(-1).index_put([index], source.reshape(index.shape), accumulate)
+    return flat.reshape(tensor.shape)
 
 
 def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
@@ -212,14 +235,29 @@ PADS = tuple(
 
 def _pad(operation: Any) -> Callable[..., Any]:
     """Kept whole if no pad is negative or symbolic: each border is a copy, or, in a gradient, an
-    addition. torch's table computes an index for each element."""
+    addition. torch's table computes an index for each element. A negative pad of a replication
+    crops the tensor first."""
+    replicates = str(operation).startswith("aten.replication")
 
     def pad(*arguments: Any) -> Any:
-        if all(isinstance(count, int) and count >= 0 for count in arguments[-1]):
-            return NotImplemented
+        if all(isinstance(count, int) for count in arguments[-1]):
+            if all(count >= 0 for count in arguments[-1]):
+                return NotImplemented
+            if replicates:
+                tensor, pads = arguments
+                return operation(_cropped(tensor, pads), [max(count, 0) for count in pads])
         return _core_aten_decompositions_post_autograd()[operation](*arguments)
 
     return pad
+
+
+def _cropped(tensor: Any, pads: Any) -> Any:
+    """The tensor without what negative pads, of the last dimension first, take from its ends."""
+    for i in range(0, len(pads), 2):
+        dim = tensor.dim() - 1 - i // 2
+        low, high = max(-pads[i], 0), max(-pads[i + 1], 0)
+        tensor = tensor.narrow(dim, low, tensor.shape[dim] - low - high)
+    return tensor
 
 
 @functools.cache
@@ -229,11 +267,13 @@ def decompositions(training: bool = True) -> Table:
     for operation in WHOLE:
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)
-    table.update(get_decompositions(list(APART)))
+    table.update(get_decompositions([*APART, *RESAMPLING]))
     table.update(foreach_decompositions())
     table[aten.roll.default] = _roll
     table[aten.index_add.default] = _index_add
     table[aten.index_reduce.default] = _index_reduce
+    table[aten.put.default] = _put
+    table[aten.full_like.default] = _full_like
     table.update({operation: _pad(operation) for operation in PADS})
     table[aten._softmax_backward_data.default] = _softmax_backward_data
     table[aten._weight_norm_interface_backward.default] = _weight_norm_backward

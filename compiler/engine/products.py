@@ -9,7 +9,6 @@ float32, without a packed copy of the weight.
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from torch import fx
 
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
+from compiler.lowering.processor import AMD, vendor
 
 aten = torch.ops.aten
 
@@ -60,21 +60,12 @@ def _linear() -> Any:
     """oneDNN's linear layer, if it is available and better than what ATen calls."""
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return None
-    if _vendor() != "AuthenticAMD":
+    if vendor() != AMD:
         return None
     try:
         return torch.ops.mkldnn._linear_pointwise.default
     except AttributeError:
         return None
-
-
-def _vendor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    rows = (line.partition(":") for line in lines)
-    return next((value.strip() for key, _, value in rows if key.strip() == "vendor_id"), "")
 
 
 def _parts(node: fx.Node) -> tuple[fx.Node, fx.Node, fx.Node | None] | None:

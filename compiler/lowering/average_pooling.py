@@ -52,14 +52,13 @@ def _avg_pool(
     divisor_override: int | None = None,
 ) -> Tensor:
     dtype = builder.meta.dtype
-    if dtype not in FLOATS:
-        raise NoLowering("integers")
     windows = Windows(builder, tensor, rank, kernel, stride, padding)
     divisor: Element | int = divisor_override or windows.elements
     if not (divisor_override or windows.inside() or (count_include_pad and not ceil_mode)):
         divisor = windows.counted(padded=count_include_pad).to(windows.compute)
     total = reduce(lambda one, other: one + other, windows.seen(0))
-    return builder.map(apply("div", total, divisor).to(dtype).expression)
+    divide = "div" if dtype in FLOATS else "trunc_divide"
+    return builder.map(apply(divide, total, divisor).to(dtype).expression)
 
 
 @lowers("_adaptive_avg_pool2d")

@@ -48,6 +48,12 @@ class Builder:
         """The operation that was decomposed into the FX node."""
         self.metas: tuple[Meta | None, ...] = ()
         """The node's outputs; a single entry if the operation returns one tensor."""
+        self.alone = False
+        """Whether the node reads only inputs of the graph, and only its caller reads the node: on a
+        CPU, where an ATen call may then be the better choice."""
+        self.read_in_place: Callable[[], bool] = lambda: False
+        """Whether all readers of the node, or of views of it, are operations on elements, which
+        can share a loop with it."""
         self.unread: frozenset[int] = frozenset()
         """Positions of the outputs without users."""
         self.about_to_write: Callable[[str], None] = lambda value: None

@@ -10,6 +10,7 @@ from compiler.loops.expressions import Expression, Op, convert
 from compiler.lowering.builder import Builder, logical_strides, storage_order
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
+from compiler.lowering.views import piece
 
 
 def as_promised(builder: Builder, tensor: Tensor) -> Tensor:
@@ -31,7 +32,34 @@ def as_promised(builder: Builder, tensor: Tensor) -> Tensor:
 
 @lowers("clone", "lift_fresh_copy", "contiguous", "prims.clone")
 def clone(builder: Builder, tensor: Tensor, *, memory_format: object = None) -> Tensor:
+    if not builder.read_in_place() and (repeats := _repeats(builder, tensor)):
+        return _repeated(builder, tensor, repeats)
     return as_promised(builder, tensor)
+
+
+MOST_REPEATS = 4
+
+
+def _repeats(builder: Builder, tensor: Tensor) -> int:
+    """How many neighbours in the output's memory are the same element, if they are few; else 0."""
+    shape, strides = builder.meta.shape, logical_strides(tensor)
+    if not shape or strides is None or tensor.shape != shape or 0 in shape:
+        return 0
+    last, count = len(shape) - 1, shape[-1]
+    innermost = storage_order(shape, builder.meta.strides)[-1] == last
+    few = isinstance(count, int) and 2 <= count <= MOST_REPEATS
+    return count if few and innermost and strides[last] == 0 else 0  # type: ignore[return-value]
+
+
+def _repeated(builder: Builder, tensor: Tensor, repeats: int) -> Tensor:
+    """One store for each repeat: their elements interleave, and are written as whole vectors."""
+    whole = builder.buffer()
+    last = len(tensor.shape) - 1
+    order = storage_order(builder.meta.shape, builder.meta.strides)
+    for repeat in range(repeats):
+        target = piece(builder, whole, last, repeat, 1)
+        builder.store(target, piece(builder, tensor, last, repeat, 1), order=order)
+    return whole
 
 
 @lowers("_to_copy", "to")

@@ -15,7 +15,7 @@ import operator
 import pkgutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -91,6 +91,26 @@ def load_families() -> None:
     """Import all modules of this package, which registers their lowerings."""
     for module in pkgutil.iter_modules(compiler.lowering.__path__):
         importlib.import_module(f"compiler.lowering.{module.name}")
+
+
+def _read_in_place(node: fx.Node) -> bool:
+    """Whether all readers, of the node or of views of it, are operations on elements."""
+    pending = list(node.users)
+    while pending:
+        user = pending.pop()
+        if torch.Tag.pointwise in getattr(user.target, "tags", ()):
+            continue
+        if not _is_view(user):
+            return False
+        pending += user.users
+    return True
+
+
+def _is_view(node: fx.Node) -> bool:
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    known = operation(node.target)
+    return bool(known.shares) and not known.writes
 
 
 class _Driver:
@@ -324,6 +344,7 @@ class _Driver:
                 reason = f"ATen is faster: {worth.why}" if worth and leaves(worth) else BY_OVERRIDE
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
+                self.builder.read_in_place = partial(_read_in_place, node)
                 replaced = self.replacing.get(node, "")
                 self.builder.in_place = replaced if self.builder.is_storable(replaced) else ""
                 self.unshared.clear()
@@ -355,6 +376,13 @@ class _Driver:
     def worth(self, node: fx.Node, known: Operation) -> Worth | None:
         if known.estimate is None:
             return None
+        value = node.meta.get("val")
+        self.builder.alone = (
+            isinstance(value, torch.Tensor)
+            and value.device.type == "cpu"
+            and all(source.op == "placeholder" for source in node.all_input_nodes)
+            and all(user.op == "output" for user in node.users)
+        )
         args, kwargs = self.arguments(node)
         return known.estimate(self.builder, *args, **kwargs)
 

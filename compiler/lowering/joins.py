@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from compiler.loops.expressions import Gather, IndexTerm, Iota
 from compiler.loops.graph import StoreMode
-from compiler.loops.layouts import Layout, slice_dimension
+from compiler.loops.layouts import Layout, compose_views, permute, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
 from compiler.lowering.dimensions import bound, dimension, position, with_size
-from compiler.lowering.elements import number
+from compiler.lowering.elements import constant, number
+from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import diagonal_layout, piece
@@ -72,9 +74,13 @@ def constant_pad(
         before[dim], after[dim] = low, high
     if all(size == 0 for size in (*before, *after)):
         return as_promised(builder, tensor)
-    whole = builder.buffer()
     if 0 in meta.shape:
-        return whole
+        return builder.buffer()
+    padded = [d for d in range(rank) if (before[d], after[d]) != (0, 0)]
+    starts = {d: start for d in padded if isinstance(start := before[d], int)}
+    if builder.read_in_place() and len(starts) == len(padded):
+        return _surrounded(builder, tensor, starts, value)
+    whole = builder.buffer()
     inner = whole
     for dim in range(rank):
         size = inner.shape[dim]
@@ -160,18 +166,46 @@ def _replaced(
         whole = builder.copied_to_write(tensor)
         place(builder, piece(builder, whole, dim, start, count), source)
         return whole
+    filling = builder.constant_of(tensor)
+    if filling is not None and builder.read_in_place() and isinstance(start, int):
+        return _surrounded(builder, source, {dim: start}, filling)
     whole = builder.buffer()
     end = add(start, count)
-    for low, length, filling in (
+    for low, length, given in (
         (0, start, None),
         (start, count, source),
         (end, subtract(tensor.shape[dim], end), None),
     ):
         if length == 0:
             continue
-        part = filling or piece(builder, tensor, dim, low, length)
+        part = given or piece(builder, tensor, dim, low, length)
         place(builder, piece(builder, whole, dim, low, length), part)
     return whole
+
+
+def _surrounded(
+    builder: Builder, tensor: Tensor, starts: Mapping[int, int], value: Scalar
+) -> Tensor:
+    """The tensor from these indices on, and a number around it, as one read for each element: what
+    reads the elements one by one can share the loop, which pieces of a buffer cannot."""
+    shape = builder.meta.shape
+    order = storage_order(shape, builder.meta.strides)
+    memory = strided(builder, tensor)
+    still = {d: d for d in range(len(shape)) if d not in starts}
+    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
+    digits = tuple(shape[d] for d in order)
+    terms = tuple(
+        IndexTerm(
+            Iota((Layout(digits, tuple(1 if d == dim else 0 for d in order), -start),)),
+            tensor.shape[dim],
+            memory.strides[dim],
+            wraps=False,
+            checked=False,
+        )
+        for dim, start in starts.items()
+    )
+    otherwise = constant(value, tensor.dtype).number
+    return builder.map(Gather(memory.value, view, terms, memory.dtype, otherwise))
 
 
 @lowers("diagonal_scatter")

@@ -1,4 +1,4 @@
-"""`unfold` of images: the windows of each channel as columns.
+"""`unfold` of images: the windows of each channel as columns; the gradient of `unfold` of tensors.
 
 Without padding it is a view of the image; otherwise one read for each element, zero beyond the
 border. Source: aten/src/ATen/native/im2col.h.
@@ -7,15 +7,18 @@ border. Source: aten/src/ATen/native/im2col.h.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Gather, IndexTerm, Iota
-from compiler.loops.layouts import Layout, Shape, row_major
+from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major
 from compiler.loops.sizes import Size, add, divide, multiply
-from compiler.lowering.builder import Builder
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.elements import Element, apply, position
+from compiler.lowering.indexing import Strided, base, strided
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import each
+from compiler.lowering.windows import MOST, each
 
 
 @lowers("im2col")
@@ -80,3 +83,44 @@ def _windows(size: Size, kernel: int, dilation: int, padding: int, stride: int) 
     if steps is None:
         raise NoLowering("windows of an image of unknown size")
     return add(steps, 1)
+
+
+@lowers("unfold_backward")
+def unfold_backward(
+    builder: Builder, grad: Tensor, sizes: Sequence[Size], dim: int, size: int, step: int
+) -> Tensor:
+    """Each element sums the windows that it lies in, the first one first, as in ATen's kernel
+    (aten/src/ATen/native/cpu/UnfoldBackwardKernel.cpp): one read for each."""
+    shape = builder.meta.shape
+    windows = -(-size // step)
+    if not shape or windows > MOST:
+        raise NoLowering(f"windows that overlap {windows} times")
+    dim %= len(shape)
+    order = storage_order(shape, builder.meta.strides)
+    memory = strided(builder, grad)
+    fixed = base(memory, shape, {d: d for d in range(len(shape)) if d != dim})
+    total: Element | None = None
+    for before in reversed(range(windows)):
+        strides = tuple(1 if d == dim else 0 for d in order)
+        window = Element(Iota((Layout(tuple(shape[d] for d in order), strides, -before),)))
+        start, terms = fixed, []
+        if step == 1:
+            start = replace(fixed, offset=add(fixed.offset, multiply(memory.strides[-1], before)))
+        else:
+            place = position(shape, dim, order)
+            window = apply("floor_divide", place, step) - before
+            within = apply("remainder", place, step) + before * step
+            terms = [_term(memory, len(shape), within)]
+        terms.insert(0, _term(memory, dim, window))
+        view = compose_views((start,), (permute(shape, order),))
+        read = Gather(memory.value, view, tuple(terms), memory.dtype, 0)
+        seen = Element(read).to(compute_dtype(memory.dtype))
+        total = seen if total is None else total + seen
+    assert total is not None
+    return builder.map(total.to(builder.meta.dtype).expression)
+
+
+def _term(memory: Strided, dim: int, index: Element) -> IndexTerm:
+    """An index that may lie outside the tensor."""
+    size, stride = memory.shape[dim], memory.strides[dim]
+    return IndexTerm(index.expression, size, stride, wraps=False, checked=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from compiler.codegen.nests.index_range import in_range
-from compiler.loops.dtypes import REDUCED
+from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
 from compiler.loops.expressions import (
     Address,
     Expression,
@@ -130,6 +130,18 @@ class Facts:
                 known = 0
             self._weights[name] = known
         return known
+
+    def widest(self) -> int:
+        """Bytes of the widest element that a register holds."""
+        return max(
+            (
+                BYTES[compute_dtype(part.dtype)]
+                for statement in self.nest.statements
+                for part in expressions(statement)
+                if isinstance(part, (Op, Read, ReadIndexed))
+            ),
+            default=4,
+        )
 
     def in_range(self, term: IndexTerm) -> bool:
         """Whether an index is certainly in range."""

@@ -65,6 +65,12 @@ def test_a_small_nest_has_no_threads() -> None:
     assert len(body.splitlines()) < 14, body
 
 
+def test_elements_of_eight_bytes_are_twice_the_work_to_share() -> None:
+    x = torch.randn(1 << 16)
+    assert "parallel" not in text(lambda x: -x, x, comment="y = -x")
+    assert "parallel" in text(lambda x: -x, x.double(), comment="y = -x")
+
+
 def test_only_memory_of_one_name_is_promised_not_to_overlap() -> None:
     """`__restrict` on two names of one memory lets the compiler reorder their loads and stores."""
     (program,) = programs(lambda x, y: x * y, torch.randn(64), torch.randn(64))

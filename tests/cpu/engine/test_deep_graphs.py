@@ -36,3 +36,13 @@ def test_a_chain_of_reductions() -> None:
         return x
 
     check(model, torch.randn(9))
+
+
+def test_a_chain_of_views() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        x = torch.nn.functional.pad(x, (1, 0))
+        for place in range(600):
+            x = x.view(8, 8).view(64) if place % 2 else x.view(4, 16).view(64)
+        return x * 2
+
+    check(model, torch.randn(63))

@@ -128,6 +128,10 @@ WRITES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "index_reduce, mean": (
         lambda x, i, s: x.index_reduce(0, i, s, "mean"), (X, ROWS, torch.randn(4, 4, 5)),
     ),
+    "index_reduce, mean of integers": (
+        lambda x, i, s: x.index_reduce(0, i, s, "mean"),
+        (torch.arange(-6, 6).view(4, 3), torch.tensor([1, 1, 3]), torch.arange(-9, 0).view(3, 3)),
+    ),
     "index_reduce, mean without the old value": (
         lambda x, i, s: x.index_reduce(1, i, s, "mean", include_self=False),
         (X, ROWS, torch.randn(3, 4, 5)),

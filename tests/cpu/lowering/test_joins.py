@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from compiler.loops.graph import Buffer, Store
 from tests.cpu.lowering.harness import lowered
+from tests.cpu.lowering.samples import DTYPES, Dtype, grid
 
 X = torch.randn(3, 4, 5)
 ROWS = torch.tensor([2, 0])
@@ -186,3 +187,33 @@ def test_the_result_of_a_scatter_is_overwritten_by_the_next(name: str) -> None:
     found = lowered(fn, torch.randn(3, 4), torch.randn(3, 4))
     buffers = [node for node in found.graphs[0].nodes if isinstance(node, Buffer)]
     assert len(buffers) == copies
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_read_element_by_element_has_no_buffer_for_its_border(dtype: Dtype) -> None:
+    x = grid(dtype, 3, 4, 5)
+    for tensor in (x, x.mT.contiguous().mT):
+        for pads in ((1, 2), (0, 1, 2, 0), (-1, 2), (1, 0, 0, 0, 0, 3)):
+            found = lowered(lambda x, pads=pads: F.pad(x, pads, value=1) == 1, tensor)
+            assert "Buffer" not in found.kinds()
+
+
+def test_gradients_of_slices_are_added_without_buffers() -> None:
+    def differences(x: torch.Tensor) -> torch.Tensor:
+        return (x[:, 1:] - x[:, :-1]).square() * 2
+
+    for x in (torch.randn(4, 7), torch.randn(4, 7, 2).mT.contiguous().mT, torch.randn(3, 2, 1)):
+        found = lowered(differences, x.requires_grad_())
+        assert "Buffer" not in found.kinds(1)
+    lowered(lambda x: x[1] * 2 + x[:, 0], torch.randn(4, 4).requires_grad_())
+    lowered(lambda x: x[1:] * x[:-1], torch.randn(9, 4).requires_grad_(), dynamic=True)
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 4, 5])
+def test_neighbours_that_repeat_an_element_are_stores_side_by_side(repeats: int) -> None:
+    for x in (X, X.mT.contiguous().mT, X.bool(), X.bfloat16()):
+        found = lowered(lambda x: x.repeat_interleave(repeats), x)
+        stores = [node for node in found.graphs[0].nodes if isinstance(node, Store)]
+        assert len(stores) == (repeats if repeats <= 4 else 0)
+        found = lowered(lambda x: x.repeat_interleave(repeats, 1) + 1, x)
+        assert "Store" not in found.kinds()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import torch.nn.functional as F
 from compiler.control.decisions import Gate, Ruling
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
+from compiler.lowering import vector_library
+from compiler.lowering.registry import ESTIMATES
 
 GRAPH = "tcw/0/0/inference/lowering"
 
@@ -94,3 +97,39 @@ def test_what_aten_computes_faster_is_left_to_it_unless_overridden() -> None:
     assert choice(channels, {id: "loops"}).choice == "loops"
     assert choice(rows, {id: "loops"}).decision.default == "loops"
     assert choice(rows, {id: "aten"}).choice == "aten"
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "processor", "choice"),
+    [
+        (torch.acos, torch.float32, "GenuineIntel", "aten"),
+        (torch.acos, torch.float32, "AuthenticAMD", "loops"),
+        (torch.erf, torch.float64, "GenuineIntel", "aten"),
+        (lambda x: torch.acos(x) * 2, torch.float32, "GenuineIntel", "loops"),
+        (lambda x: torch.acos(x[:8]), torch.float32, "GenuineIntel", "loops"),
+        (torch.exp, torch.float32, "GenuineIntel", "loops"),
+    ],
+)
+def test_a_function_by_itself_is_left_to_the_vector_library_of_an_intel_processor(
+    monkeypatch: pytest.MonkeyPatch, function: Any, dtype: Any, processor: str, choice: str
+) -> None:
+    monkeypatch.setattr(vector_library, "vendor", lambda: processor)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    seen: dict[str, str] = {}
+    gate = Gate({}, watch=lambda one: seen.update({one.decision.id: one.choice}))
+    x = torch.linspace(-1, 1, 1 << 16, dtype=dtype)
+    torch._dynamo.reset()
+    with torch.no_grad(), listening(None, gate):
+        found = torch.compile(function, backend=backend)(x)
+    torch.testing.assert_close(found, function(x))
+    chosen = {choice for id, choice in seen.items() if id.startswith(f"{GRAPH}/")}
+    assert ("aten" in chosen) == (choice == "aten")
+
+
+def test_a_small_tensor_is_not_worth_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_library, "vendor", lambda: "GenuineIntel")
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    builder = SimpleNamespace(alone=True, meta=SimpleNamespace(shape=(2048,), dtype="float32"))
+    worth = ESTIMATES["acos"](builder)
+    assert worth is not None
+    assert worth.loops < worth.aten

@@ -86,3 +86,11 @@ def test_a_pad_that_crops(mode: str) -> None:
 def test_integers_are_copied_too() -> None:
     x = torch.arange(2 * 3 * 7).view(2, 3, 7)
     lowered(lambda x: functional.pad(x, (2, 3), mode="replicate"), x, calls=None)
+
+
+@pytest.mark.parametrize("pads", [(-1, 2), (2, -1, -2, 1), (-1, -1, 0, 2)])
+def test_a_negative_pad_of_a_replication_crops_first(pads: tuple[int, ...]) -> None:
+    x = torch.randn(2, 3, 6, 7)
+    for tensor in (x, x.contiguous(memory_format=torch.channels_last)):
+        image = tensor if len(pads) == 4 else tensor[0]
+        lowered(lambda x: functional.pad(x, pads, mode="replicate"), image)

@@ -44,3 +44,15 @@ def test_sizes_that_change_and_gradients() -> None:
     lowered(lambda x: functional.unfold(x, 3, padding=1), x, dynamic=True)
     x = grid(torch.float32, 2, 3, 8, 9).requires_grad_()
     lowered(lambda x: functional.unfold(x, 3, padding=1) * 2, x, calls=None)
+
+
+@pytest.mark.parametrize(("dim", "size", "step"), [(1, 3, 1), (-1, 4, 2), (0, 2, 3), (1, 5, 2)])
+def test_the_gradient_of_windows_sums_their_elements(dim: int, size: int, step: int) -> None:
+    for dtype in FLOATS:
+        x = grid(dtype, 6, 9, 8)
+        # eager adds 16-bit floats in 16 bits
+        close = {} if dtype.itemsize > 2 else {"atol": 0.05, "rtol": 0.02}
+        for tensor in (x, x.mT.contiguous().mT):
+            tensor = tensor.requires_grad_()
+            lowered(lambda x: x.unfold(dim, size, step) * 2, tensor, **close)
+            lowered(lambda x: x.unfold(dim, size, step).sum(-1), tensor, **close)
