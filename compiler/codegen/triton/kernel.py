@@ -206,11 +206,11 @@ class Writer:
         dimension.scope, dimension.digits = scope, {}
         dimension.mask = ""
 
-    def mask(self, dimension: Dimension, whole: bool) -> None:
-        """Define the mask of a dimension, if it needs one. `whole`: its blocks cover exactly
-        multiples of a block's size."""
+    def mask(self, dimension: Dimension) -> None:
+        """Define the mask of a dimension, if it needs one: its blocks begin at multiples of a
+        block's size, and below the dimension's."""
         size = dimension.size
-        if whole and isinstance(size, int) and size % dimension.block == 0:
+        if isinstance(size, int) and size % dimension.block == 0:
             return
         assert dimension.scope is not None
         dimension.mask = f"{dimension.name}mask"
@@ -221,7 +221,7 @@ class Writer:
         suffix = "" if self.flat else "[:, None]"
         start = f"{program} * {self.x.block}" if self.x.block > 1 else program
         self.range(self.x, start, self.root, suffix)
-        self.mask(self.x, whole=True)
+        self.mask(self.x)
 
     # Kernels
 
@@ -232,13 +232,13 @@ class Writer:
         elif any(axis.reduced for axis in self.nest.axes):
             self.positions(self.program())
             self.range(self.r, "", self.root, "[None, :]")
-            self.mask(self.r, whole=True)
+            self.mask(self.r)
         else:
             columns = f"tl.cdiv({indices.text(self.r.size)}, {self.r.block})"
             self.root.add(f"program = {self.program()}")
             self.positions(f"(program // {columns})")
             self.range(self.r, f"program % {columns} * {self.r.block}", self.root, "[None, :]")
-            self.mask(self.r, whole=True)
+            self.mask(self.r)
         for statement in self.nest.statements:
             self.statement(statement, self.root)
 
@@ -342,12 +342,11 @@ class Writer:
         self.root.add(f"program = {self.program()}")
         self.root.add(f"chunk = {length}")
         self.range(self.r, "", self.root, "[None, :]")
-        self.mask(self.r, whole=True)
+        self.mask(self.r)
         self.values.loop = frozenset(self.tile.x)
         loop = Scope(1)
         self.range(self.x, "start", loop, "[:, None]")
-        if not isinstance(size, int) or size % (count * block):
-            self.mask(self.x, whole=False)
+        self.mask(self.x)  # a step begins at a multiple of the block, below the size
         self.values.begin_pass()
         riders: list[tuple[Reduction, str]] = []
         for statement in self.nest.statements:

@@ -32,8 +32,8 @@ class Kernels:
     workspace: Workspace
 
 
-Measure = Callable[[Sequence[Kernel], Workspace], list[float]]
-"""Microseconds that each of these kernels takes, which do the same; none if that is unknown."""
+Measure = Callable[[Sequence[Kernel], Workspace], list[float | None]]
+"""Microseconds that each of these kernels takes, which do the same; None if that is unknown."""
 
 
 def emit(
@@ -85,7 +85,8 @@ def _measured(
     tiles: Sequence[Tile], measure: Measure, kernels: Sequence[Kernel], split: Split
 ) -> dict[str, float]:
     took = measure(kernels, split.workspace)
-    return {tile.words: us for tile, us in zip(tiles, took, strict=False)}
+    pairs = zip(tiles, took, strict=True)
+    return {tile.words: us for tile, us in pairs if us is not None}
 
 
 def _fastest(tiles: Sequence[Tile], took: Mapping[str, float]) -> Tile:

@@ -102,7 +102,11 @@ def _of_rows(
     across = bool(kept) and max(kept) > max(row)
     if part.form == "partial":
         x = positions_across(rows) if across else 1
-        return Tile(kept, row, x, part_step(rows, across), 4 if across else 8, looped=True)
+        step = part_step(rows, across)
+        steps = -(-length // (part.programs * step))
+        if across and narrow and steps % 2 == 0:
+            step *= 2  # a thread has as many bytes on their way as with wider elements
+        return Tile(kept, row, x, step, 4 if across else 8, looped=True)
     whole = limits.holds(size, across)
     if across and not whole:
         few = power_of_two(max(rows // limits.processors, 1))
@@ -151,9 +155,8 @@ def _whole_rows(
     if part.form != "riding":
         few = 4 if x * block >= STEP else 1
         return Tile(kept, row, x, block, max(warps, few))
-    if block > 1024:
-        warps *= 2
-    return Tile(kept, row, x, block, max(warps, 2), stages=RIDING_STAGES)
+    # its sums over rows take registers too, and what a thread does is unrolled in each stage
+    return Tile(kept, row, x, block, max(2 * warps, 2), stages=RIDING_STAGES)
 
 
 def candidates(part: Part, tile: Tile) -> list[Tile]:
