@@ -14,8 +14,9 @@ from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
 from compiler.codegen.triton.indices import FAR, Dimension
+from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.passes import Passes
-from compiler.codegen.triton.split import ARG, Part
+from compiler.codegen.triton.split import ARG
 from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer

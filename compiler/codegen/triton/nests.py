@@ -11,7 +11,8 @@ from compiler.codegen.nests.workspace import Workspace
 from compiler.codegen.triton import questions
 from compiler.codegen.triton.kernel import Kernel, Writer
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.split import Part, Split
+from compiler.codegen.triton.parts import Part
+from compiler.codegen.triton.split import Split
 from compiler.codegen.triton.streams import streamed
 from compiler.codegen.triton.tiles import Tile, candidates, choose
 from compiler.loops.nest import Nest

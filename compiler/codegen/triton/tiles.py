@@ -18,7 +18,7 @@ from compiler.codegen.triton.limits import (
     part_step,
     positions_across,
 )
-from compiler.codegen.triton.split import Part
+from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
 from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions
