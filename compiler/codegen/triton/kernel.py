@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from compiler.codegen.nests.facts import Facts
@@ -67,6 +67,8 @@ class Kernel:
     key: str
     """The text without comments and with numbered names, the types and the tile."""
     tile: Tile
+    divisible: tuple[str, ...] = ()
+    """Sizes that are multiples of 16."""
 
 
 class Writer:
@@ -80,9 +82,11 @@ class Writer:
         comments: Mapping[str, str],
         shared: frozenset[str] = frozenset(),
         streamed: frozenset[str] = frozenset(),
+        divisible: Set[str] = frozenset(),
     ) -> None:
         """`dtypes`: of each buffer, pseudo-buffers of the workspace included. `streamed`: buffers
-        that are too large to be found in a cache again."""
+        that are too large to be found in a cache again. `divisible`: symbols that are multiples of
+        16, so that rows of such lengths begin where a thread may load several elements at once."""
         nest = part.nest
         if tile.looped and tile.online:
             nest = with_online_sums(Facts(nest), lambda _: True, nan_in_both=True)
@@ -95,6 +99,7 @@ class Writer:
         self.symbols = symbols(nest)
         for symbol in self.symbols:
             self.names.exactly(symbol)
+        self.divisible = tuple(symbol for symbol in self.symbols if symbol in divisible)
         self.bases = {buffer: self.names.new(buffer) for buffer in self.buffers}
         self.x = Dimension("x", tile.x, self._size(tile.x), tile.x_block)
         self.r = Dimension("r", tile.r, self._size(tile.r), tile.r_block)
@@ -138,8 +143,9 @@ class Writer:
             warps=self.tile.warps,
             lines=tuple((n, o) for n, (_, o) in enumerate(lines, 1) if o),
             needs=frozenset(self.values.needs),
-            key=f"{anonymous(body, names, '#')}\n{' '.join(types)} {self.tile}",
+            key=f"{anonymous(body, names, '#')}\n{' '.join((*types, *self.divisible))} {self.tile}",
             tile=self.tile,
+            divisible=self.divisible,
         )
 
     def _title(self) -> str:

@@ -61,7 +61,9 @@ def emit(
     def written(part: Part, tile: Tile) -> Kernel:
         others = (other.nest.reads() for other in parts if other is not part)
         large = streamed(part, limits) - elsewhere.union(*others)
-        return Writer(part, tile, known, comments or {}, frozenset(shared), large).write()
+        return Writer(
+            part, tile, known, comments or {}, frozenset(shared), large, limits.divisible
+        ).write()
 
     asked = of_nest(chooser, nest)
     found: list[Kernel] = []

@@ -19,7 +19,7 @@ from compiler.runtime.store import Store, digest
 T = TypeVar("T")
 R = TypeVar("R")
 
-FORMAT = 3
+FORMAT = 4
 MOST_THREADS = 16
 """Kernels that are compiled at the same time."""
 
@@ -78,7 +78,7 @@ def _keys(text: str, kernels: Sequence[DeviceKernel], arch: str) -> list[str]:
     for kernel in kernels:
         own = "\n".join(lines[kernel.line - 1 : kernel.line - 1 + kernel.count])
         parts = [FORMAT, shared_part, without_comments(own, "#"), kernel.types, kernel.warps]
-        parts.append(kernel.checks)
+        parts += [kernel.checks, kernel.divisible]
         keys.append(digest(msgspec.json.encode([*parts, arch, triton_version()])))
     return keys
 
