@@ -21,8 +21,9 @@ from compiler.loops.sizes import product
 GAIN = 0.97
 """Part of the default's time that another tile may take at most to be chosen."""
 
-WORTH_MEASURING = 1 << 19
-"""Elements of a kernel from which on its tile matters more than its launch."""
+WORTH_MEASURING = 1 << 20
+"""Elements of a kernel from which on its tile matters more than its launch. Smaller ones differ by
+chance, and with different tiles they cannot share a launch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,16 +102,12 @@ def _of_rows(
     across = bool(kept) and max(kept) > max(row)
     if part.form == "partial":
         x = positions_across(rows) if across else 1
-        step = part_step(rows, across)
-        steps = -(-length // (part.programs * step))
-        if across and narrow and steps % 2 == 0:
-            step *= 2  # a thread has as many bytes on their way as with wider elements
-        return Tile(kept, row, x, step, 4 if across else 8, looped=True)
+        return Tile(kept, row, x, part_step(rows, across), 4 if across else 8, looped=True)
     whole = limits.holds(size, across)
     if across and not whole:
         few = power_of_two(max(rows // limits.processors, 1))
         x = min(max(few, 8), 32, power_of_two(max(rows, 1)))
-        return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 4, looped=True)
+        return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 8, looped=True)
     if whole:
         return _whole_rows(part, limits, kept, row, rows, narrow, across)
     block = power_of_two(max(length, 128))
@@ -155,8 +151,9 @@ def _whole_rows(
     if part.form != "riding":
         few = 4 if x * block >= STEP else 1
         return Tile(kept, row, x, block, max(warps, few))
-    # its sums over rows take registers too, and what a thread does is unrolled in each stage
-    return Tile(kept, row, x, block, max(2 * warps, 2), stages=RIDING_STAGES)
+    if block > 512:  # sums over rows take registers too, and each stage is unrolled
+        warps *= 2
+    return Tile(kept, row, x, block, max(warps, 2), stages=RIDING_STAGES)
 
 
 def candidates(part: Part, tile: Tile) -> list[Tile]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import compiler.runtime.gpu.measure as measure
 from compiler.codegen.triton.kernel import Kernel
@@ -136,3 +137,17 @@ def test_a_default_that_does_not_launch_stays(
     default, others = default_and_others()
     Card(monkeypatch, fastest=others[0], refused={default})
     assert chosen(tuned(softmax(), Store(tmp_path)), default)
+
+
+def test_small_kernels_are_not_measured() -> None:
+    """They share a launch as long as their tiles are alike."""
+
+    def measure(*_: Any) -> list[float | None]:
+        raise AssertionError("measured")
+
+    inputs = [torch.randn(512, 1024 + 64 * i).bfloat16() for i in range(8)]
+    (program,) = programs(lambda *x: [F.gelu(t) for t in x], *inputs, machine=GPU)
+    limits = Limits(ARCHITECTURES["sm_90"], program.graph.hints)
+    device = unit(None, program, limits, measure=measure).device
+    assert device is not None
+    assert len(device.kernels) == 1
