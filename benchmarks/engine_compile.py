@@ -23,13 +23,11 @@ import argparse
 import gc
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +37,9 @@ PRIME = "prime"
 
 
 def cpu_seconds() -> float:
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    from benchmarks.stages import cpu_seconds as seconds
+
+    return seconds()
 
 
 def imported(engine: str) -> float:
@@ -113,38 +110,9 @@ STAGES = (
 def stages_of(name: str) -> dict[str, float]:
     """CPU seconds of each stage of our first call."""
     imported("tcw")
-    import importlib
-    from functools import wraps
+    from benchmarks.stages import Stages
 
-    spent = dict.fromkeys(("TorchDynamo, first call", *(stage for stage, *_ in STAGES)), 0.0)
-    open_stages = ["TorchDynamo, first call"]
-    last = 0.0
-
-    def turn() -> None:
-        nonlocal last
-        now = cpu_seconds()
-        spent[open_stages[-1]] += now - last
-        last = now
-
-    def counted(stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def call(*arguments: Any, **keywords: Any) -> Any:
-            turn()
-            open_stages.append(stage)
-            try:
-                return function(*arguments, **keywords)
-            finally:
-                turn()
-                open_stages.pop()
-
-        return call
-
-    for stage, module, place in STAGES:
-        holder: Any = importlib.import_module(module)
-        *owner, attribute = place.split(".")
-        for part in owner:
-            holder = getattr(holder, part)
-        setattr(holder, attribute, counted(stage, getattr(holder, attribute)))
+    stages = Stages("TorchDynamo, first call", STAGES)
     import torch
 
     from benchmarks.backend import backend
@@ -155,10 +123,10 @@ def stages_of(name: str) -> dict[str, float]:
     run_once(function, inputs, MODELS[name].train)
     compiled = torch.compile(function, backend=backend("tcw"))
     gc.collect()
-    last = cpu_seconds()
+    stages.start()
     run_once(compiled, inputs, MODELS[name].train)
-    turn()
-    return spent
+    stages.turn()
+    return stages.spent
 
 
 def run_child(engine: str, name: str, cache: str, *options: str) -> Any:

@@ -4,6 +4,7 @@
     python benchmarks/gpu_kernels.py --only softmax,rope
     python benchmarks/gpu_kernels.py --jobs 12                cases compile at the same time
     python benchmarks/gpu_kernels.py --sides inductor,tcw --seconds 300 --json rows.jsonl
+    python benchmarks/gpu_kernels.py --sides tcw-tuned --tiles tiles.jsonl   what each tile takes
     python benchmarks/gpu_kernels.py --print rows.jsonl       the table of an earlier run
 
 Device time by CUDA events, medians of `--rounds` in which every side runs once, with the launch
@@ -145,8 +146,9 @@ def measured(case: Any, sides: list[str], rounds: int, clock: Clock) -> Row:
     return row
 
 
-def tunes_alone(clock: Clock) -> None:
-    """What the compilers measure has the GPU for itself, as what we measure here."""
+def tunes_alone(clock: Clock, tiles: Path | None) -> None:
+    """What the compilers measure has the GPU for itself, as what we measure here. `tiles`: where
+    to append what each of our tiles takes."""
     from torch._inductor.runtime.benchmarking import benchmarker
 
     from compiler.runtime.gpu.measure import Timing
@@ -159,7 +161,20 @@ def tunes_alone(clock: Clock) -> None:
         return measured
 
     benchmarker.benchmark_gpu = alone(benchmarker.benchmark_gpu)  # type: ignore[method-assign]
-    Timing.measured = alone(Timing.measured)  # type: ignore[method-assign]
+    real = alone(Timing.measured)
+
+    def noted(timing: Any, kernels: Any, *rest: Any) -> Any:
+        found = real(timing, kernels, *rest)
+        if tiles is not None:
+            took = {kernel.tile.words: us for kernel, us in zip(kernels, found, strict=True)}
+            title = kernels[0].body.split("\n")[2].strip(" #")
+            with tiles.open("a") as file:
+                file.write(
+                    json.dumps({"kernel": title, "types": kernels[0].types, "us": took}) + "\n"
+                )
+        return found
+
+    Timing.measured = noted  # type: ignore[method-assign]
 
 
 def _call(case: Any, function: Callable[..., Any], inputs: Any) -> Call:
@@ -289,6 +304,7 @@ def main() -> None:
     parser.add_argument("--part", default="0/1", help="`1/3`: every third case from the second on")
     parser.add_argument("--lock", type=Path, help="a file that processes on this GPU lock")
     parser.add_argument("--json", type=Path, help="append each row")
+    parser.add_argument("--tiles", type=Path, help="append the µs of each tile that is measured")
     parser.add_argument("--print", type=Path, help="print the table of this file, measure nothing")
     given = parser.parse_args()
     if given.print:
@@ -306,7 +322,7 @@ def main() -> None:
         rows.sort(key=lambda row: names[row["case"]])
     else:
         clock = Clock(given.lock)
-        tunes_alone(clock)
+        tunes_alone(clock, given.tiles)
         with clock.alone():
             copy = clock.copy_gb()
         rows = []

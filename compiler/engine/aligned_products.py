@@ -39,13 +39,15 @@ _NARROW = (torch.float16, torch.bfloat16)
 def aligned_products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
     """Rewrite the graph in place and return the number of products that were padded."""
     moved = 0
+    pads = _Pads(module.graph)
     for node in list(module.graph.nodes):
         factors = _factors(node)
         if factors is None or not _wanted(node, factors, graph, gate):
             continue
-        _rewrite(module, node, factors)
+        _rewrite(module, node, factors, pads)
         moved += 1
     if moved:
+        pads.instead()
         module.recompile()
     return moved
 
@@ -130,28 +132,81 @@ def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: G
     return gate.decide(decision) == PADDED
 
 
-def _rewrite(module: fx.GraphModule, node: fx.Node, factors: tuple[fx.Node, fx.Node]) -> None:
+class _Pads:
+    """Padded matrices, each made once: a backward multiplies the gradient of the logits twice, once
+    as it lies and once transposed."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.graph = graph
+        self._made: dict[tuple[fx.Node, int, int], fx.Node] = {}
+
+    def step(self, like: fx.Node, target: Any, *args: Any) -> fx.Node:
+        """An operation at the graph's place of insertion, of the user's lines of `like`."""
+        made = self.graph.call_function(target, args)
+        known = fx.node.map_aggregate(
+            args, lambda one: one.meta["val"] if isinstance(one, fx.Node) else one
+        )
+        made.meta = {**like.meta, "val": target(*known)}
+        return made
+
+    def padded(self, like: fx.Node, one: fx.Node, down: int, right: int) -> fx.Node:
+        """A matrix with zeros added below and to the right."""
+        if not (down or right):
+            return one
+        value = one.meta["val"]
+        if value.stride(0) != 1 or value.stride(1) == 1:
+            return self._wide(like, one, down, right)
+        # it stays the transpose of its memory
+        memory: Any = (
+            one.args[0] if _turns(one) else self.step(like, aten.permute.default, one, [1, 0])
+        )
+        wide = self._wide(like, memory, right, down)
+        return self.step(like, aten.permute.default, wide, [1, 0])
+
+    def _wide(self, like: fx.Node, one: fx.Node, down: int, right: int) -> fx.Node:
+        key = one, down, right
+        if key not in self._made:
+            made = self.step(like, aten.constant_pad_nd.default, one, [0, right, 0, down])
+            self._made[key] = made
+        return self._made[key]
+
+    def instead(self) -> None:
+        """Let sums over a padded matrix read it, too: then what was padded need not exist."""
+        for (one, down, _), wide in self._made.items():
+            for user in [user for user in one.users if not user.users and user.op != "output"]:
+                self.graph.erase_node(user)  # the transpose that a product read
+            users = [user for user in one.users if user is not wide]
+            known = one.op == "call_function" and one.meta["val"].is_contiguous() and not down
+            if not (known and users and all(u.target is aten.sum.dim_IntList for u in users)):
+                continue
+            one.append(wide)  # before all of them
+            with self.graph.inserting_after(wide):
+                width = one.meta["val"].shape[1]
+                part = self.step(one, aten.slice.Tensor, wide, 1, 0, width)
+            for user in users:
+                user.replace_input_with(one, part)
+
+
+def _turns(node: fx.Node) -> bool:
+    """Whether it is a transpose of a matrix."""
+    if node.target is aten.permute.default:
+        dims: Any = node.args[1]
+        return [dim % 2 for dim in dims] == [1, 0]
+    return node.target is aten.t.default
+
+
+def _rewrite(
+    module: fx.GraphModule, node: fx.Node, factors: tuple[fx.Node, fx.Node], pads: _Pads
+) -> None:
     left, right = factors
     rows, inner, columns = _padding(factors)
     height, width = node.meta["val"].shape
 
     def step(target: Any, *args: Any) -> fx.Node:
-        made = module.graph.call_function(target, args)
-        known = fx.node.map_aggregate(
-            args, lambda one: one.meta["val"] if isinstance(one, fx.Node) else one
-        )
-        made.meta = {**node.meta, "val": target(*known)}
-        return made
+        return pads.step(node, target, *args)
 
     def padded(one: fx.Node, down: int, right: int) -> fx.Node:
-        if not (down or right):
-            return one
-        value = one.meta["val"]
-        if value.stride(0) == 1 and value.stride(1) != 1:  # it stays the transpose of its memory
-            turned = step(aten.permute.default, one, [1, 0])
-            wide = step(aten.constant_pad_nd.default, turned, [0, down, 0, right])
-            return step(aten.permute.default, wide, [1, 0])
-        return step(aten.constant_pad_nd.default, one, [0, right, 0, down])
+        return pads.padded(node, one, down, right)
 
     with module.graph.inserting_before(node):
         product = step(aten.mm.default, padded(left, rows, inner), padded(right, inner, columns))

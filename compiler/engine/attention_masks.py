@@ -11,7 +11,8 @@ CPUs and GPUs.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -55,8 +56,9 @@ def attention_masks(module: fx.GraphModule, *, graph: str, gate: Gate | None = N
         return 0
     masks = _Masks(module)
     changed = 0
-    for node, mask in found:
-        kind, reason = _kind(node, mask, masks)
+    with _one_thread():
+        kinds = _kinds(found, masks)
+    for (node, _), (kind, reason) in zip(found, kinds, strict=True):
         if kind is None or not _wanted(node, kind, reason, graph, gate):
             continue
         _set(node, "attn_mask", None)
@@ -90,9 +92,32 @@ def _set(node: fx.Node, name: str, value: Any) -> None:
         node.update_kwarg(name, value)
 
 
-def _kind(node: fx.Node, mask: fx.Node, masks: _Masks) -> tuple[str | None, str]:
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Masks are small, and threads of OpenMP spin for milliseconds after each operation: on 16
+    cores, a dozen of masks took ten CPU seconds."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _kinds(found: Sequence[tuple[fx.Node, fx.Node]], masks: _Masks) -> list[tuple[str | None, str]]:
+    """What replaces the mask of each attention, and why. Layers share a mask: it is looked at once
+    for all those of one length."""
+    known: dict[tuple[fx.Node, int | None], tuple[str | None, str]] = {}
+    for node, mask in found:
+        key = mask, _length(node)
+        if key not in known:
+            known[key] = _kind(mask, masks, key[1])
+    return [known[mask, _length(node)] for node, mask in found]
+
+
+def _kind(mask: fx.Node, masks: _Masks, length: int | None) -> tuple[str | None, str]:
     """(what replaces a mask, why); `KEPT` for one that is known, but that no kernel goes without;
-    None for one that differs from call to call."""
+    None for one that differs from call to call. `length`: of queries and keys, if it is one."""
     try:
         value = masks.value(mask)
     except _Varies:
@@ -104,7 +129,7 @@ def _kind(node: fx.Node, mask: fx.Node, masks: _Masks) -> tuple[str | None, str]
         return NONE, "every position may see every other: its operations read no input"
     rows, columns = seen.shape[-2:]
     lower = torch.ones(rows, columns, dtype=torch.bool).tril()
-    if bool((seen == lower).all()) and rows == columns == _length(node):
+    if bool((seen == lower).all()) and rows == columns == length:
         return CAUSAL, f"{rows} x {columns}, and each position sees itself and all before it"
     width = int(seen[..., -1, :].sum(-1).max())
     if rows == columns and bool((seen == (lower & ~lower.tril(-width))).all()):

@@ -16,12 +16,12 @@ import torch
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
-from compiler.codegen.device import DeviceKernel
-from compiler.codegen.function import Function
-from compiler.control.decisions import Gate
+from compiler.codegen.device import DeviceKernel, DeviceModule
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
+from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import comments, donated, let_go
+from compiler.engine.recording import current
 from compiler.engine.records.writer import GraphRecords
 from compiler.engine.step_buffers import graph_buffers
 from compiler.engine.targets import Gpu, rewrite
@@ -32,8 +32,9 @@ from compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
 from compiler.loops.nest import Nest
 from compiler.lowering.driver import lower
 from compiler.memory.planner import plan
+from compiler.runtime.gpu.binaries import in_threads
 from compiler.runtime.gpu.stages import NoTriton, compiled, load_module
-from compiler.runtime.store import Store, usable_store
+from compiler.runtime.store import usable_store
 from compiler.trace.records import Progress
 from compiler.trace.records.graph import GraphKind
 
@@ -88,7 +89,7 @@ def _predict(
     tell_of_cpu_calls(recorder, module, arch)
     copied, moved = retarget(module, inputs)
     records = GraphRecords(recorder, copied, f"{graph}@{arch}", user_outputs, predicted=True)
-    target, gate = Gpu(torch.device(DEVICE), architecture), Gate()
+    target, gate = Gpu(torch.device(DEVICE), architecture), current().gate
     rewrite(copied, moved, target, graph=f"{graph}@{arch}", promised=user_outputs, gate=gate)
     values = lower(copied, f"{graph}@{arch}", target.device, gate)
     records.lowered(copied, values)
@@ -96,7 +97,7 @@ def _predict(
     records.fused(fusion)
     planned = plan(fusion.program, gate, donated(copied, kind), let_go(copied, kind))
     records.planned(fusion.program, planned)
-    code = target.unit(planned, fusion.program, comments(copied), None)
+    code = target.unit(planned, fusion.program, comments(copied), asking(gate))
     buffers = graph_buffers(fusion.program, planned, code.kernels)
     artifact = target.assemble(planned, fusion.program, code, buffers)
     records.generated(planned, code, artifact)
@@ -105,30 +106,28 @@ def _predict(
     count = len(code.device.kernels)
     doing = f"compiling {count} kernels for {arch}"
     recorder.emit(Progress(stage="codegen", activity=doing))
-    binaries = _Binaries(load_module(code.device.text), architecture)
-    by_name = {kernel.name: kernel for kernel in code.device.kernels}
+    binaries = _Binaries(code.device, architecture)
     for step in fusion.program.steps:
         if isinstance(step, Nest):
             _, function = code.kernels[step.name]
-            mine = [by_name[name] for name in function.launches]
-            binaries.record(recorder, records.kernel_id(step.name), function, mine)
+            binaries.record(recorder, records.kernel_id(step.name), function.launches)
 
 
 class _Binaries:
-    """The machine code of a module's kernels, each compiled once."""
+    """The machine code of a module's kernels, compiled in threads."""
 
-    def __init__(self, module: dict[str, Any], architecture: Architecture) -> None:
-        self.module = module
+    def __init__(self, device: DeviceModule, architecture: Architecture) -> None:
+        self.module = load_module(device.text)
         self.architecture = architecture
-        self.store: Store = usable_store()[0]
-        self._known: dict[str, Binary] = {}
+        self.folder = Path(usable_store()[0].folder) / "sass"
+        counts = [kernel.count for kernel in device.kernels]
+        made = in_threads(self._made, device.kernels, counts)
+        self._known = {k.name: one for k, one in zip(device.kernels, made, strict=True)}
 
-    def record(
-        self, recorder: Recorder, id: str, function: Function, kernels: list[DeviceKernel]
-    ) -> None:
+    def record(self, recorder: Recorder, id: str, names: Sequence[str]) -> None:
         """Emit what the kernels of one nest hold, as one binary: the texts one after another, the
         most that one of them takes, and the fewest warps that a processor holds of one."""
-        found = [self._binary(kernel) for kernel in kernels]
+        found = [self._known[name] for name in names]
         if not found:
             return
         stages = {stage for one in found for stage in one.texts}
@@ -158,12 +157,6 @@ class _Binaries:
             self.architecture,
         )
 
-    def _binary(self, kernel: DeviceKernel) -> Binary:
-        known = self._known.get(kernel.name)
-        if known is None:
-            known = self._known[kernel.name] = self._made(kernel)
-        return known
-
     def _made(self, kernel: DeviceKernel) -> Binary:
         start = time.perf_counter()
         words = f"{kernel.name}: {kernel.warps} warps"
@@ -172,4 +165,4 @@ class _Binaries:
         except NoTriton as error:
             return Binary(configuration=words, error=str(error)[:2000])
         begun = Binary(configuration=words, seconds=time.perf_counter() - start)
-        return read(made, begun, self.architecture, Path(self.store.folder) / "sass")
+        return read(made, begun, self.architecture, self.folder)

@@ -119,7 +119,7 @@ class Gpu:
         self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
     ) -> Unit:
         try:
-            limits = Limits(self.architecture, program.graph.hints)
+            limits = Limits(self.architecture, program.graph.hints, program.graph.divisible)
             return triton_unit(plan, program, limits, comments, ask, self._timing(program))
         except Unwritable as error:
             raise Unsupported(str(error)) from error

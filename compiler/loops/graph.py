@@ -208,6 +208,8 @@ class Graph:
     strided tensors over a value are left out."""
     hints: dict[str, int] = field(default_factory=dict)
     """The input sizes at compile time. They weigh choices; correctness must not depend on them."""
+    divisible: set[str] = field(default_factory=set)
+    """Symbols that are multiples of 16 in every call, by a guard."""
 
     def values(self) -> dict[str, Input | Map | Reduce | Scan | Buffer | Result]:
         """Everything that a `Load` or an `Operand` can refer to, by name."""

@@ -10,6 +10,8 @@ import math
 from typing import Any
 
 import sympy
+import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.printers import PythonPrinter
 
 from compiler.loops.graph import Graph
@@ -24,6 +26,15 @@ class _Printer(PythonPrinter):  # type: ignore[misc]
 
 
 _PRINTER = _Printer()
+
+
+DIVISOR = 16
+"""A GPU moves up to this many elements at a time: `Graph.divisible`."""
+
+
+def _is_multiple(node: Any, number: int) -> bool:
+    """Whether a guard that the model itself installed says so. Installs none."""
+    return bool(statically_known_true(torch.SymInt(node) % number == 0))
 
 
 class Sizes:
@@ -76,6 +87,8 @@ class Sizes:
         hint = getattr(node, "_hint", None)
         if isinstance(hint, int):
             self._graph.hints[name] = hint
+        if _is_multiple(node, DIVISOR):
+            self._graph.divisible.add(name)
 
     def translate(self, expression: Any) -> Size:
         """An integer sympy expression as a size."""

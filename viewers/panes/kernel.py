@@ -125,7 +125,7 @@ def _facts(view: View, kernel: Kernel) -> list[str]:
     if not kernel.predicted:
         return kernel_words(view, kernel)
     binary = view.facts.binaries.get(kernel.id)
-    return [f"predicted {binary.arch}" if binary else "predicted"]
+    return ["predicted"] if binary is None else [f"predicted {binary.arch}", *binary_words(binary)]
 
 
 def _code(view: View, kernel: Kernel, numbered: Sequence[tuple[int, str]]) -> Callable[[int], Row]:

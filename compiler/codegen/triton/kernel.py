@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from compiler.codegen.nests.facts import Facts
@@ -14,8 +14,9 @@ from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
 from compiler.codegen.triton.indices import FAR, Dimension
+from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.passes import Passes
-from compiler.codegen.triton.split import ARG, Part
+from compiler.codegen.triton.split import ARG
 from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
@@ -66,6 +67,8 @@ class Kernel:
     key: str
     """The text without comments and with numbered names, the types and the tile."""
     tile: Tile
+    divisible: tuple[str, ...] = ()
+    """Sizes that are multiples of 16."""
 
 
 class Writer:
@@ -79,9 +82,11 @@ class Writer:
         comments: Mapping[str, str],
         shared: frozenset[str] = frozenset(),
         streamed: frozenset[str] = frozenset(),
+        divisible: Set[str] = frozenset(),
     ) -> None:
         """`dtypes`: of each buffer, pseudo-buffers of the workspace included. `streamed`: buffers
-        that are too large to be found in a cache again."""
+        that are too large to be found in a cache again. `divisible`: symbols that are multiples of
+        16, so that rows of such lengths begin where a thread may load several elements at once."""
         nest = part.nest
         if tile.looped and tile.online:
             nest = with_online_sums(Facts(nest), lambda _: True, nan_in_both=True)
@@ -94,6 +99,7 @@ class Writer:
         self.symbols = symbols(nest)
         for symbol in self.symbols:
             self.names.exactly(symbol)
+        self.divisible = tuple(symbol for symbol in self.symbols if symbol in divisible)
         self.bases = {buffer: self.names.new(buffer) for buffer in self.buffers}
         self.x = Dimension("x", tile.x, self._size(tile.x), tile.x_block)
         self.r = Dimension("r", tile.r, self._size(tile.r), tile.r_block)
@@ -137,8 +143,9 @@ class Writer:
             warps=self.tile.warps,
             lines=tuple((n, o) for n, (_, o) in enumerate(lines, 1) if o),
             needs=frozenset(self.values.needs),
-            key=f"{anonymous(body, names, '#')}\n{' '.join(types)} {self.tile}",
+            key=f"{anonymous(body, names, '#')}\n{' '.join((*types, *self.divisible))} {self.tile}",
             tile=self.tile,
+            divisible=self.divisible,
         )
 
     def _title(self) -> str:
@@ -206,11 +213,11 @@ class Writer:
         dimension.scope, dimension.digits = scope, {}
         dimension.mask = ""
 
-    def mask(self, dimension: Dimension, whole: bool) -> None:
-        """Define the mask of a dimension, if it needs one. `whole`: its blocks cover exactly
-        multiples of a block's size."""
+    def mask(self, dimension: Dimension) -> None:
+        """Define the mask of a dimension, if it needs one: its blocks begin at multiples of a
+        block's size, and below the dimension's."""
         size = dimension.size
-        if whole and isinstance(size, int) and size % dimension.block == 0:
+        if isinstance(size, int) and size % dimension.block == 0:
             return
         assert dimension.scope is not None
         dimension.mask = f"{dimension.name}mask"
@@ -221,7 +228,7 @@ class Writer:
         suffix = "" if self.flat else "[:, None]"
         start = f"{program} * {self.x.block}" if self.x.block > 1 else program
         self.range(self.x, start, self.root, suffix)
-        self.mask(self.x, whole=True)
+        self.mask(self.x)
 
     # Kernels
 
@@ -232,13 +239,13 @@ class Writer:
         elif any(axis.reduced for axis in self.nest.axes):
             self.positions(self.program())
             self.range(self.r, "", self.root, "[None, :]")
-            self.mask(self.r, whole=True)
+            self.mask(self.r)
         else:
             columns = f"tl.cdiv({indices.text(self.r.size)}, {self.r.block})"
             self.root.add(f"program = {self.program()}")
             self.positions(f"(program // {columns})")
             self.range(self.r, f"program % {columns} * {self.r.block}", self.root, "[None, :]")
-            self.mask(self.r, whole=True)
+            self.mask(self.r)
         for statement in self.nest.statements:
             self.statement(statement, self.root)
 
@@ -342,12 +349,11 @@ class Writer:
         self.root.add(f"program = {self.program()}")
         self.root.add(f"chunk = {length}")
         self.range(self.r, "", self.root, "[None, :]")
-        self.mask(self.r, whole=True)
+        self.mask(self.r)
         self.values.loop = frozenset(self.tile.x)
         loop = Scope(1)
         self.range(self.x, "start", loop, "[:, None]")
-        if not isinstance(size, int) or size % (count * block):
-            self.mask(self.x, whole=False)
+        self.mask(self.x)  # a step begins at a multiple of the block, below the size
         self.values.begin_pass()
         riders: list[tuple[Reduction, str]] = []
         for statement in self.nest.statements:

@@ -6,7 +6,7 @@ A processor hides the time of memory if enough bytes are on their way: about 32 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from compiler.gpu.architectures import Architecture
@@ -48,6 +48,8 @@ class Limits:
 
     architecture: Architecture
     hints: Mapping[str, int] = field(default_factory=dict)
+    divisible: Set[str] = frozenset()
+    """Symbols that are multiples of 16."""
 
     @property
     def processors(self) -> int:

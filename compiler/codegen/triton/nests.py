@@ -11,7 +11,8 @@ from compiler.codegen.nests.workspace import Workspace
 from compiler.codegen.triton import questions
 from compiler.codegen.triton.kernel import Kernel, Writer
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.split import Part, Split
+from compiler.codegen.triton.parts import Part
+from compiler.codegen.triton.split import Split
 from compiler.codegen.triton.streams import streamed
 from compiler.codegen.triton.tiles import Tile, candidates, choose
 from compiler.loops.nest import Nest
@@ -20,8 +21,9 @@ from compiler.loops.sizes import product
 GAIN = 0.97
 """Part of the default's time that another tile may take at most to be chosen."""
 
-WORTH_MEASURING = 1 << 19
-"""Elements of a kernel from which on its tile matters more than its launch."""
+WORTH_MEASURING = 1 << 20
+"""Elements of a kernel from which on its tile matters more than its launch. Smaller ones differ by
+chance, and with different tiles they cannot share a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class Kernels:
     workspace: Workspace
 
 
-Measure = Callable[[Sequence[Kernel], Workspace], list[float]]
-"""Microseconds that each of these kernels takes, which do the same; none if that is unknown."""
+Measure = Callable[[Sequence[Kernel], Workspace], list[float | None]]
+"""Microseconds that each of these kernels takes, which do the same; None if that is unknown."""
 
 
 def emit(
@@ -60,7 +62,9 @@ def emit(
     def written(part: Part, tile: Tile) -> Kernel:
         others = (other.nest.reads() for other in parts if other is not part)
         large = streamed(part, limits) - elsewhere.union(*others)
-        return Writer(part, tile, known, comments or {}, frozenset(shared), large).write()
+        return Writer(
+            part, tile, known, comments or {}, frozenset(shared), large, limits.divisible
+        ).write()
 
     asked = of_nest(chooser, nest)
     found: list[Kernel] = []
@@ -85,7 +89,8 @@ def _measured(
     tiles: Sequence[Tile], measure: Measure, kernels: Sequence[Kernel], split: Split
 ) -> dict[str, float]:
     took = measure(kernels, split.workspace)
-    return {tile.words: us for tile, us in zip(tiles, took, strict=False)}
+    pairs = zip(tiles, took, strict=True)
+    return {tile.words: us for tile, us in pairs if us is not None}
 
 
 def _fastest(tiles: Sequence[Tile], took: Mapping[str, float]) -> Tile:

@@ -152,11 +152,7 @@ class Passes:
                 self.writer.fill(carry, f"[{self.x.block}, 1]", effect.op, dtype)
         at = "start" if not backwards else f"({end} - 1) // {self.r.block} * {self.r.block} - start"
         self.writer.range(self.r, at, loop, "[None, :]")
-        exact = isinstance(self.r.size, int) and self.r.size % self.r.block == 0
-        if self.part.form == "partial" and isinstance(self.r.size, int):
-            exact = self.r.size % (self.part.programs * self.r.block) == 0
-        if not exact:
-            self.writer.mask(self.r, whole=False)
+        self.writer.mask(self.r)  # parts of rows begin at multiples of a block, too
         self.values.begin_pass()
         after: list[tuple[Reduction, str]] = []
         joint = Joint(self.writer, effects, loop)

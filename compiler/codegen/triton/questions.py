@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.split import Part
+from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.tiles import WARP, Tile, bytes_a_step
 from compiler.loops.sizes import product
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.split import Part
+from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Address, Read, ReadIndexed
 from compiler.loops.nest import Nest, Write, expressions

@@ -18,7 +18,7 @@ from compiler.codegen.triton.limits import (
     part_step,
     positions_across,
 )
-from compiler.codegen.triton.split import Part
+from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
 from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions
@@ -107,7 +107,7 @@ def _of_rows(
     if across and not whole:
         few = power_of_two(max(rows // limits.processors, 1))
         x = min(max(few, 8), 32, power_of_two(max(rows, 1)))
-        return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 4, looped=True)
+        return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 8, looped=True)
     if whole:
         return _whole_rows(part, limits, kept, row, rows, narrow, across)
     block = power_of_two(max(length, 128))
@@ -151,7 +151,7 @@ def _whole_rows(
     if part.form != "riding":
         few = 4 if x * block >= STEP else 1
         return Tile(kept, row, x, block, max(warps, few))
-    if block > 1024:
+    if block > 512:  # sums over rows take registers too, and each stage is unrolled
         warps *= 2
     return Tile(kept, row, x, block, max(warps, 2), stages=RIDING_STAGES)
 

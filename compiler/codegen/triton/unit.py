@@ -65,6 +65,11 @@ def device_module(kernels: Sequence[tuple[str, Kernel]]) -> DeviceModule:
                 line=text.count("\n") + 1,
                 count=body.count("\n"),
                 checks="tl.device_assert(" in body,
+                divisible=tuple(
+                    len(kernel.types) + place
+                    for place, size in enumerate(kernel.sizes)
+                    if size in kernel.divisible
+                ),
             )
         )
         text += body

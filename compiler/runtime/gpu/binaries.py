@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,7 +16,10 @@ from compiler.runtime.gpu.stages import compiled, load_module
 from compiler.runtime.libraries import without_comments
 from compiler.runtime.store import Store, digest
 
-FORMAT = 3
+T = TypeVar("T")
+R = TypeVar("R")
+
+FORMAT = 4
 MOST_THREADS = 16
 """Kernels that are compiled at the same time."""
 
@@ -61,10 +64,9 @@ def binaries(text: str, kernels: Sequence[DeviceKernel], arch: str, store: Store
             with store.locked(key):  # another process may compile it now
                 return _find(key, store) or _compile(module, lacking[key], arch, key, store)
 
-        # the longest first, so that none of them is alone at the end
-        order = sorted(lacking, key=lambda key: -lacking[key].count)
-        with ThreadPoolExecutor(min(len(order), _processors(), MOST_THREADS)) as pool:
-            found.update(zip(order, pool.map(make, order), strict=True))
+        order = list(lacking)
+        made = in_threads(make, order, [lacking[key].count for key in order])
+        found.update(zip(order, made, strict=True))
     return [binary for key in keys if (binary := found[key]) is not None]
 
 
@@ -76,14 +78,23 @@ def _keys(text: str, kernels: Sequence[DeviceKernel], arch: str) -> list[str]:
     for kernel in kernels:
         own = "\n".join(lines[kernel.line - 1 : kernel.line - 1 + kernel.count])
         parts = [FORMAT, shared_part, without_comments(own, "#"), kernel.types, kernel.warps]
-        parts.append(kernel.checks)
+        parts += [kernel.checks, kernel.divisible]
         keys.append(digest(msgspec.json.encode([*parts, arch, triton_version()])))
     return keys
 
 
-def _processors() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0))
+def in_threads(make: Callable[[T], R], these: Sequence[T], lines: Sequence[int]) -> list[R]:
+    """The results of compiling these kernels, in their order. `lines` of each: the longest begin
+    first, so that none of them is alone at the end."""
+    order = sorted(range(len(these)), key=lambda number: -lines[number])
+    with ThreadPoolExecutor(threads_for(len(these))) as pool:
+        begun = {number: pool.submit(make, these[number]) for number in order}
+    return [begun[number].result() for number in range(len(these))]
+
+
+def threads_for(kernels: int) -> int:
+    """How many of them compile at the same time on the processors that this process may use."""
+    return max(min(kernels, len(os.sched_getaffinity(0)), MOST_THREADS), 1)
 
 
 def _find(key: str, store: Store) -> Binary | None:

@@ -23,15 +23,18 @@ from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Input, Result
 from compiler.loops.program import Program
 from compiler.loops.sizes import Size, evaluate, product, symbol
-from compiler.runtime.gpu.binaries import binaries, code_of, triton_version
+from compiler.runtime.gpu.binaries import binaries, code_of, in_threads, triton_version
 from compiler.runtime.gpu.driver import DriverError, device_calls, driver, in_context, load_kernels
 from compiler.runtime.gpu.stages import NoTriton
 from compiler.runtime.store import Store, digest
 
-FORMAT = 1
+FORMAT = 2
 ROUNDS = 5
 FLUSH = 1 << 28
 """Bytes that are overwritten before each launch: more than any L2."""
+
+Code = tuple[bytes, str, int, int]
+"""A kernel as `load_kernels` takes it."""
 
 
 class Timing:
@@ -44,8 +47,8 @@ class Timing:
         self.store = store
         self.values: Mapping[str, Any] = program.graph.values()
 
-    def __call__(self, kernels: Sequence[Kernel], workspace: Workspace) -> list[float]:
-        """Microseconds of each; none if one cannot be compiled or launched here."""
+    def __call__(self, kernels: Sequence[Kernel], workspace: Workspace) -> list[float | None]:
+        """Microseconds of each; None for one that cannot be compiled or launched here."""
         sizes = [self._bytes(name, workspace) for name in kernels[0].pointers]
         identity = [FORMAT, [one.key for one in kernels], sizes, self.arch, triton_version()]
         identity.append(torch.cuda.get_device_name(self.device))
@@ -53,11 +56,12 @@ class Timing:
         known = self.store.read_sealed("tiles", f"{key}.json")
         if known is not None:
             with contextlib.suppress(msgspec.MsgspecError):
-                return msgspec.json.decode(known, type=list[float])
+                return msgspec.json.decode(known, type=list[float | None])
+        codes = in_threads(self._code, kernels, [one.body.count("\n") for one in kernels])
         try:
-            found = self.measured(kernels, sizes)
-        except (NoTriton, DriverError, OSError):
-            return []
+            found = self.measured(kernels, codes, sizes)
+        except (DriverError, OSError):  # there is no room to measure in
+            return [None] * len(kernels)
         self.store.write_sealed("tiles", f"{key}.json", msgspec.json.encode(found))
         return found
 
@@ -79,27 +83,33 @@ class Timing:
             return span * BYTES[value.dtype]
         return self._number(product(value.shape)) * BYTES[value.dtype]
 
-    def measured(self, kernels: Sequence[Kernel], sizes: Sequence[int]) -> list[float]:
-        """Microseconds of each, now. `sizes`: bytes of each buffer."""
-        loaded = load_kernels(self.device, self._codes(kernels))
+    def measured(
+        self, kernels: Sequence[Kernel], codes: Sequence[Code | None], sizes: Sequence[int]
+    ) -> list[float | None]:
+        """Microseconds of each, now. `codes`: None of one that does not compile. `sizes`: bytes of
+        each buffer."""
         with _memory([*sizes, FLUSH], self.device) as addresses:
             *pointers, flush = addresses
             with in_context(device_calls(self.device)[-1]), _events() as events:
-                each = zip(kernels, loaded, strict=True)
-                return [self._time(one, code, pointers, flush, events) for one, code in each]
+                found: list[float | None] = []
+                for kernel, code in zip(kernels, codes, strict=True):
+                    took = None
+                    if code is not None:
+                        with contextlib.suppress(DriverError):  # it asks for more than there is
+                            (loaded,) = load_kernels(self.device, [code])
+                            took = self._time(kernel, loaded, pointers, flush, events)
+                    found.append(took)
+        return found
 
-    def _codes(self, kernels: Sequence[Kernel]) -> list[tuple[bytes, str, int, int]]:
-        module = device_module(
-            [(f"candidate_{number}", kernel) for number, kernel in enumerate(kernels)]
-        )
-        found = binaries(module.text, module.kernels, self.arch, self.store)
-        codes = []
-        for binary in found:
-            code = code_of(binary, self.store)
-            if code is None:
-                raise NoTriton(f"the machine code of {binary.name} is gone")
-            codes.append((code, binary.name, binary.threads, binary.shared))
-        return codes
+    def _code(self, kernel: Kernel) -> Code | None:
+        """What `load_kernels` takes; None if it does not compile."""
+        module = device_module([("candidate", kernel)])
+        try:
+            (binary,) = binaries(module.text, module.kernels, self.arch, self.store)
+        except (NoTriton, OSError):
+            return None
+        code = code_of(binary, self.store)
+        return None if code is None else (code, binary.name, binary.threads, binary.shared)
 
     def _time(
         self, kernel: Kernel, code: Any, pointers: Sequence[int], flush: int, events: Any

@@ -19,7 +19,8 @@ from compiler.codegen.device import DeviceKernel
 from compiler.runtime.store import digest
 
 DIVISIBLE = [["tt.divisibility", 16]]
-"""Every buffer begins at a multiple of 16 bytes: the launcher sees to it."""
+"""Every buffer begins at a multiple of 16 bytes, the launcher sees to it; some sizes are such
+multiples."""
 MAKE_IR = ["self", "target", "options", "codegen_fns", "module_map", "context"]
 """The parameters of `ASTSource.make_ir` (triton/compiler/compiler.py)."""
 
@@ -89,7 +90,8 @@ def _through_stages(
     with _front_end:
         signature = dict(zip(function.arg_names, kernel.types, strict=True))
         pointers = [i for i, kind in enumerate(kernel.types) if kind.startswith("*")]
-        source = triton.source(function, signature, {}, {(i,): DIVISIBLE for i in pointers})
+        divisible = {(i,): DIVISIBLE for i in (*pointers, *kernel.divisible)}
+        source = triton.source(function, signature, {}, divisible)
         stages: dict[str, Any] = {}
         backend.add_stages(stages, options, source.language)
         functions, modules = backend.get_codegen_implementation(options), backend.get_module_map()

@@ -1,13 +1,16 @@
 """Groups of models, and the sample models, in Triton's interpreter against eager.
 
-    TRITON_INTERPRET=1 python -m tests.cpu.codegen.interpreted_models groups gpt
+    TRITON_INTERPRET=1 python -m tests.cpu.codegen.interpreted_models --modules FOLDER groups gpt
 
-One JSON line for each group or model and dtype, with its name and what is wrong ("" if nothing is).
-Sample models run forward and backward, with few rows; what is no loop runs on ATen.
+Without names it takes them from its input, one a line. One JSON line for each name: what is wrong,
+by group or model and dtype ("" if nothing is). Sample models run forward and backward, with few
+rows; what is no loop runs on ATen. With `--modules`, all kernels as they are for each architecture
+are left in a folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import runpy
@@ -19,18 +22,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch.utils import _pytree as pytree
 
+from compiler.codegen.device import DeviceKernel
+from compiler.codegen.triton.limits import Limits
+from compiler.codegen.triton.unit import unit
 from compiler.engine.compile import load_families
 from compiler.engine.decompositions import decompositions
 from compiler.engine.partition import partition
 from compiler.engine.wide_sums import wide_sums
 from compiler.fusion.fuse import fuse
 from compiler.fusion.weights import GPU
+from compiler.gpu.architectures import ARCHITECTURES
+from compiler.loops.program import Program
 from compiler.lowering.driver import lower
 from tests.cpu.codegen.model_groups import GROUPS
 from tests.cpu.codegen.nests import programs
@@ -65,10 +74,32 @@ def group(name: str, dtype: str) -> tuple[Callable[..., Any], list[torch.Tensor]
     return partial(function, real=real), made
 
 
+class Module(msgspec.Struct):
+    """The kernels of a graph for one architecture."""
+
+    arch: str
+    text: str
+    kernels: list[DeviceKernel]
+
+
+_modules: list[Module] = []
+"""Of what ran since they were last written."""
+
+
+def run(program: Program, arguments: Sequence[Any]) -> list[Any]:
+    """The outputs of a program in the interpreter. Its kernels are kept."""
+    from tests.cpu.codegen import triton_interpreter
+
+    for name, architecture in ARCHITECTURES.items():
+        device = unit(None, program, Limits(architecture, program.graph.hints)).device
+        assert device is not None
+        if device.kernels:
+            _modules.append(Module(name, device.text, list(device.kernels)))
+    return triton_interpreter.run(program, arguments)
+
+
 def of_group(name: str, dtype: str) -> str:
     """How a group differs from eager; "" if it does not."""
-    from tests.cpu.codegen.triton_interpreter import run
-
     function, inputs = group(name, dtype)
     expected = pytree.tree_leaves(function(*inputs))
     wide, _ = group(name, "float64")
@@ -134,7 +165,6 @@ def results(model: Any, arguments: Sequence[Any]) -> list[torch.Tensor]:
 
 def of_sample(sample: str, dtype: str) -> str:
     """How a sample model differs from eager; "" if it does not."""
-    from tests.cpu.codegen.triton_interpreter import run
 
     def compiler(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         wide_sums(module)
@@ -178,18 +208,32 @@ def of_sample(sample: str, dtype: str) -> str:
     return differs(found, expected, exact, low=dtype == "bfloat16")
 
 
+def wrong(name: str) -> dict[str, str]:
+    """What is wrong with each group, if that is the name, or with a sample model."""
+    found = {}
+    for one in GROUPS if name == "groups" else [name]:
+        for dtype in DTYPES:
+            try:
+                with contextlib.redirect_stdout(sys.stderr):  # what models print
+                    words = (of_group if name == "groups" else of_sample)(one, dtype)
+            except Exception:
+                words = traceback.format_exc()[-2000:]
+            found[f"{one} {dtype}"] = words
+    return found
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description="groups and samples in Triton's interpreter")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--modules", type=Path)
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
     load_families()
-    for name in sys.argv[1:]:
-        for one in GROUPS if name == "groups" else [name]:
-            for dtype in DTYPES:
-                try:
-                    with contextlib.redirect_stdout(sys.stderr):  # what models print
-                        found = (of_group if name == "groups" else of_sample)(one, dtype)
-                except Exception:
-                    found = traceback.format_exc()[-2000:]
-                print(json.dumps([f"{one} {dtype}", found]), flush=True)
+    for name in given.names or (line.strip() for line in sys.stdin):
+        print(json.dumps(wrong(name)), flush=True)
+        if given.modules:
+            (given.modules / f"{name}.json").write_bytes(msgspec.json.encode(_modules))
+        _modules.clear()
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def device() -> DeviceModule:
 
 def test_threads_make_the_same_code(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
     assert len(device.kernels) >= 4
-    monkeypatch.setattr(module, "_processors", lambda: 4)
+    monkeypatch.setattr(module, "threads_for", lambda kernels: 4)
     found = binaries(device.text, device.kernels, ARCH, Store(tmp_path))
     names = load_module(device.text)
     for kernel, binary in zip(device.kernels, found, strict=True):

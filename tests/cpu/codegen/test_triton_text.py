@@ -215,12 +215,16 @@ def test_the_fastest_tile_is_taken_if_it_is_clearly_faster() -> None:
     usual = unit(None, program, limits).device
     for gain, same in ((0.5, False), (0.99, True)):
 
-        def measure(found, workspace, gain: float = gain) -> list[float]:
+        def measure(found, workspace, gain: float = gain) -> list[float | None]:
             return [100.0, *(100.0 for _ in found[2:]), 100.0 * gain]
 
         tuned = unit(None, program, limits, measure=measure).device
         assert (tuned == usual) is same
-    assert unit(None, program, limits, measure=lambda found, workspace: []).device == usual
+
+    def unknown(found, workspace) -> list[float | None]:
+        return [None for _ in found]
+
+    assert unit(None, program, limits, measure=unknown).device == usual
 
 
 def test_the_host_launches_them(golden) -> None:

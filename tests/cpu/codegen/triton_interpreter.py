@@ -14,6 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeGuard
 
@@ -44,6 +45,21 @@ from tests.cpu.codegen.nests import programs
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 
 _numbers = count()
+
+
+def _quicken() -> None:
+    """What the interpreter does for each operation and our kernels have no use for."""
+    # it makes a table of all dtypes for each operand: a fifth of the time
+    look_up, known = interpreter._get_np_dtype, dict[str, Any]()
+    interpreter._get_np_dtype = lambda kind: (
+        known.get(name := str(kind.scalar)) or known.setdefault(name, look_up(kind))
+    )
+    # it checks integers for overflow in int64, as kernels do that are compiled to be debugged
+    builder = interpreter.interpreter_builder
+    builder.options = replace(builder.options, sanitize_overflow=False)
+
+
+_quicken()
 
 
 class Libdevice:
@@ -278,11 +294,6 @@ def chosen(name: str) -> dict[str, Case]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    # it makes a table of all dtypes for each operand: a fifth of the time
-    look_up, known = interpreter._get_np_dtype, dict[str, Any]()
-    interpreter._get_np_dtype = lambda kind: (
-        known.get(name := str(kind.scalar)) or known.setdefault(name, look_up(kind))
-    )
     for name in sys.argv[1:]:
         torch.manual_seed(0)
         for case, (fn, inputs) in chosen(name).items():

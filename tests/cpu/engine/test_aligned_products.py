@@ -68,6 +68,28 @@ def test_products(name: str) -> None:
     torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
 
 
+def test_a_gradient_that_is_read_three_times_is_padded_once() -> None:
+    """By the products for what is before a layer and for its weight, and by the bias's sum."""
+
+    def backward(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        gradient = lying(BIG, 1013)(x) * 2
+        weight, before = lying(1013, BIG)(x), lying(BIG, BIG)(x)
+        return aten.mm(gradient, weight), aten.mm(gradient.t(), before), gradient.sum(0)
+
+    x = torch.randn(1 << 21).bfloat16() / 8
+    module = graph_of(backward, x)
+    expected = module.forward(x)
+    assert aligned_products(module, graph="0/0/backward") == 2
+    pads = [n for n in module.graph.nodes if n.target is aten.constant_pad_nd.default]
+    own = [n for n in pads if n.meta["val"].shape == (BIG, 1016)]
+    (gradient,) = {n.args[0] for n in own}
+    assert len(own) == 1
+    assert set(gradient.users) == set(own)
+    module.graph.lint()
+    for one, other in zip(module.forward(x), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=2e-2, atol=2e-2)
+
+
 def test_other_dtypes_and_the_cpu_are_left_alone() -> None:
     function = mm(lying(BIG, BIG), lying(BIG, 1021))
     assert aligned_products(graph_of(function, torch.randn(1 << 21)), graph="0/0/inference") == 0

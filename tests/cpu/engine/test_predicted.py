@@ -11,6 +11,7 @@ from torch import nn
 import compiler.engine.predicted as prediction
 from compiler.capture import HOOKS as CAPTURE
 from compiler.control.decisions import Gate
+from compiler.control.recorded import decided_record
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.gpu.architectures import ARCHITECTURES
@@ -42,14 +43,19 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCW_STRICT", "1")
 
 
-def recorded(train: bool = True, **settings: str) -> Recorded:
+def recorded(
+    train: bool = True, overrides: dict[str, str] | None = None, **settings: str
+) -> Recorded:
     """With empty caches of our own: a graph that is in them is not compiled."""
     torch.manual_seed(0)
     with (
         tempfile.TemporaryDirectory() as cache,
         pytest.MonkeyPatch.context() as patched,
         record(CAPTURE, engine="tcw", **settings) as found,
-        listening(found.recorder, Gate()),
+        listening(
+            found.recorder,
+            Gate(overrides, watch=lambda one: found.recorder.emit(decided_record(one))),
+        ),
     ):
         patched.setenv("TCW_CACHE_DIR", cache)
         net, x = Net().train(train), torch.randn(128, 64)
@@ -99,7 +105,7 @@ def test_the_real_compile_is_the_same() -> None:
         return [
             *((k.name, k.graph, found.text(k.text)) for k in found.all(Kernel) if not k.predicted),
             *((p.graph, p.peak_bytes) for p in found.all(MemoryPlan) if "@" not in p.graph),
-            *((d.graph, d.kind, d.names, d.choice) for d in found.all(Decided)),
+            *((d.id, d.choice) for d in found.all(Decided) if "@" not in d.graph),
             *(found.text(w.text) for w in found.all(Wrapper) if not w.predicted),
         ]
 
@@ -111,6 +117,24 @@ def test_each_architecture(arch: str) -> None:
     found = recorded(train=False, device="cuda", arch=arch)
     assert f".target {arch}" in found.text(found.all(KernelBinary)[0].ptx)
     assert summarise(found).kernels.predicted >= 1
+
+
+def test_tiles_are_decisions() -> None:
+    """With the numbers of the model, and open to overrides."""
+    found = recorded(train=False, device="cuda", arch="sm_90")
+    tiles = [d for d in found.all(Decided) if d.kind == "tile"]
+    assert tiles
+    assert {d.graph for d in tiles} == {"0/0/forward@sm_90"}
+    (rows,) = [d for d in tiles if d.default.startswith("1x")]
+    assert rows.numbers["programs"] > 0
+    assert len(rows.choices) > 3
+    warps = rows.default.rpartition("-")[2]
+    other = next(one for one in rows.choices if one.rpartition("-")[2] != warps)
+    again = recorded(train=False, device="cuda", arch="sm_90", overrides={rows.id: other})
+    (same,) = [d for d in again.all(Decided) if d.id == rows.id]
+    assert (same.choice, same.overridden) == (other, True)
+    first, second = ([b.configuration for b in of.all(KernelBinary)] for of in (found, again))
+    assert first != second
 
 
 def test_nothing_is_predicted_unasked_or_before_code_generation() -> None:

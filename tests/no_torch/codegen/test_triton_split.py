@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.split import Part, Split
+from compiler.codegen.triton.parts import Part
+from compiler.codegen.triton.split import Split
 from compiler.codegen.triton.tiles import choose
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.expressions import Address, Local, Op, Read

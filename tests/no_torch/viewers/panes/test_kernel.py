@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +68,17 @@ def test_binaries(block: View) -> None:
     assert "predicted sm_90 · 22 registers" in shown.right[0][0]
     block.language = "ttir"
     assert "the trace holds no TTIR" in kernel.content(block, 80).rows[1].text
+
+
+def test_a_predicted_kernel_has_its_resources(block: View) -> None:
+    """In the title of its code: how many of a processor's warps it leaves room for, too."""
+    (predicted,) = (one for one in block.facts.binaries.values() if one.registers == 22)
+    known = msgspec.structs.replace(predicted, resident_warps=32, most_warps=64)
+    block.facts.binaries[known.kernel] = known
+    block.kernel, block.language = known.kernel, "triton"
+    words = "".join(words for words, _ in kernel.content(block, 200).right)
+    assert "predicted sm_90 · 22 registers" in words
+    assert "50% occupancy" in words
 
 
 def test_a_triton_kernel_starts_at_its_def() -> None:
