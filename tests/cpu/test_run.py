@@ -10,6 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from compiler.trace.records import FrameEnd, FrameStart, Guards
 from tests.cpu.command_line import ROOT, Done, tcw
 from viewers.recording import Recording
@@ -274,6 +276,7 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     assert "Still recording, or cut off" in told.out
 
 
+@pytest.mark.long
 def test_two_ranks(tmp_path: Path) -> None:
     """What both ranks compiled is told once."""
     text = """

@@ -93,6 +93,7 @@ def unrecorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
     return done, folder
 
 
+@pytest.mark.long
 def test_cache_keys_and_settings_are_those_of_an_unrecorded_run(
     unrecorded: tuple[Done, Path], tmp_path: Path
 ) -> None:

@@ -36,7 +36,8 @@ example_inputs = (torch.randn(64, 32, generator=generator), weight.requires_grad
 LINE = MODEL[: MODEL.index("0.34375")].count("\n") + 1
 
 
-@pytest.mark.parametrize("engine", ["tcw", pytest.param("inductor", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["tcw", "inductor"])
 def test_it_is_named_and_cut_out(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ class Small(torch.nn.Module):
         return scores, scores.argmax(-1)
 
 
-@ENGINES
+@pytest.mark.parametrize("engine", [pytest.param("inductor", marks=pytest.mark.long), "tcw"])
 @pytest.mark.parametrize(
     "dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.long)], ids=str
 )
