@@ -39,6 +39,7 @@ from compiler.lowering.in_place import replaced_arguments
 from compiler.lowering.kept import Kept, leaves
 from compiler.lowering.outputs import Outputs, operands
 from compiler.lowering.ownership import Ownership
+from compiler.lowering.readers import alone, read_in_place
 from compiler.lowering.reals import Item, Real, Reals
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
 from compiler.lowering.sizes import Sizes
@@ -91,26 +92,6 @@ def load_families() -> None:
     """Import all modules of this package, which registers their lowerings."""
     for module in pkgutil.iter_modules(compiler.lowering.__path__):
         importlib.import_module(f"compiler.lowering.{module.name}")
-
-
-def _read_in_place(node: fx.Node) -> bool:
-    """Whether all readers, of the node or of views of it, are operations on elements."""
-    pending = list(node.users)
-    while pending:
-        user = pending.pop()
-        if torch.Tag.pointwise in getattr(user.target, "tags", ()):
-            continue
-        if not _is_view(user):
-            return False
-        pending += user.users
-    return True
-
-
-def _is_view(node: fx.Node) -> bool:
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return False
-    known = operation(node.target)
-    return bool(known.shares) and not known.writes
 
 
 class _Driver:
@@ -344,7 +325,7 @@ class _Driver:
                 reason = f"ATen is faster: {worth.why}" if worth and leaves(worth) else BY_OVERRIDE
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
-                self.builder.read_in_place = partial(_read_in_place, node)
+                self.builder.read_in_place = partial(read_in_place, node)
                 replaced = self.replacing.get(node, "")
                 self.builder.in_place = replaced if self.builder.is_storable(replaced) else ""
                 self.unshared.clear()
@@ -376,13 +357,7 @@ class _Driver:
     def worth(self, node: fx.Node, known: Operation) -> Worth | None:
         if known.estimate is None:
             return None
-        value = node.meta.get("val")
-        self.builder.alone = (
-            isinstance(value, torch.Tensor)
-            and value.device.type == "cpu"
-            and all(source.op == "placeholder" for source in node.all_input_nodes)
-            and all(user.op == "output" for user in node.users)
-        )
+        self.builder.alone = alone(node)
         args, kwargs = self.arguments(node)
         return known.estimate(self.builder, *args, **kwargs)
 

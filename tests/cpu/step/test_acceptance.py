@@ -84,10 +84,10 @@ def test_a_fusion_is_refused_another_vetoed_measured_saved_and_replayed(
         screen.at("v", rf"decision {number + 1} +◆ waiting")
         screen.at("c", "■ finished")
 
-        shown = screen.at("w", VERDICT)
+        screen.at("w", VERDICT)
+        shown = screen.until("✓ the veto holds")
         assert re.search(COST, shown)
         assert re.search(r"│\[\d\] k\d.* C\+\+  base → veto +\+\d+ −\d+ lines", shown)
-        assert "✓ the veto holds" in shown
 
         screen.at("W", "write overrides to")
         screen.press("C-u")

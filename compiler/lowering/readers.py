@@ -1,0 +1,39 @@
+"""Who reads a node of a graph."""
+
+from __future__ import annotations
+
+import torch
+from torch import fx
+
+from compiler.lowering.calls import operation
+
+
+def read_in_place(node: fx.Node) -> bool:
+    """Whether all readers, of the node or of views of it, are operations on elements."""
+    pending = list(node.users)
+    while pending:
+        user = pending.pop()
+        if torch.Tag.pointwise in getattr(user.target, "tags", ()):
+            continue
+        if not _is_view(user):
+            return False
+        pending += user.users
+    return True
+
+
+def alone(node: fx.Node) -> bool:
+    """Whether it reads only inputs of the graph, and only the caller reads it, on a CPU."""
+    value = node.meta.get("val")
+    return (
+        isinstance(value, torch.Tensor)
+        and value.device.type == "cpu"
+        and all(source.op == "placeholder" for source in node.all_input_nodes)
+        and all(user.op == "output" for user in node.users)
+    )
+
+
+def _is_view(node: fx.Node) -> bool:
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    known = operation(node.target)
+    return bool(known.shares) and not known.writes
