@@ -29,7 +29,8 @@ from compiler.engine.step_buffers import graph_buffers
 from compiler.engine.targets import rewrite, target_of
 from compiler.fusion.fuse import fuse
 from compiler.loops.verifier import verify_graph, verify_program
-from compiler.lowering.driver import load_families, lower
+from compiler.lowering.driver import lower
+from compiler.lowering.families import load_families
 from compiler.lowering.registry import Unsupported
 from compiler.memory.planner import plan
 from compiler.runtime.artifact import Artifact

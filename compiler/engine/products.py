@@ -16,7 +16,7 @@ from torch import fx
 
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
-from compiler.lowering.processor import AMD, vendor
+from compiler.processor import AMD, vendor
 
 aten = torch.ops.aten
 

@@ -38,6 +38,7 @@ def clone(builder: Builder, tensor: Tensor, *, memory_format: object = None) -> 
 
 
 MOST_REPEATS = 4
+"""Interleaved stores that pay; more are an element at a time."""
 
 
 def _repeats(builder: Builder, tensor: Tensor) -> int:
@@ -46,9 +47,9 @@ def _repeats(builder: Builder, tensor: Tensor) -> int:
     if not shape or strides is None or tensor.shape != shape or 0 in shape:
         return 0
     last, count = len(shape) - 1, shape[-1]
-    innermost = storage_order(shape, builder.meta.strides)[-1] == last
-    few = isinstance(count, int) and 2 <= count <= MOST_REPEATS
-    return count if few and innermost and strides[last] == 0 else 0  # type: ignore[return-value]
+    if not isinstance(count, int) or not 2 <= count <= MOST_REPEATS or strides[last] != 0:
+        return 0
+    return count if storage_order(shape, builder.meta.strides)[-1] == last else 0
 
 
 def _repeated(builder: Builder, tensor: Tensor, repeats: int) -> Tensor:

@@ -10,25 +10,23 @@ in place, and for the graph's outputs, such a tensor gets its own copy.
 
 from __future__ import annotations
 
-import importlib
 import operator
-import pkgutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-import compiler.lowering
 from compiler.control.decisions import Gate
 from compiler.loops.graph import Graph, Input
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
 from compiler.lowering.elements import number
 from compiler.lowering.fake import FakeTensors
+from compiler.lowering.families import load_families
 from compiler.lowering.higher_order import (
     functionalized,
     random_value,
@@ -85,13 +83,6 @@ def lower(
     """
     load_families()
     return _Driver(graph_module, name, device, gate).run()
-
-
-@cache
-def load_families() -> None:
-    """Import all modules of this package, which registers their lowerings."""
-    for module in pkgutil.iter_modules(compiler.lowering.__path__):
-        importlib.import_module(f"compiler.lowering.{module.name}")
 
 
 class _Driver:

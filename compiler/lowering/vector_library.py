@@ -13,8 +13,8 @@ import torch
 
 from compiler.loops.sizes import product
 from compiler.lowering.builder import Builder
-from compiler.lowering.processor import INTEL, vendor
 from compiler.lowering.registry import Worth, estimates
+from compiler.processor import INTEL, vendor
 
 NANOSECONDS = {
     "acos": {"float32": (0.6, 1.2), "float64": (1.3, 3.0)},

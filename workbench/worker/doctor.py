@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from compiler.processor import processor_name
 from compiler.trace.records import HookStatus
 from workbench.worker.findings import Findings
 from workbench.worker.toolchain import compiler_fault, compiler_version
@@ -39,7 +40,7 @@ def findings() -> Findings:
         triton_fault=triton_fault,
         compiler=compiler,
         compiler_fault=compiler_fault(),
-        cpu=_cpu(),
+        cpu=processor_name(),
         vector=str(torch.backends.cpu.get_cpu_capability()) if torch is not None else "",
         threads=int(torch.get_num_threads()) if torch is not None else 0,
         gpu=_gpu(torch) if torch is not None else "",

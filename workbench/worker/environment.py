@@ -8,7 +8,7 @@ import os
 import torch
 
 from compiler.capture.setting_variables import setting_variables
-from compiler.measure.work.ceilings import cpu_name
+from compiler.processor import processor_name
 from compiler.trace.records import Environment, HookStatus
 from workbench.worker.toolchain import compiler_version
 
@@ -23,7 +23,7 @@ def environment(hooks: tuple[HookStatus, ...], only_begun: bool = False) -> Envi
         torch=str(torch.__version__),
         triton=_version("triton"),
         compiler=compiler_version(),
-        cpu=cpu_name(),
+        cpu=processor_name(),
         vector=str(torch.backends.cpu.get_cpu_capability()),
         threads=torch.get_num_threads(),
         gpu=_gpu(only_begun),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+
+from compiler.processor import feature_flags
 
 COMPILE_FLAGS = (
     "-O1",
@@ -70,20 +70,6 @@ def runnable(cpu_flags: frozenset[str]) -> tuple[Isa, ...]:
     return (*(isa for isa, needs in wide if needs <= cpu_flags), PORTABLE)
 
 
-@cache
-def cpu_flags() -> frozenset[str]:
-    """The feature flags of this machine's first CPU; empty if the system does not report them."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return frozenset()
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "flags":
-            return frozenset(value.split())
-    return frozenset()
-
-
 def detect() -> Isa:
     """The widest instruction set of this machine, or the one that `TCW_ISA` names.
 
@@ -91,7 +77,7 @@ def detect() -> Isa:
     """
     named = os.environ.get(OVERRIDE)
     if not named:
-        return runnable(cpu_flags())[0]
+        return runnable(feature_flags())[0]
     if named not in ISAS:
         raise ValueError(f"{OVERRIDE}={named!r}: not one of {', '.join(ISAS)}")
     return ISAS[named]

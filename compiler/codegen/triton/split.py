@@ -18,9 +18,7 @@ from compiler.codegen.nests.simplify import simplify
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Form, Part, Parts, Placed, Planned
 from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import (
-    Read,
-)
+from compiler.loops.expressions import Read
 from compiler.loops.nest import (
     Let,
     Nest,

@@ -22,6 +22,7 @@ import msgspec
 import torch
 
 from compiler.cache_folder import CacheRefused, cache_folder, private_folder
+from compiler.processor import processor_name
 from compiler.runtime.store import Store
 from compiler.trace.records import Bandwidth, Ceilings
 
@@ -102,19 +103,7 @@ def _key(kind: DeviceKind) -> list[object]:
 
 def device_name(kind: DeviceKind) -> str:
     """`AMD EPYC 9B14`, `NVIDIA H200`."""
-    return cpu_name() if kind == "cpu" else str(torch.cuda.get_device_name())
-
-
-def cpu_name() -> str:
-    """The name that the kernel reports; "" if it does not."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
-            for line in stream:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return ""
+    return processor_name() if kind == "cpu" else str(torch.cuda.get_device_name())
 
 
 def measured(kind: DeviceKind = "cpu") -> Ceilings:

@@ -11,12 +11,13 @@ from _pytest.mark import ParameterSet
 from torch.utils import _pytree as pytree
 
 from compiler.codegen.choices import Ask
-from compiler.codegen.cpp.isa import Isa, cpu_flags, detect, runnable
+from compiler.codegen.cpp.isa import Isa, detect, runnable
+from compiler.processor import feature_flags
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed, windows
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
 from tests.cpu.codegen.units import each_isa
 
-NARROW = runnable(cpu_flags())[1:]
+NARROW = runnable(feature_flags())[1:]
 """The other instruction sets of this machine."""
 
 

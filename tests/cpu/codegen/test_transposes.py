@@ -8,15 +8,16 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa, cpu_flags, runnable
+from compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa, runnable
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.unit import buffer_dtypes
 from compiler.loops.nest import Nest
+from compiler.processor import feature_flags
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, programs
 from tests.cpu.codegen.units import each_isa
 
-ISAS = runnable(cpu_flags())
+ISAS = runnable(feature_flags())
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int8)
 
 

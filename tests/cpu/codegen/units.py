@@ -12,8 +12,9 @@ import pytest
 import torch
 from _pytest.mark import ParameterSet
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, cpu_flags, runnable
+from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, runnable
 from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
+from compiler.processor import feature_flags
 from compiler.runtime.toolchain import (
     Compiler,
     find_compiler,
@@ -22,7 +23,7 @@ from compiler.runtime.toolchain import (
 )
 
 COMPILER = find_compiler()
-RUNNABLE = [instruction_set(COMPILER, isa) for isa in runnable(cpu_flags())]
+RUNNABLE = [instruction_set(COMPILER, isa) for isa in runnable(feature_flags())]
 WIDTHS = [
     *((isa, isa.vector_bytes // size) for isa in RUNNABLE for size in (4, 8)),
     (RUNNABLE[0], 1),
