@@ -13,13 +13,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS
+from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype
 from compiler.loops.graph import DRAWS, Call, Result
 from compiler.loops.layouts import row_major
 from compiler.loops.sizes import product
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.calls import tensor_in_memory
+from compiler.lowering.copies import rounded_to
 from compiler.lowering.elements import RANGES, Element, formula_map
+from compiler.lowering.promotion import rounded
 from compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -45,6 +47,12 @@ NANOSECONDS = {
     "slopes": (4.0, 1.6),
 }
 """Nanoseconds a number, by ATen and by us, on a Zen 4 core with AVX-512."""
+
+MOVED = 7000.0
+"""Those of its calls that draw normal numbers, multiply and add."""
+
+CHECK = 6000.0
+"""Those of our look at all parameters."""
 
 UNKNOWN = 1 << 16
 """How many numbers a draw of symbolic size is taken to have."""
@@ -293,6 +301,74 @@ def dropout_worth(builder: Builder, tensor: Tensor, p: Any, train: Any = True) -
     return _worth(builder, "bernoulli", builder.meta, DROPOUT, 0.3)
 
 
+# a probability or a deviation for each number: a draw whose call checks them, and a loop
+
+
+def _for_each(builder: Builder, name: str, given: Tensor, meta: Meta) -> Tensor:
+    """Numbers of a distribution without parameters, after a look at those of `given`."""
+    refuse(builder, {"chances": "uniform", "deviations": "normal"}[name], meta, (0.0, 1.0))
+    if 0 in given.shape:
+        raise NoLowering("no elements")
+    operand = builder.in_memory(given)
+    return _call(builder, name, meta, (operand, meta.shape, meta.strides, meta.dtype))
+
+
+@lowers("bernoulli.default", "bernoulli.Tensor")
+def bernoulli_of_each(builder: Builder, *tensors: Tensor, **keywords: Any) -> Tensor:
+    _only(keywords)
+    chances = tensors[-1]
+    if not isinstance(chances, Tensor) or chances.dtype not in FLOATS:
+        raise NoLowering("probabilities that are not floats")
+    wide = "float64" if chances.dtype == "float64" else "float32"
+    units = _for_each(builder, "chances", chances, replace(builder.meta, dtype=wide))
+    return formula_map(builder, lambda unit, p: unit < p, (units, chances), compute=wide)
+
+
+@estimates("bernoulli.default", "bernoulli.Tensor")
+def bernoulli_of_each_worth(builder: Builder, *tensors: Any, **keywords: Any) -> Worth | None:
+    if not isinstance(tensors[-1], Tensor):
+        return None
+    wide = tensors[-1].dtype == "float64"
+    units = replace(builder.meta, dtype="float64" if wide else "float32")
+    return _worth(builder, "uniform", units, ATEN - CHECK, 0.3)
+
+
+@lowers("normal.Tensor_Tensor", "normal.float_Tensor")
+def normal_of_each(builder: Builder, mean: Any, std: Tensor, **keywords: Any) -> Tensor:
+    """ATen multiplies, rounds, and adds."""
+    _only(keywords)
+    meta = builder.meta
+    if any(isinstance(one, Tensor) and one.dtype != meta.dtype for one in (mean, std)):
+        raise NoLowering("means and deviations of several dtypes")
+    if not isinstance(mean, (Tensor, bool, int, float)):
+        raise NoLowering("a parameter that is not a number")
+    if not isinstance(mean, Tensor):
+        mean = rounded(float(mean), meta.dtype)
+    numbers = _for_each(builder, "deviations", std, meta)
+
+    def moved(number: Element, deviation: Element, by: Any) -> Element:
+        product = number * deviation
+        if meta.dtype in REDUCED:
+            product = Element(rounded_to(product.expression, meta.dtype)).to(product.dtype)
+        return product + by
+
+    return formula_map(builder, moved, (numbers, std, mean))
+
+
+@lowers("normal.Tensor_float")
+def normal_about_each(builder: Builder, mean: Tensor, std: Any = 1.0, **keywords: Any) -> Tensor:
+    _only(keywords)
+    if mean.dtype != builder.meta.dtype:
+        raise NoLowering("means of another dtype")
+    numbers = drawn(builder, "normal", builder.meta, 0.0, std)
+    return formula_map(builder, lambda number, by: number + by, (numbers, mean))
+
+
+@estimates("normal.Tensor_Tensor", "normal.float_Tensor", "normal.Tensor_float")
+def normal_of_each_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
+    return _worth(builder, "normal", builder.meta, MOVED, 0.3)
+
+
 # rrelu: a slope for each element that is not positive
 
 
@@ -315,11 +391,16 @@ def rrelu(
     every = [one for one in builder.metas if one is not None]
     if 0 in meta.shape or not all(_in_order(one, range(len(one.shape))) for one in every):
         raise NoLowering("memory that is not row-major")
-    if meta.dtype not in ("float32", "float64") or not lower <= upper:
-        raise NoLowering("slopes of 16 bits, or none")
-    operand = builder.in_memory(tensor, row_major(meta.shape).strides)
-    slopes = _call(builder, "slopes", meta, (operand, float(lower), float(upper)))
-    return formula_map(builder, lambda x, slope: x * slope, (tensor, slopes), meta=meta), slopes
+    if meta.dtype not in FLOATS or not lower <= upper:
+        raise NoLowering("slopes that are not floats, or none")
+    wide = replace(meta, dtype=compute_dtype(meta.dtype))
+    held = tensor if wide == meta else formula_map(builder, lambda x: x, (tensor,), meta=wide)
+    operand = builder.in_memory(held, row_major(meta.shape).strides)
+    slopes = _call(builder, "slopes", wide, (operand, float(lower), float(upper)))
+    result = formula_map(builder, lambda x, slope: x * slope, (tensor, slopes), meta=meta)
+    if wide == meta:
+        return result, slopes
+    return result, formula_map(builder, lambda slope: slope, (slopes,), meta=meta)
 
 
 @estimates("rrelu_with_noise_functional.default")

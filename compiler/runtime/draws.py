@@ -193,8 +193,8 @@ def _built(compiler: Any, store: Store) -> Any:
 def distribution(name: str) -> Callable[..., torch.Tensor]:
     """The function that a graph calls: `(sizes, strides, dtype, *parameters)` to a tensor. Raises
     KeyError if there is none of this name."""
-    if name == "slopes":
-        return slopes
+    if name in _FOR_EACH:
+        return _FOR_EACH[name]
     known = DISTRIBUTIONS[name]
 
     def drawn(sizes: Sizes, strides: Sizes, dtype: str, *parameters: float) -> torch.Tensor:
@@ -221,6 +221,33 @@ def slopes(x: torch.Tensor, lower: float, upper: float) -> torch.Tensor:
     noise = torch.empty_like(x)
     torch.ops.aten.rrelu_with_noise.default(x, noise, lower, upper, True)
     return noise
+
+
+def chances(p: torch.Tensor, sizes: Sizes, strides: Sizes, dtype: str) -> torch.Tensor:
+    """Uniform numbers, to be compared with probabilities. Raises as ATen does if one is none."""
+    if not _is_traced() and not _within(p, 0.0, 1.0):
+        torch.bernoulli(p)
+    return distribution("uniform")(sizes, strides, dtype, 0.0, 1.0)
+
+
+def deviations(std: torch.Tensor, sizes: Sizes, strides: Sizes, dtype: str) -> torch.Tensor:
+    """Normal numbers, to be multiplied by deviations. Raises as ATen does if one is negative."""
+    if not _is_traced() and not _within(std, 0.0, math.inf):
+        torch.normal(0.0, std)
+    return distribution("normal")(sizes, strides, dtype, 0.0, 1.0)
+
+
+def _within(numbers: torch.Tensor, least: float, greatest: float) -> bool:
+    low, high = torch.aminmax(numbers.detach())
+    return bool(low.item() >= least and high.item() <= greatest)
+
+
+_FOR_EACH: dict[str, Callable[..., torch.Tensor]] = {
+    "slopes": slopes,
+    "chances": chances,
+    "deviations": deviations,
+}
+"""Functions that take a tensor before the others."""
 
 
 @lru_cache(maxsize=1 << 10)

@@ -24,18 +24,18 @@ def decided(
     *inputs: Any,
     overrides: dict[str, str] | None = None,
     dynamic: bool = False,
-    calls: int = 2,
+    within: float = 0.0,
 ) -> dict[str, Ruling]:
-    """Compare calls with eager's, what eager draws after them too; returns the decisions."""
+    """Compare two calls with eager's, what eager draws after them too; returns the decisions."""
     seen: dict[str, Ruling] = {}
     gate = Gate(overrides or {}, watch=lambda one: seen.update({one.decision.id: one}))
     torch.manual_seed(11)
-    expected = [*(function(*inputs) for _ in range(calls)), torch.rand(3), torch.randn(3)]
+    expected = [*(function(*inputs) for _ in range(2)), torch.rand(3), torch.randn(3)]
     torch.manual_seed(11)
     compiled = torch.compile(function, backend=backend, dynamic=dynamic)
     with listening(None, gate):
-        found = [*(compiled(*inputs) for _ in range(calls)), torch.rand(3), torch.randn(3)]
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+        found = [*(compiled(*inputs) for _ in range(2)), torch.rand(3), torch.randn(3)]
+    torch.testing.assert_close(found, expected, rtol=within, atol=within)
     return {
         id.rpartition("/")[2]: one for id, one in seen.items() if one.decision.kind == "lowering"
     }
@@ -78,12 +78,58 @@ def test_numbers_are_eagers_and_drawn_by_us(name: str) -> None:
     assert choice(FUNCTIONS[name]) == {DRAWN}
 
 
+def spread(dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Numbers from 0 to 1."""
+    return (torch.arange(4200).reshape(60, 70) % 101 / 128).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_parameters_of_each_number(dtype: torch.dtype) -> None:
+    """Probabilities, means and deviations in tensors, also broadcast and transposed."""
+
+    def function(p: torch.Tensor, mean: torch.Tensor) -> Any:
+        return (
+            torch.bernoulli(p),
+            torch.bernoulli(p.t()),
+            torch.empty(60, 70, dtype=dtype).bernoulli_(p[:, :1]),
+            torch.normal(mean, p),
+            torch.normal(mean[0], p),
+            torch.normal(0.3, p),
+            torch.normal(mean, 1.5),
+        )
+
+    within = 1e-14 if dtype == torch.float64 else 0.0
+    assert choice(function, spread(dtype), spread(dtype) - 0.5, within=within) == {DRAWN}
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (torch.bernoulli, "p_in >= 0 && p_in <= 1"),
+        (lambda p: torch.normal(0.5, 1 - p), "all elements of std >= 0.0"),
+    ],
+)
+def test_parameters_out_of_range_raise_what_eager_raises(function: Any, words: str) -> None:
+    compiled = torch.compile(function, backend=backend)
+    compiled(spread())
+    for wrong in (1.5, float("nan")):
+        p = spread()
+        p[3, 4] = wrong
+        for called in (function, compiled):
+            with pytest.raises(RuntimeError, match=words):
+                called(p)
+
+
+def test_rrelu_in_16_bits() -> None:
+    function = lambda x: F.rrelu(x, 0.1, 0.3, training=True)  # noqa: E731
+    assert choice(function, spread(torch.bfloat16) - 0.5) == {DRAWN}
+
+
 LEFT: dict[str, Callable[[], Any]] = {
     "few": lambda: torch.rand(20),
     "few normal ones": lambda: (torch.randn(15), torch.randn(3, 5)),
     "normal ones that are not row-major": lambda: torch.empty(60, 70).t().normal_(),
     "log_normal_ in float64": lambda: torch.empty(4200, dtype=torch.float64).log_normal_(),
-    "an own probability for each": lambda: torch.bernoulli(torch.full((4200,), 0.3)),
     "64 bits for each": lambda: torch.randint(0, 1 << 40, (4200,)),
     "beyond a mantissa": lambda: torch.randint(0, 5000, (4200,), dtype=torch.float16),
     "permutations": lambda: torch.randperm(4200),
