@@ -346,13 +346,14 @@ def normal_of_each(builder: Builder, mean: Any, std: Tensor, **keywords: Any) ->
         mean = rounded(float(mean), meta.dtype)
     numbers = _for_each(builder, "deviations", std, meta)
 
-    def moved(number: Element, deviation: Element, by: Any) -> Element:
+    def around(number: Element, deviation: Element, by: Any) -> Element:
         product = number * deviation
         if meta.dtype in REDUCED:
             product = Element(rounded_to(product.expression, meta.dtype)).to(product.dtype)
-        return product + by
+        moved: Element = product + by
+        return moved
 
-    return formula_map(builder, moved, (numbers, std, mean))
+    return formula_map(builder, around, (numbers, std, mean))
 
 
 @lowers("normal.Tensor_float")

@@ -23,6 +23,7 @@ from compiler.codegen.draws.text import DTYPES, FAMILIES, draws_text
 from compiler.codegen.launcher.segment import SCALAR_TYPES
 from compiler.control.hooks import Missing
 from compiler.loops.dtypes import BYTES
+from compiler.loops.interpreter.draws import ATEN, FILLS
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.generator import address_of, generator_functions
 from compiler.runtime.launcher import Launcher, launcher
@@ -59,8 +60,6 @@ class Distribution:
     """Its family for the other floats, if there is one of its own."""
     parameters: Callable[..., tuple[float, ...]]
     """What the library takes, from the dtype's name and what ATen takes."""
-    aten: Callable[..., Any]
-    """ATen's function, which fills a tensor."""
     location: Callable[..., float] = lambda *_: 0.0
     """About where the numbers lie, for the comparison of float64."""
 
@@ -80,46 +79,35 @@ def _bits(dtype: str, number: float) -> float:
 
 
 DISTRIBUTIONS = {
-    "uniform": Distribution(
-        "uniform", "uniform_single", _ends, torch.Tensor.uniform_, lambda start, end: start
-    ),
+    "uniform": Distribution("uniform", "uniform_single", _ends, lambda start, end: start),
     "normal": Distribution(
         "normal",
         "normal_single",
         lambda dtype, mean, deviation: (mean, deviation),
-        torch.Tensor.normal_,
         lambda mean, deviation: mean,
     ),
     "bernoulli": Distribution(
         "bernoulli",
         "",
         lambda dtype, p: (float(math.ceil(math.ldexp(p, 53))),),
-        torch.Tensor.bernoulli_,
     ),
-    "exponential": Distribution(
-        "exponential", "", lambda dtype, rate: (-1.0 / rate,), torch.Tensor.exponential_
-    ),
-    "geometric": Distribution(
-        "geometric", "", lambda dtype, p: (math.log1p(-p),), torch.Tensor.geometric_
-    ),
+    "exponential": Distribution("exponential", "", lambda dtype, rate: (-1.0 / rate,)),
+    "geometric": Distribution("geometric", "", lambda dtype, p: (math.log1p(-p),)),
     "cauchy": Distribution(
         "cauchy",
         "",
         lambda dtype, median, sigma: (median, sigma),
-        torch.Tensor.cauchy_,
         lambda median, sigma: median,
     ),
     "log_normal": Distribution(
         "log_normal",
         "",
         lambda dtype, mean, deviation: (mean, deviation),
-        torch.Tensor.log_normal_,
     ),
     "integers": Distribution(
         "integers",
         "",
         lambda dtype, low, high: (float(high - low), float(low)),
-        torch.Tensor.random_,
     ),
 }
 """By the name in `tcw.NAME.default`."""
@@ -195,7 +183,8 @@ def distribution(name: str) -> Callable[..., torch.Tensor]:
     KeyError if there is none of this name."""
     if name in _FOR_EACH:
         return _FOR_EACH[name]
-    known = DISTRIBUTIONS[name]
+    if name not in DISTRIBUTIONS:
+        raise KeyError(name)
 
     def drawn(sizes: Sizes, strides: Sizes, dtype: str, *parameters: float) -> torch.Tensor:
         family = _family(name, dtype)
@@ -204,9 +193,7 @@ def distribution(name: str) -> Callable[..., torch.Tensor]:
             assert isinstance(found, Draws)
             a = _array(name, dtype, parameters)
             return found.draw(found.default, family, sizes, strides, dtype, a)
-        made = torch.empty_strided(sizes, strides, dtype=getattr(torch, dtype), device="cpu")
-        known.aten(made, *parameters)
-        return made
+        return ATEN[name](sizes, strides, dtype, *parameters)
 
     return drawn
 
@@ -218,9 +205,7 @@ def slopes(x: torch.Tensor, lower: float, upper: float) -> torch.Tensor:
         found = draws()
         assert isinstance(found, Draws)
         return found.slopes(found.default, x, dtype, _ends_of_slopes(dtype, lower, upper))
-    noise = torch.empty_like(x)
-    torch.ops.aten.rrelu_with_noise.default(x, noise, lower, upper, True)
-    return noise
+    return ATEN["slopes"](x, lower, upper)
 
 
 def chances(p: torch.Tensor, sizes: Sizes, strides: Sizes, dtype: str) -> torch.Tensor:
@@ -321,7 +306,7 @@ def _same(found: Draws, name: str, family: int, dtype: str) -> bool:
     for count in TRIED:
         one = found.draw(address_of(ours), family, (count,), (1,), dtype, a)
         other = torch.empty(count, dtype=getattr(torch, dtype), device="cpu")
-        known.aten(other, *parameters, generator=atens)
+        FILLS[name](other, *parameters, generator=atens)
         if not torch.equal(ours.get_state(), atens.get_state()):
             return False
         if not torch.equal(one, other):

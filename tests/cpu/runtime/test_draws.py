@@ -14,6 +14,7 @@ import torch
 from compiler.codegen.cpp.isa import AVX2, detect
 from compiler.codegen.draws.text import FAMILIES
 from compiler.control.hooks import Missing
+from compiler.loops.interpreter.draws import FILLS
 from compiler.runtime import draws as module
 from compiler.runtime.draws import DISTRIBUTIONS, distribution, draws, slopes
 from compiler.runtime.generator import address_of, generator_status
@@ -61,7 +62,7 @@ def both(name: str, dtype: str, count: int, *a: float) -> tuple[torch.Tensor, to
     """ATen's numbers and ours from one state; what is drawn next is equal, too."""
     before = torch.get_rng_state()
     expected = torch.empty(count, dtype=getattr(torch, dtype))
-    DISTRIBUTIONS[name].aten(expected, *a)
+    FILLS[name](expected, *a)
     state, following = torch.get_rng_state(), torch.rand(3)
     torch.set_rng_state(before)
     found = distribution(name)((count,), (1,), dtype, *a)
@@ -161,7 +162,7 @@ def test_large_numbers_of_them_lie_in_memory_that_is_used_again() -> None:
 def test_atens_numbers_where_the_library_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a torch that draws otherwise: the comparison fails, and ATen is called."""
     right = DISTRIBUTIONS["normal"]
-    wrong = module.Distribution(right.wide, right.single, lambda d, m, s: (m, s + 1e-6), right.aten)
+    wrong = module.Distribution(right.wide, right.single, lambda d, m, s: (m, s + 1e-6))
     monkeypatch.setitem(DISTRIBUTIONS, "normal", wrong)
     module._family.cache_clear()
     module._array.cache_clear()
