@@ -22,7 +22,7 @@ import torch
 from compiler.codegen.draws.text import DTYPES, FAMILIES, draws_text
 from compiler.codegen.launcher.segment import SCALAR_TYPES
 from compiler.control.hooks import Missing
-from compiler.loops.dtypes import BYTES
+from compiler.loops.dtypes import BYTES, REDUCED
 from compiler.loops.interpreter.draws import ATEN, FILLS
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.generator import address_of, generator_functions
@@ -159,6 +159,8 @@ def draws() -> Draws | Missing:
         return functions
     if isinstance(found, NoCompiler):
         return Missing(found.reason)
+    if not instruction_set(found).fma:
+        return Missing("ATen's numbers take multiplications that are fused into additions")
     store, _ = usable_store()
     try:
         made = launcher(found, store)
@@ -292,6 +294,9 @@ def _family(name: str, dtype: str) -> int:
     known, found = DISTRIBUTIONS[name], draws()
     names = [one for one in (known.wide, known.single) if one and dtype in FAMILIES[one].dtypes]
     if isinstance(found, Missing) or not names:
+        return -1
+    # 16 bits hide differences that others show
+    if dtype in REDUCED and _family(name, "float32") < 0:
         return -1
     family = list(FAMILIES).index(names[0])
     with torch.utils._python_dispatch._disable_current_modes(), torch.inference_mode(False):
