@@ -132,7 +132,7 @@ def _record(
     record = Guards(
         compile_id=compile_id,
         guards=tuple(described),
-        function=user_name(code.co_name),
+        function=caller.function or user_name(code.co_name),
         tree_nodes=tree.nodes,
         check_us=build.check_us,
         dynamic=dynamic,
