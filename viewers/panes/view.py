@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,6 +83,12 @@ class Facts:
         """Key of a region -> what it can be filtered by."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
+
+    @cached_property
+    def split_origins(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """(graph, nodes) that several scheduler nodes compute, as the loops of one softmax do."""
+        counted = Counter((one.graph, one.origins) for one in self.operations.values())
+        return frozenset(one for one, count in counted.items() if count > 1)
 
     @cached_property
     def summary(self) -> Summary:
