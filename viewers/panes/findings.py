@@ -137,6 +137,7 @@ def _stage(view: View, name: str, right: Line, listed: Sequence[Row], most: int)
     ]
     while shown and not shown[-1].text.strip():
         shown.pop()
-    hidden = sum(bool(row.key) for row in listed[most:])
+    item = "decision" if any(row.decision for row in listed) else "key"
+    hidden = sum(bool(getattr(row, item)) for row in listed[most:])
     more = [Row(body=((f"    … {hidden} more", "faint"),))] if hidden and most > PLAN else []
     return [BLANK, head, *shown, *more]

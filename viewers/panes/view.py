@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -86,9 +86,12 @@ class Facts:
 
     @cached_property
     def split_origins(self) -> frozenset[tuple[str, tuple[str, ...]]]:
-        """(graph, nodes) that several scheduler nodes compute, as the loops of one softmax do."""
-        counted = Counter((one.graph, one.origins) for one in self.operations.values())
-        return frozenset(one for one, count in counted.items() if count > 1)
+        """(graph, nodes) that several scheduler nodes with labels of their own compute, as the
+        loops of one softmax do."""
+        labels: dict[tuple[str, tuple[str, ...]], set[str]] = defaultdict(set)
+        for one in self.operations.values():
+            labels[one.graph, one.origins].add(one.label)
+        return frozenset(one for one, found in labels.items() if len(found) > 1)
 
     @cached_property
     def summary(self) -> Summary:

@@ -80,7 +80,7 @@ def findings_of(
         else:
             carried.setdefault(id(site), []).append(cause)
     ranked = sorted(
-        breaks,
+        _unless_told(recording, breaks),
         key=lambda site: (
             id(site) not in carried, -(site.extra_graphs or 0), -(site.crossings.bytes or 0)
         ),
@@ -130,14 +130,28 @@ def _slows(finding: Finding) -> bool:
     return finding.kind == "fallback"
 
 
-_STACK = re.compile(r"___stack\d+\b")
+ON_STACK = re.compile(r"___stack\d+\b")
 """The name in a resumed frame of a value that was on the stack at the graph break."""
 
 
 def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
     """Whether the value that changed was computed by the line of the break."""
     frames = {frame.compile_id.partition("/")[0] for frame in cause.frames}
-    return bool(_STACK.match(cause.change.name)) and frames <= site.resumed
+    return bool(ON_STACK.match(cause.change.name)) and frames <= site.resumed
+
+
+def _unless_told(recording: Recording, breaks: Sequence[BreakSite]) -> list[BreakSite]:
+    """Without the breaks of a backend that failed: the finding of the eager fallback has them."""
+    fallbacks = {
+        (one.compile_id, one.location.file, one.location.line)
+        for one in recording.all(EagerFallback)
+        if one.location is not None
+    }
+    return [
+        site
+        for site in breaks
+        if any((cid, site.place.file, site.place.line) not in fallbacks for cid in site.compile_ids)
+    ]
 
 
 def _joined(ranked: Sequence[BreakSite]) -> dict[int, list[BreakSite]]:

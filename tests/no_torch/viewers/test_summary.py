@@ -156,6 +156,24 @@ def test_a_factor_with_much_noise_is_given_as_what_is_certain(
     assert found.verdict.text.startswith(words)
 
 
+def test_a_backend_that_fails_is_one_finding() -> None:
+    """torch reports a graph break where it falls back to eager."""
+    place = traces.at(7)
+    eager = EagerFallback(
+        reason="it failed", kind="backend", function="forward", call=1, compile_id="0/0",
+        location=place,
+    )  # fmt: skip
+    failed = traces.graph_break(gb="GB0219", location=place)
+    (finding,) = summary([*traces.opening(), failed, eager, traces.end()]).findings
+    assert finding.kind == "fallback"
+    other = traces.graph_break(gb="GB0219", location=place, compile_id="1/0")
+    kinds = [
+        one.kind
+        for one in summary([*traces.opening(), failed, other, eager, traces.end()]).findings
+    ]
+    assert kinds == ["fallback", "break"]
+
+
 def test_breaks_of_different_kinds_with_one_fix_are_one_finding() -> None:
     """As in DistributedDataParallel's forward, where Dynamo stops at one function after another."""
     fix = (Advice(text="Compile it before", code="model = Wrapper(torch.compile(model))"),)
