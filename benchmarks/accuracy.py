@@ -1,17 +1,20 @@
 """Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
 
     python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
-                                  [--jobs 14] [--minutes 4]
+                                  [--jobs 14] [--minutes 4] [--reference cuda] [--sides tcw]
 
 float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
 float64 function. Two arguments: random bit patterns, half of them near each other, against float64.
 float64: `--samples` random arguments, a third of them bit patterns, against mpmath with 60 digits.
-An ulp is the distance of floats at the true result, at least the smallest denormal. `special`
-counts results that are NaN where the true one is not, or the reverse.
+Each result is negated, which is exact: the engine may leave a function by itself to ATen, and this
+is about its own. An ulp is the distance of floats at the true result, at least the smallest
+denormal. `special` counts results that are NaN where the true one is not, or the reverse.
 
-A stride of 1 takes some minutes a function; `--minutes` ends each after that time, with the number
-of values that were compared in its row (blocks come in random order). Where float64 itself loses
-digits (lgamma and digamma beside their roots) an error of less than an ulp may be the reference's.
+A stride of 1 takes up to half an hour a function, most of it for the reference; `--reference cuda`
+computes that, and the comparison, on a GPU (the sides stay on the CPU): one to five minutes.
+`--minutes` ends each after that time, with the number of values that were compared in its row
+(blocks come in random order). Where float64 itself loses digits (lgamma and digamma beside their
+roots) an error of less than an ulp may be the reference's.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,8 @@ from benchmarks.functions import BINARY, UNARY, binary, unary
 
 BLOCK = 1 << 18
 """Arguments of one call: what is computed of them stays in the caches."""
+BLOCKS = {"cpu": 1, "cuda": 64}
+"""Of how many calls the results are compared at once, by the device that compares."""
 PAIRS = 1 << 24
 """Pairs of arguments of a function of two."""
 SIDES = ("tcw", "eager", "inductor")
@@ -65,14 +71,15 @@ class Row:
     name: str
     dtype: torch.dtype
     count: int = 0
-    sides: dict[str, Worst] = field(default_factory=lambda: {side: Worst() for side in SIDES})
+    sides: dict[str, Worst] = field(default_factory=dict)
 
     def add(self, arguments: Sample, results: dict[str, Tensor], true: Tensor) -> None:
         """Compare each side's results of a block with the true ones, which are float64."""
         bits, least = MANTISSA[self.dtype]
         for side, found in results.items():
-            worst = self.sides[side]
-            special, above, largest = FUSED(found, true, bits, least)
+            worst = self.sides.setdefault(side, Worst())
+            compare = _compared if found.is_cuda else FUSED
+            special, above, largest = compare(found, true, bits, least)
             worst.special += int(special)
             worst.above_one += int(above)
             if float(largest) > worst.ulp:
@@ -99,7 +106,7 @@ def _compared(found: Tensor, true: Tensor, bits: int, least: int) -> Sample:
 
 
 FUSED = torch.compile(_compared, dynamic=False)
-"""By Inductor, since operation by operation this takes longer than the functions themselves."""
+"""By Inductor, since on the CPU this takes longer than the functions themselves otherwise."""
 
 
 def patterns(stride: int) -> Iterator[Sample]:
@@ -123,34 +130,49 @@ def pairs(count: int) -> Iterator[Sample]:
         yield one, other
 
 
-def compiled(call: Callable[..., Any], arguments: int) -> dict[str, Callable[..., Any]]:
+def negated(call: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
+    return -call(a, b)
+
+
+def compiled(
+    call: Callable[..., Any], arguments: int, chosen: Sequence[str]
+) -> dict[str, Callable[..., Any]]:
     torch._dynamo.reset()
-    sides = {
+    every = {
         "tcw": torch.compile(call, backend=backend("tcw"), dynamic=False),
         "eager": call,
         "inductor": torch.compile(call, dynamic=False),
     }
+    sides = {side: every[side] for side in chosen}
     if arguments == 2:
         return sides
     return {side: lambda a, f=f: f(a, a) for side, f in sides.items()}
 
 
-def measured(name: str, call: Callable[..., Any], two: bool, stride: int, minutes: float) -> Row:
-    """A row of float32. No block is begun after `minutes`."""
-    until = time.monotonic() + 60 * minutes
+def measured(name: str, call: Callable[..., Any], two: bool, given: argparse.Namespace) -> Row:
+    """A row of float32, compared on the device `given.reference`. No block is begun after
+    `given.minutes`."""
+    until = time.monotonic() + 60 * given.minutes
+    stride, reference = given.stride, given.reference
     row = Row(name, torch.float32)
-    sides = compiled(call, 2 if two else 1)
-    for arguments in pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride):
+    sides = compiled(call, 2 if two else 1, given.sides.split(","))
+    every = pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride)
+    while blocks := tuple(islice(every, BLOCKS[reference])):
         if row.count and time.monotonic() > until:
             break
+        found = {
+            side: torch.cat([function(*block) for block in blocks]).to(reference)
+            for side, function in sides.items()
+        }
+        arguments = tuple(torch.cat(column).to(reference) for column in zip(*blocks, strict=True))
         wide = tuple(argument.double() for argument in arguments)
         true = call(*wide) if two else call(wide[0], wide[0])
         row.count += len(true)
-        row.add(arguments, {side: function(*arguments) for side, function in sides.items()}, true)
+        row.add(arguments, found, true)
     return row
 
 
-def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
+def sampled(name: str, call: Callable[..., Any], given: argparse.Namespace) -> Row | None:
     """A row of float64, one argument; None if mpmath has no such function."""
     import mpmath
 
@@ -159,7 +181,7 @@ def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
     if reference is None:
         return None
     chance = torch.Generator().manual_seed(0)
-    third = samples // 3
+    samples, third = given.samples, given.samples // 3
     bits = torch.randint(-(1 << 63), (1 << 63) - 1, (third,), generator=chance)
     spread = torch.randn(third, generator=chance, dtype=torch.float64) * 3
     near = torch.rand(samples - 2 * third, generator=chance, dtype=torch.float64) * 2 - 1
@@ -168,10 +190,10 @@ def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
     normal = x.isfinite() & eager.isfinite() & (x.abs() < 1e15)
     x = x[normal]
     row = Row(name, torch.float64, len(x))
-    exact = [reference(mpmath.mpf(float(one))) for one in x]
-    for side, function in compiled(call, 1).items():
+    exact = [-reference(mpmath.mpf(float(one))) for one in x]
+    for side, function in compiled(call, 1, given.sides.split(",")).items():
         found = function(x)
-        worst = row.sides[side]
+        worst = row.sides.setdefault(side, Worst())
         for one, got, true in zip(x.tolist(), found.tolist(), exact, strict=True):
             if got != got:
                 worst.special += 1
@@ -198,13 +220,18 @@ def _in_mpmath(name: str, mp: Any) -> Callable[[Any], Any] | None:
 
 def line(row: Row) -> str:
     cells = []
-    for worst in row.sides.values():
+    for side in SIDES:
+        worst = row.sides.get(side)
+        if worst is None:
+            cells.append("–")
+            continue
         special = f", {worst.special:,} special" if worst.special else ""
         size = f"{worst.ulp:,.2f}" if worst.ulp < 1e18 else f"{worst.ulp:.3g}"
         cells.append(f"{size}{special}")
-    where = ", ".join(f"{one:.9g}" for one in row.sides["tcw"].where) or "–"
+    ours = row.sides.get("tcw", Worst())
+    where = ", ".join(f"{one:.9g}" for one in ours.where) or "–"
     kind = str(row.dtype).removeprefix("torch.")
-    above = f"{row.sides['tcw'].above_one / row.count:.2%}"
+    above = f"{ours.above_one / row.count:.2%}"
     return f"| {row.name} | {kind} | {row.count:,} | {' | '.join(cells)} | {above} | {where} |"
 
 
@@ -218,6 +245,10 @@ def main() -> None:
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="for each function in float32"
     )
+    parser.add_argument(
+        "--reference", choices=tuple(BLOCKS), default="cpu", help="what computes float64"
+    )
+    parser.add_argument("--sides", default=",".join(SIDES), help="comma-separated")
     given = parser.parse_args()
     torch.set_num_threads(1)
     names = [*UNARY, *(name for name in BINARY if name not in EXACT[1:])]
@@ -233,11 +264,14 @@ def main() -> None:
         return
     for name in names:
         two = name in BINARY
-        call = partial(binary if two else unary, name)
+        call = partial(negated, partial(binary if two else unary, name))
         if given.dtype != "float64":
-            print(line(measured(name, call, two, given.stride, given.minutes)), flush=True)
+            print(
+                line(measured(name, call, two, given)),
+                flush=True,
+            )
         if given.dtype != "float32" and not two:
-            row = sampled(name, call, given.samples)
+            row = sampled(name, call, given)
             if row is not None:
                 print(line(row), flush=True)
 
