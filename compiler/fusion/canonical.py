@@ -46,14 +46,14 @@ def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
 
 
 def filled(node: Buffer) -> Store:
-    """A store for a buffer without any, since some nest has to allocate it: a zero at its start, or
-    zeros throughout if it may have no elements. The rest is what the memory holds, as in eager."""
+    """A store for a buffer without any, since some nest has to allocate it: of no elements, so that
+    it is what the memory holds, as in eager; of zeros throughout if its size is unknown."""
     zero = identity("sum", node.dtype)
     size = elements(node.shape)
     if not isinstance(size, int) or size == 0:
         return Store(f"{node.name}_empty", node.name, node.dtype, node.shape, (), zero)
-    start = (Layout((1,), (1,)),)
-    return Store(f"{node.name}_empty", node.name, node.dtype, (1,), start, zero)
+    start = (Layout((0,), (1,)),)
+    return Store(f"{node.name}_empty", node.name, node.dtype, (0,), start, zero)
 
 
 def reduction(node: Reduce) -> Map | Reduce:

@@ -52,7 +52,7 @@ def ones(builder: Builder, *args: Any, **keywords: Any) -> Tensor:
     "new_empty_strided",
 )
 def empty(builder: Builder, *args: Any, **keywords: Any) -> Tensor:
-    return filled(builder, 0)
+    return builder.buffer()
 
 
 @lowers("arange.start_step")
