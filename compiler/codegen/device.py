@@ -20,8 +20,8 @@ class DeviceKernel(msgspec.Struct, frozen=True):
     """How many lines it has."""
     checks: bool = False
     """It checks indices, and ends the program if one is out of range."""
-    divisible: tuple[int, ...] = ()
-    """Parameters, besides pointers, that are multiples of 16."""
+    divisible: tuple[tuple[int, int], ...] = ()
+    """(parameter, besides pointers; the power of two that it is a multiple of), up to 16."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _of_rows(
         return Tile(kept, row, x, part_step(rows, across), 4 if across else 8, looped=True)
     whole = limits.holds(size, across)
     if across and not whole:
-        few = power_of_two(max(rows // limits.processors, 1))
+        few = power_of_two(max(rows // (2 * limits.processors), 1))
         x = min(max(few, 8), 32, power_of_two(max(rows, 1)))
         return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 8, looped=True)
     if whole:
