@@ -269,6 +269,14 @@ def small() -> dict[str, Case]:
             (torch.randn(2, 70, 300), torch.randn(40, 170)),
         ),
         "one after another": (lambda x, y: (x * 2, (x * 2).sum(0), y + 1), (first, second)),
+        "columns of several sizes": (
+            lambda x, y, z: (x.sum(0), y.sum(0), z.sum(0)),
+            (torch.randn(4096, 64), torch.randn(3072, 128), torch.randn(4096, 16)),
+        ),
+        "transposed in several sizes": (
+            lambda x, y, z: (x.mT.contiguous(), y.mT.contiguous(), z.mT.contiguous()),
+            (torch.randn(80, 144), torch.randn(160, 48), torch.randn(96, 208)),
+        ),
     }
 
 

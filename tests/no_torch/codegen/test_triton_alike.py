@@ -57,7 +57,8 @@ def test_one_kernel_for_several_sizes() -> None:
     assert "part = program % number_0\n    chunk = number_1" in one.body
     assert "(program // number_0) * 64 + tl.arange(0, 64)" in one.body
     assert "chunk, number_2), 32)" in one.body
-    assert "+ r * number_3)" in one.body and "part * number_3 + x" in one.body
+    assert "+ r * number_3)" in one.body
+    assert "part * number_3 + x" in one.body
     assert [n.value for n in one.numbers] == [9, 128, 100352, 256]
     assert [n.value for n in two.numbers] == [131, 192, 25088, 512]
     assert [n.multiple for n in one.numbers] == [1, 16, 16, 16] == [n.multiple for n in two.numbers]
@@ -96,7 +97,9 @@ def test_what_positions_are_divided_by() -> None:
     large = [images(49, programs=10_000), images(51, programs=10_000)]
     assert shared(large) == large
     one, two = shared([images(49, programs=8), images(51, programs=8)])
-    assert one.key == two.key and one.numbers[0].value == 49 and two.numbers[0].value == 51
+    assert one.key == two.key
+    assert one.numbers[0].value == 49
+    assert two.numbers[0].value == 51
 
 
 def test_dtypes_that_a_parameter_would_change() -> None:
