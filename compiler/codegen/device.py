@@ -18,6 +18,8 @@ class DeviceKernel(msgspec.Struct, frozen=True):
     """Of the module's text at which it begins, from 1."""
     count: int
     """How many lines it has."""
+    key: str
+    """A digest of its code without names and comments: equal for kernels that do the same."""
     checks: bool = False
     """It checks indices, and ends the program if one is out of range."""
     divisible: tuple[tuple[int, int], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -69,12 +70,18 @@ def device_module(kernels: Sequence[tuple[str, Kernel]]) -> DeviceModule:
                 warps=kernel.warps,
                 line=text.count("\n") + 1,
                 count=body.count("\n"),
+                key=_digest(kernel),
                 checks="tl.device_assert(" in body,
                 divisible=_divisible(kernel),
             )
         )
         text += body
     return DeviceModule(text, tuple(found))
+
+
+def _digest(kernel: Kernel) -> str:
+    parts = [HEAD, *map(functions.text, sorted(kernel.needs)), kernel.key]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _divisible(kernel: Kernel) -> tuple[tuple[int, int], ...]:

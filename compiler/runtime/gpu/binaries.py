@@ -1,4 +1,4 @@
-"""A module's kernels as machine code, by Triton's compiler; cached by their text."""
+"""A module's kernels as machine code, by Triton's compiler; cached by what they do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import msgspec
 
 from compiler.codegen.device import DeviceKernel
 from compiler.runtime.gpu.stages import Metadata, Ptx, assembled, load_module, to_ptx
-from compiler.runtime.libraries import without_comments
 from compiler.runtime.store import Store, digest
 
 T = TypeVar("T")
@@ -55,7 +54,7 @@ def binaries(text: str, kernels: Sequence[DeviceKernel], arch: str, store: Store
 
     `text` defines the kernels, for `arch` such as `sm_90`. Raises `NoTriton`, OSError.
     """
-    keys = _keys(text, kernels, arch)
+    keys = [_key(kernel, arch) for kernel in kernels]
     found = {key: _find(key, store) for key in keys}
     if None in found.values():
         with store.locked("".join(keys)):  # another process may compile them now
@@ -67,17 +66,10 @@ def binaries(text: str, kernels: Sequence[DeviceKernel], arch: str, store: Store
     return [binary for key in keys if (binary := found[key]) is not None]
 
 
-def _keys(text: str, kernels: Sequence[DeviceKernel], arch: str) -> list[str]:
-    """The name in the store of each kernel's machine code."""
-    lines = text.split("\n")
-    shared_part = "\n".join(lines[: kernels[0].line - 1]) if kernels else ""
-    keys = []
-    for kernel in kernels:
-        own = "\n".join(lines[kernel.line - 1 : kernel.line - 1 + kernel.count])
-        parts = [FORMAT, shared_part, without_comments(own, "#"), kernel.types, kernel.warps]
-        parts += [kernel.checks, kernel.divisible]
-        keys.append(digest(msgspec.json.encode([*parts, arch, triton_version()])))
-    return keys
+def _key(kernel: DeviceKernel, arch: str) -> str:
+    """The name in the store of a kernel's machine code."""
+    parts = [FORMAT, kernel.key, kernel.types, kernel.warps, kernel.checks, kernel.divisible]
+    return digest(msgspec.json.encode([*parts, arch, triton_version()]))
 
 
 def in_threads(make: Callable[[T], R], these: Sequence[T], lines: Sequence[int]) -> list[R]:

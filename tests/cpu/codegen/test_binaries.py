@@ -91,6 +91,25 @@ def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeyp
     assert count == len(device.kernels)
 
 
+def test_kernels_of_other_graphs_are_found(tmp_path: Path, monkeypatch) -> None:
+    """Whatever their names, their users' lines and the other kernels beside them."""
+    store = Store(tmp_path)
+    x, y = torch.randn(600, 300), torch.randn(2048, 512)
+    first = kernels_of(lambda x: x.softmax(-1), y)
+    binaries(first.text, first.kernels, ARCH, store)
+    taken: list[str] = []
+
+    def counted(module, kernel, arch):
+        taken.append(kernel.name)
+        return to_ptx(module, kernel, arch)
+
+    monkeypatch.setattr(module, "to_ptx", counted)
+    second = kernels_of(lambda y, x: (F.gelu(y), x.softmax(-1)), x, y)
+    found = binaries(second.text, second.kernels, ARCH, store)
+    assert taken == ["gelu"]
+    assert len(found) == len(second.kernels) == 2
+
+
 def test_the_kernel_that_fails_is_named(device: DeviceModule, tmp_path: Path) -> None:
     text = device.text.replace("tl.store(", "tl.no_such_store(", 1)
     with pytest.raises(NoTriton, match=rf"(?s){device.kernels[0].name}: .*no_such_store"):
