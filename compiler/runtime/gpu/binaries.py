@@ -67,8 +67,10 @@ def binaries(text: str, kernels: Sequence[DeviceKernel], arch: str, store: Store
 
 
 def _key(kernel: DeviceKernel, arch: str) -> str:
-    """The name in the store of a kernel's machine code."""
-    parts = [FORMAT, kernel.key, kernel.types, kernel.warps, kernel.checks, kernel.divisible]
+    """The name in the store of a kernel's machine code. Its entry has the kernel's name, which
+    profilers show."""
+    parts = [FORMAT, kernel.name, kernel.key, kernel.types, kernel.warps, kernel.checks]
+    parts.append(kernel.divisible)
     return digest(msgspec.json.encode([*parts, arch, triton_version()]))
 
 
