@@ -38,8 +38,8 @@ CPU = Machine(
 """One core: its L1 cache."""
 GPU = Machine(
     near=64 << 10,
-    apart="kernels of its own; what one makes for the other goes through the GPU's memory, and both "
-    "may be launched from one segment",
+    apart="kernels of its own; what one makes for the other goes through the GPU's memory, and "
+    "both may be launched from one segment",
     columns=True,
 )
 """A program's share of a processor's registers. A reduction over all processors ends its kernel in
