@@ -26,7 +26,7 @@ ALIGNED = 16
 """Multiples of more than this do not let an instruction move more."""
 _LITERAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+|\d+)(?![\w.])")
 _COMMENT = re.compile(r"^\s*#.*$|\s+# .*$", re.MULTILINE)
-_FIXED = re.compile(r"\[[^\]\[]*\]|arange\([^()]*\)|\"[^\"]*\"|'[^']*'")
+_FIXED = re.compile(r"\[[^\]\[]*\]|(?:static_r|ar)ange\([^()]*\)|\"[^\"]*\"|'[^']*'")
 _HEAD = re.compile(r"^def NAME\(([^)]*)\):$", re.MULTILINE)
 _DIVIDES = re.compile(r"(?://|%) $")
 _ONE_NUMBER = re.compile(r"\b(?:program|block) (?://|%) $")
