@@ -13,7 +13,7 @@ import linecache
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -98,14 +98,15 @@ def assembled(kernels: Sequence[Ptx]) -> list[bytes]:
     """The machine code that has each of these kernels, which are for one architecture.
 
     ptxas takes 15 ms to start, as long as it works on a small kernel: it is given all at once, but
-    those that declare more than their entry. Raises `NoTriton`.
+    those that declare more than their entry. If it refuses, each is assembled alone. Raises
+    `NoTriton`.
     """
     found: dict[str, bytes] = {}
     plain = [one for one in kernels if _parts(one.ptx) is not None]
     if len(plain) > 1:
-        with _failures_of(f"{len(plain)} kernels together"):
+        with suppress(NoTriton), _failures_of(f"{len(plain)} kernels together"):
             code = plain[0].assemble(_merged([one.ptx for one in plain]))
-        found.update(dict.fromkeys((one.metadata.name for one in plain), code))
+            found.update(dict.fromkeys((one.metadata.name for one in plain), code))
     for one in kernels:
         if one.metadata.name not in found:
             with _failures_of(one.metadata.name):

@@ -74,6 +74,16 @@ def test_a_few_files_hold_all_kernels(device: DeviceModule, tmp_path: Path, monk
     assert len({binary.code for binary in found}) == 2 < len(found)
 
 
+def test_a_ptxas_that_refuses_several(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
+    names = load_module(device.text)
+    made = [to_ptx(names, kernel, ARCH) for kernel in device.kernels[:3]]
+    monkeypatch.setattr(stages, "_merged", lambda texts: "no assembly")
+    for one, code in zip(made, stages.assembled(made), strict=True):
+        assert instructions(code, one.metadata.name) == instructions(
+            one.assemble(one.ptx), one.metadata.name
+        )
+
+
 def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
     store = Store(tmp_path)
     twice = (*device.kernels, *device.kernels)
