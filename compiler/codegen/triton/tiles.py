@@ -33,8 +33,8 @@ MOST_A_THREAD = 128
 """More elements than that do not fit in registers, whatever is computed."""
 STEPS = 1 << 14
 """Elements of a long row that a program takes at a time."""
-MOMENTS = 1 << 14
-"""Bytes of the same if each lane holds a mean and its squared distances."""
+MOMENTS = 1 << 13
+"""The same if each lane holds a mean and its squared distances."""
 SUMMED = 128
 """Columns of 16-bit elements that a program takes of a sum over many rows: two cache lines of each.
 A mean and its squared distances leave registers for half as many."""
@@ -115,7 +115,7 @@ def _of_rows(
         return _whole_rows(part, limits, kept, row, rows, narrow, across)
     block = power_of_two(max(length, 128))
     if _moments(nest):
-        block = min(MOMENTS // min(_narrowest(nest), 4), block)
+        block = min(MOMENTS, block)
         return Tile(kept, row, 1, block, min(max(block // 512, 1), 16), looped=True)
     if _online(nest):
         # reading a row of 16-bit elements again, from L2, takes less than waiting at each step: 231
