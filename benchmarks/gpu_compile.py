@@ -92,20 +92,20 @@ def kernels_timed(found: list[tuple[float, str]]) -> Iterator[None]:
     """Notes the CPU seconds of each kernel, of its thread and without ptxas."""
     from compiler.runtime.gpu import binaries
 
-    real = binaries.compiled
+    real = binaries.to_ptx
 
-    def compiled(module: Any, kernel: Any, arch: str, **options: Any) -> Any:
+    def to_ptx(module: Any, kernel: Any, arch: str) -> Any:
         before = time.thread_time()
         try:
-            return real(module, kernel, arch, **options)
+            return real(module, kernel, arch)
         finally:
             found.append((time.thread_time() - before, kernel.name))
 
-    binaries.compiled = compiled
+    binaries.to_ptx = to_ptx
     try:
         yield
     finally:
-        binaries.compiled = real
+        binaries.to_ptx = real
 
 
 def threads() -> dict[str, float]:

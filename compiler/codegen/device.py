@@ -18,10 +18,12 @@ class DeviceKernel(msgspec.Struct, frozen=True):
     """Of the module's text at which it begins, from 1."""
     count: int
     """How many lines it has."""
+    key: str
+    """A digest of its code without names and comments: equal for kernels that do the same."""
     checks: bool = False
     """It checks indices, and ends the program if one is out of range."""
-    divisible: tuple[int, ...] = ()
-    """Parameters, besides pointers, that are multiples of 16."""
+    divisible: tuple[tuple[int, int], ...] = ()
+    """(parameter, besides pointers; the power of two that it is a multiple of), up to 16."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,8 @@ def _refresh(node: fx.Node) -> bool:
             if node.target in _LIKE_FIRST
             else node.target(*args, **kwargs)
         )
+        if node.target in _IMAGES and not torch.backends.cudnn.is_available():
+            after = _as_cudnn_returns(after)
     except (RuntimeError, ValueError):
         if node.target is not aten.view.default:
             raise
@@ -203,6 +205,17 @@ def _refresh(node: fx.Node) -> bool:
         after = aten.reshape.default(*args, **kwargs)
     node.meta["val"] = after
     return bool(_all_strides(before) != _all_strides(after))
+
+
+def _as_cudnn_returns(results: Any) -> Any:
+    """What a convolution returns on a GPU, in the order of its images, where none is there to ask
+    (`cudnn_conv_suggest_memory_format` in ATen/native/ConvUtils.h)."""
+    if isinstance(results, torch.Tensor):
+        if results.device.type != "cuda" or results.dim() != 4:
+            return results
+        about = {"dtype": results.dtype, "device": results.device}
+        return torch.empty(results.shape, **about, memory_format=torch.channels_last)
+    return tuple(map(_as_cudnn_returns, results)) if isinstance(results, tuple) else results
 
 
 def _value(argument: Any) -> Any:

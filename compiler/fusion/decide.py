@@ -17,11 +17,6 @@ from compiler.fusion.rows import kept_size
 from compiler.fusion.rules import Refusal
 from compiler.trace.records import FusionPair
 
-MEANS = (
-    "two loop nests, each a C++ function of its own; what one makes for the other goes through "
-    "memory, and both may be called from one segment"
-)
-
 
 @dataclass(slots=True)
 class Decisions:
@@ -204,7 +199,7 @@ class Decisions:
                 origins=origins_of((*one.members, *two.members)),
                 if_fused=merged,
                 sketched=sketched,
-                means=MEANS,
+                means=f"two loop nests, each {self.grouping.weights.machine.apart}",
             )
 
         return detail

@@ -22,14 +22,26 @@ class Machine:
 
     near: int
     """Bytes that one nest may hold in its fastest memory: accumulators of riding reductions."""
+    apart: str
+    """What a loop nest becomes by itself, and what two of them still share."""
     columns: bool
     """Whether a nest can go on after a reduction of columns as after one of rows: it is several
     kernels then, or several passes over memory."""
 
 
-CPU = Machine(near=32 << 10, columns=False)
+CPU = Machine(
+    near=32 << 10,
+    apart="a C++ function of its own; what one makes for the other goes through memory, and both "
+    "may be called from one segment",
+    columns=False,
+)
 """One core: its L1 cache."""
-GPU = Machine(near=64 << 10, columns=True)
+GPU = Machine(
+    near=64 << 10,
+    apart="kernels of its own; what one makes for the other goes through the GPU's memory, and "
+    "both may be launched from one segment",
+    columns=True,
+)
 """A program's share of a processor's registers. A reduction over all processors ends its kernel in
 any case: whether what follows is in the same nest costs nothing."""
 L2 = 1 << 20

@@ -73,10 +73,10 @@ def _copied(module: Any, mode: Any, inputs: Sequence[Any] | None = None) -> Any:
         ours.shape_env = module.shape_env
     given = iter(inputs) if inputs is not None else None
     for node in list(graph.nodes):
-        if node.op == "placeholder" and given is not None:
-            node.meta["val"] = next(given)
-        elif "val" in node.meta:
+        if "val" in node.meta:
             node.meta["val"] = tree_map(lambda value: _moved(value, mode), node.meta["val"])
+        if node.op == "placeholder" and given is not None:
+            _share(node, next(given))
         if node.op == "get_attr":
             _move_attribute(ours, node, mode)
         else:
@@ -85,6 +85,15 @@ def _copied(module: Any, mode: Any, inputs: Sequence[Any] | None = None) -> Any:
             _move_factory(node)
     ours.recompile()
     return ours
+
+
+def _share(node: Any, given: Any) -> None:
+    """Let a placeholder stand for the input itself, unless the graph was traced with other strides:
+    a backward is, if its forward chose another memory order."""
+    traced = node.meta.get("val")
+    tensors = isinstance(given, torch.Tensor) and isinstance(traced, torch.Tensor)
+    if not tensors or given.stride() == traced.stride():
+        node.meta["val"] = given
 
 
 def _device(value: Any) -> Any:

@@ -44,6 +44,18 @@ RESERVED = (
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A parameter in place of a number, in which kernels differ that are alike otherwise."""
+
+    name: str
+    type: str
+    """`i32` or `fp32`."""
+    value: int | float
+    multiple: int = 1
+    """A power of two, up to 16, of which every such kernel's value is a multiple."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel's text, and how it is launched."""
 
@@ -69,6 +81,8 @@ class Kernel:
     tile: Tile
     divisible: tuple[str, ...] = ()
     """Sizes that are multiples of 16."""
+    numbers: tuple[Number, ...] = ()
+    """Parameters after the sizes."""
 
 
 class Writer:

@@ -1,14 +1,15 @@
 """The host's side of a nest: a C++ function that launches its kernels.
 
-`launch` is in codegen/launcher/device.cpp. A kernel takes its pointers, then its sizes, then two
-pointers to scratch memory, which these kernels do not use (triton/backends/nvidia/driver.py).
+`launch` is in codegen/launcher/device.cpp. A kernel takes its pointers, then its sizes and numbers,
+then two pointers to scratch memory, which these kernels do not use
+(triton/backends/nvidia/driver.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.kernel import Kernel, Number
 from compiler.codegen.triton.nests import Kernels
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, add, c_expression
@@ -42,6 +43,9 @@ def host_body(
             else:
                 arguments.append(f"(void*)&pointers[{buffers.index(buffer)}]")
         arguments += [f"(void*)&{symbol}" for symbol in kernel.sizes]
+        for one in kernel.numbers:
+            inner.append(f"const {_TYPES[one.type]} {one.name} = {_literal(one)};")
+            arguments.append(f"(void*)&{one.name}")
         given = ", ".join((*arguments, "&nothing", "&nothing"))
         lines.append(f"    {{  // {name}")
         lines += [f"        {line}" for line in inner]
@@ -51,6 +55,13 @@ def host_body(
         )
         lines.append("    }")
     return "\n".join((*lines, "}")) + "\n", buffers, symbols
+
+
+_TYPES = {"i32": "int", "fp32": "float"}
+
+
+def _literal(number: Number) -> str:
+    return repr(number.value) + ("f" if number.type == "fp32" else "")
 
 
 def _programs(kernel: Kernel) -> str:

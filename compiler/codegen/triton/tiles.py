@@ -33,10 +33,11 @@ MOST_A_THREAD = 128
 """More elements than that do not fit in registers, whatever is computed."""
 STEPS = 1 << 14
 """Elements of a long row that a program takes at a time."""
-ONLINE = 1 << 13
-"""The same if each step waits for the greatest element of all."""
 MOMENTS = 1 << 13
 """The same if each lane holds a mean and its squared distances."""
+SUMMED = 128
+"""Columns of 16-bit elements that a program takes of a sum over many rows: two cache lines of each.
+A mean and its squared distances leave registers for half as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +102,31 @@ def _of_rows(
     narrow = _narrowest(nest) < 4
     across = bool(kept) and max(kept) > max(row)
     if part.form == "partial":
-        x = positions_across(rows) if across else 1
-        return Tile(kept, row, x, part_step(rows, across), 4 if across else 8, looped=True)
+        x, step = positions_across(rows) if across else 1, part_step(rows, across)
+        if across and narrow and not _moments(nest) and rows >= 8 * SUMMED:
+            x, step = SUMMED, 2 * step
+        return Tile(kept, row, x, step, 4 if across else 8, looped=True)
     whole = limits.holds(size, across)
     if across and not whole:
-        few = power_of_two(max(rows // limits.processors, 1))
+        few = power_of_two(max(rows // (2 * limits.processors), 1))
         x = min(max(few, 8), 32, power_of_two(max(rows, 1)))
         return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 8, looped=True)
     if whole:
         return _whole_rows(part, limits, kept, row, rows, narrow, across)
     block = power_of_two(max(length, 128))
-    if any(isinstance(s, Reduction) and s.op == "deviations" for s in nest.statements):
+    if _moments(nest):
         block = min(MOMENTS, block)
         return Tile(kept, row, 1, block, min(max(block // 512, 1), 16), looped=True)
-    if _online(nest) and narrow:
-        # reading such a row again, from L2, takes less than waiting at each step: 231 µs against
-        # 297 for 8192 rows of 32000 bfloat16 on an H100
+    if _online(nest):
+        # reading a row of 16-bit elements again, from L2, takes less than waiting at each step: 231
+        # µs against 297 for 8192 rows of 32000 bfloat16 on an H100
         block = min(STEPS, block)
         warps = min(max(block // 1024, 1), 16)
-        return Tile(kept, row, 1, block, warps, looped=True, online=False)
-    if _online(nest):
-        block = min(ONLINE, block)
-        return Tile(kept, row, 1, block, min(max(block // 256, 1), 32), looped=True)
+        return Tile(kept, row, 1, block, warps, looped=True, online=not narrow)
     # two programs' rows for each processor have to stay in L2 until they are read again
     both = 2 * limits.processors * length * _narrowest(nest)
-    most = 2 * STEPS if both > limits.architecture.l2_bytes // 2 and length > 2 * STEPS else STEPS
+    large = both > limits.architecture.l2_bytes // 2 and length > 2 * STEPS and not narrow
+    most = 2 * STEPS if large else STEPS
     block = min(most, block)
     return Tile(kept, row, 1, block, min(max(block // 1024, 1), 32), looped=True)
 
@@ -182,6 +183,10 @@ def _is_possible(tile: Tile, default: Tile) -> bool:
     if tile.x_block < 1 or (default.r_block and tile.r_block < 16):
         return False
     return 1 <= tile.warps <= 32 and tile.a_thread <= MOST_A_THREAD
+
+
+def _moments(nest: Nest) -> bool:
+    return any(isinstance(s, Reduction) and s.op == "deviations" for s in nest.statements)
 
 
 def _online(nest: Nest) -> bool:

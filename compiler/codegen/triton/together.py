@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.codegen.nests.names import Names
+from compiler.codegen.nests.names import Names, anonymous
+from compiler.codegen.triton.alike import shared
 from compiler.codegen.triton.kernel import RESERVED, Kernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels
@@ -24,6 +25,7 @@ WAVES = 8
 """Blocks for each processor from which on a kernel's own launch does not matter."""
 MOST = 16
 """Kernels in one launch: each block looks for its own."""
+_LAST_DIGITS = re.compile(r"_\d+$")
 _HEAD = re.compile(r"@triton\.jit\ndef NAME\(([^)]*)\):\n")
 
 
@@ -63,37 +65,31 @@ def _in_segments(program: Program, plan: Plan | None) -> Iterator[Nest | None]:
 
 
 def together(kernels: Sequence[Kernel], title: str) -> Kernel:
-    """One kernel whose blocks are those of all of these, one after another."""
+    """One kernel whose blocks are those of all of these, one after another.
+
+    Kernels that are alike are one piece of its text: a block looks up its pointers and numbers, and
+    then runs that.
+    """
+    kernels = shared(kernels)
     names = Names(RESERVED)
     parameters: dict[str, str] = {}
     types: dict[str, str] = {}
-    pieces: dict[str, str] = {}
-    calls: list[str] = []
-    text = ""
-    lines: list[tuple[int, tuple[str, ...]]] = []
-    first = 0
-    for number, kernel in enumerate(kernels):
+    pieces: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        pieces.setdefault(kernel.key, []).append(kernel)
         for buffer, kind in zip(kernel.pointers, kernel.types, strict=True):
             if buffer not in parameters:
                 parameters[buffer] = names.new(buffer)
                 types[buffer] = kind
-        piece = pieces.get(kernel.key)
-        if piece is None:
-            piece = pieces[kernel.key] = f"NAME__{len(pieces)}"
-            above = text.count("\n")
-            text += _HEAD.sub(rf"@triton.jit\ndef {piece}(block, \1):\n", kernel.body, count=1)
-            text = text.replace("tl.program_id(0)", "block") + "\n\n"
-            lines += [(above + line, origins) for line, origins in kernel.lines]
-        given = ", ".join(parameters[buffer] for buffer in kernel.pointers)
-        last = number == len(kernels) - 1
-        if not last or number:
-            word = (
-                "else:" if last else f"{'el' if number else ''}if block < {first + _count(kernel)}:"
-            )
-            calls.append(f"    {word}")
-        own = f"block - {first}" if first else "block"
-        calls.append(f"        {piece}({own}, {given})")
-        first += _count(kernel)
+    text = ""
+    lines: list[tuple[int, tuple[str, ...]]] = []
+    for number, same in enumerate(pieces.values()):
+        above = text.count("\n")
+        head = rf"@triton.jit\ndef NAME__{number}(block, \1):\n"
+        text += _HEAD.sub(head, same[0].body, count=1)
+        text = text.replace("tl.program_id(0)", "block") + "\n\n"
+        lines += [(above + line, origins) for line, origins in same[0].lines]
+    calls = _calls(list(pieces.values()), parameters, names)
     head = f"@triton.jit\ndef NAME({', '.join(parameters.values())}):\n    # {title}\n"
     body = text + head + "    block = tl.program_id(0)\n" + "\n".join(calls) + "\n"
     kinds = tuple(types.values())
@@ -102,12 +98,71 @@ def together(kernels: Sequence[Kernel], title: str) -> Kernel:
         body=body,
         pointers=tuple(parameters),
         types=kinds,
-        programs=(first, 1, 1),
+        programs=(sum(map(_count, kernels)), 1, 1),
         across=None,
         lines=tuple(lines),
         needs=frozenset().union(*(kernel.needs for kernel in kernels)),
-        key=f"{body}\n{' '.join(kinds)} {kernels[0].warps}",
+        key=_key(
+            list(pieces), calls, (*parameters.values(), *names.given), kinds, kernels[0].warps
+        ),
+        numbers=(),
     )
+
+
+def _calls(
+    pieces: Sequence[Sequence[Kernel]], parameters: Mapping[str, str], names: Names
+) -> list[str]:
+    """The lines in which a block finds its piece, and what that works on."""
+    lines: list[str] = []
+    first = 0
+    for number, same in enumerate(pieces):
+        start, end = first, first + sum(map(_count, same))
+        indent = "    "
+        if len(pieces) > 1:
+            last = number == len(pieces) - 1
+            word = "else:" if last else f"{'el' if number else ''}if block < {end}:"
+            lines.append(indent + word)
+            indent += "    "
+        given = [[parameters[b] for b in one.pointers] for one in same]
+        for one, own in zip(same, given, strict=True):
+            own += [repr(value.value) for value in one.numbers]
+        if len(same) == 1:
+            own_block = f"block - {start}" if start else "block"
+            lines.append(f"{indent}NAME__{number}({own_block}, {', '.join(given[0])})")
+        else:
+            starts = []
+            for one in same:
+                starts.append(str(first))
+                first += _count(one)
+            columns = [starts, *map(list, zip(*given, strict=True))]
+            wanted = ["first", *(_LAST_DIGITS.sub("", column[0]) for column in columns[1:])]
+            held = [names.new(w if w.isidentifier() else "number") for w in wanted]
+            for place in range(len(same)):
+                last = place == len(same) - 1
+                word = (
+                    "else:" if last else f"{'el' if place else ''}if block < {starts[place + 1]}:"
+                )
+                lines.append(indent + word)
+                pairs = zip(held, columns, strict=True)
+                lines += [f"{indent}    {name} = {column[place]}" for name, column in pairs]
+            lines.append(f"{indent}NAME__{number}(block - {held[0]}, {', '.join(held[1:])})")
+        first = end
+    return lines
+
+
+def _key(
+    pieces: Sequence[str],
+    calls: Sequence[str],
+    names: Sequence[str],
+    kinds: Sequence[str],
+    warps: int,
+) -> str:
+    """The pieces' keys and the calls with numbered names, as `Kernel.key`."""
+    parts = [key.rpartition("\n") for key in pieces]
+    text = "".join(part.replace("tl.program_id(0)", "block") for part, _, _ in parts)
+    text += "block = tl.program_id(0)\n" + anonymous("\n".join(calls), list(names), "#")
+    tails = "; ".join(tail for _, _, tail in parts)
+    return f"{text}\n{' '.join(kinds)} {warps} {tails}"
 
 
 def _count(kernel: Kernel) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from compiler.codegen.device import DeviceKernel, DeviceModule
 from compiler.codegen.function import Function
 from compiler.codegen.nests.names import Names
 from compiler.codegen.triton import functions
+from compiler.codegen.triton.alike import shared
 from compiler.codegen.triton.kernel import RESERVED, Kernel, title_of
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
@@ -60,20 +62,33 @@ def device_module(kernels: Sequence[tuple[str, Kernel]]) -> DeviceModule:
         found.append(
             DeviceKernel(
                 name=name,
-                types=(*kernel.types, *("i64",) * len(kernel.sizes)),
+                types=(
+                    *kernel.types,
+                    *("i64",) * len(kernel.sizes),
+                    *(number.type for number in kernel.numbers),
+                ),
                 warps=kernel.warps,
                 line=text.count("\n") + 1,
                 count=body.count("\n"),
+                key=_digest(kernel),
                 checks="tl.device_assert(" in body,
-                divisible=tuple(
-                    len(kernel.types) + place
-                    for place, size in enumerate(kernel.sizes)
-                    if size in kernel.divisible
-                ),
+                divisible=_divisible(kernel),
             )
         )
         text += body
     return DeviceModule(text, tuple(found))
+
+
+def _digest(kernel: Kernel) -> str:
+    parts = [HEAD, *map(functions.text, sorted(kernel.needs)), kernel.key]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _divisible(kernel: Kernel) -> tuple[tuple[int, int], ...]:
+    sizes = [16 if size in kernel.divisible else 1 for size in kernel.sizes]
+    numbers = [number.multiple for number in kernel.numbers]
+    known = enumerate((*sizes, *numbers), len(kernel.types))
+    return tuple((place, many) for place, many in known if many > 1)
 
 
 def named(kernel: Kernel, name: str) -> str:
@@ -81,7 +96,7 @@ def named(kernel: Kernel, name: str) -> str:
     return _NAME.sub(lambda found: f"{found[1]}{name}", kernel.body)
 
 
-_NAME = re.compile(r"^(def |        )NAME(?=\(|__\d+\()", re.MULTILINE)
+_NAME = re.compile(r"^(def | +)NAME(?=\(|__\d+\()", re.MULTILINE)
 
 
 def unit(
@@ -109,13 +124,9 @@ def unit(
         for nest in nests
     }
     found: list[tuple[Nest, Function]] = []
-    for group in launches(program, made, plan, limits):
+    groups = launches(program, made, plan, limits)
+    for group, kernels in zip(groups, launched(groups, made), strict=True):
         last = group[-1]
-        kernels = made[last.name]
-        if len(group) > 1:
-            own = [made[nest.name].kernels[0] for nest in group]
-            title = "; ".join(dict.fromkeys(title_of(nest) for nest in group))
-            kernels = Kernels((together(own, title),), kernels.workspace)
         numbers = [module.add(kernel, _wanted(group)) for kernel in kernels.kernels]
         names = tuple(module.kernels[number][0] for number in numbers)
         shown, lines = "", []
@@ -139,6 +150,20 @@ def unit(
         found += [(nest, whole if nest is last else silent) for nest in group]
     device = module.module()
     return assemble(found, lambda: _prelude(device), device)
+
+
+def launched(groups: Sequence[Sequence[Nest]], made: Mapping[str, Kernels]) -> list[Kernels]:
+    """The kernels of each group of nests; those that are alike are equal up to names."""
+    found: list[Kernels] = []
+    for group in groups:
+        kernels = made[group[-1].name]
+        if len(group) > 1:
+            own = [made[nest.name].kernels[0] for nest in group]
+            title = "; ".join(dict.fromkeys(title_of(nest) for nest in group))
+            kernels = Kernels((together(own, title),), kernels.workspace)
+        found.append(kernels)
+    each = iter(shared([kernel for kernels in found for kernel in kernels.kernels]))
+    return [replace(one, kernels=tuple(next(each) for _ in one.kernels)) for one in found]
 
 
 def _wanted(group: Sequence[Nest]) -> str:

@@ -1,7 +1,8 @@
-"""A module's kernels as machine code, by Triton's compiler; cached by their text."""
+"""A module's kernels as machine code, by Triton's compiler; cached by what they do."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from compiler.codegen.device import DeviceKernel
-from compiler.runtime.gpu.stages import compiled, load_module
-from compiler.runtime.libraries import without_comments
+from compiler.runtime.gpu.stages import Metadata, Ptx, assembled, load_module, to_ptx
 from compiler.runtime.store import Store, digest
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-FORMAT = 4
+FORMAT = 5
 MOST_THREADS = 16
 """Kernels that are compiled at the same time."""
 
@@ -30,7 +30,7 @@ class Binary(msgspec.Struct, frozen=True):
     name: str
     """Of its entry."""
     code: str
-    """Digest of the machine code."""
+    """Digest of the machine code, which may have other kernels, too."""
     threads: int
     """Per program."""
     shared: int
@@ -54,33 +54,24 @@ def binaries(text: str, kernels: Sequence[DeviceKernel], arch: str, store: Store
 
     `text` defines the kernels, for `arch` such as `sm_90`. Raises `NoTriton`, OSError.
     """
-    keys = _keys(text, kernels, arch)
+    keys = [_key(kernel, arch) for kernel in kernels]
     found = {key: _find(key, store) for key in keys}
-    lacking = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if found[key] is None}
-    if lacking:
-        module = load_module(text)
-
-        def make(key: str) -> Binary:
-            with store.locked(key):  # another process may compile it now
-                return _find(key, store) or _compile(module, lacking[key], arch, key, store)
-
-        order = list(lacking)
-        made = in_threads(make, order, [lacking[key].count for key in order])
-        found.update(zip(order, made, strict=True))
+    if None in found.values():
+        with store.locked("".join(keys)):  # another process may compile them now
+            found = {key: one or _find(key, store) for key, one in found.items()}
+            pairs = zip(keys, kernels, strict=True)
+            lacking = {key: kernel for key, kernel in pairs if found[key] is None}
+            if lacking:
+                found.update(_compiled(load_module(text), lacking, arch, store))
     return [binary for key in keys if (binary := found[key]) is not None]
 
 
-def _keys(text: str, kernels: Sequence[DeviceKernel], arch: str) -> list[str]:
-    """The name in the store of each kernel's machine code."""
-    lines = text.split("\n")
-    shared_part = "\n".join(lines[: kernels[0].line - 1]) if kernels else ""
-    keys = []
-    for kernel in kernels:
-        own = "\n".join(lines[kernel.line - 1 : kernel.line - 1 + kernel.count])
-        parts = [FORMAT, shared_part, without_comments(own, "#"), kernel.types, kernel.warps]
-        parts += [kernel.checks, kernel.divisible]
-        keys.append(digest(msgspec.json.encode([*parts, arch, triton_version()])))
-    return keys
+def _key(kernel: DeviceKernel, arch: str) -> str:
+    """The name in the store of a kernel's machine code. Its entry has the kernel's name, which
+    profilers show."""
+    parts = [FORMAT, kernel.name, kernel.key, kernel.types, kernel.warps, kernel.checks]
+    parts.append(kernel.divisible)
+    return digest(msgspec.json.encode([*parts, arch, triton_version()]))
 
 
 def in_threads(make: Callable[[T], R], these: Sequence[T], lines: Sequence[int]) -> list[R]:
@@ -114,12 +105,33 @@ def code_of(binary: Binary, store: Store) -> bytes | None:
     return content if content is not None and digest(content) == binary.code else None
 
 
-def _compile(
-    module: dict[str, Any], kernel: DeviceKernel, arch: str, key: str, store: Store
-) -> Binary:
-    made = compiled(module, kernel, arch)
-    code = made.asm["cubin"]
-    about = made.metadata
+def _compiled(
+    module: dict[str, Any], lacking: dict[str, DeviceKernel], arch: str, store: Store
+) -> dict[str, Binary]:
+    """The kernels by their keys, compiled into the store. Each thread takes the longest that is
+    left, and assembles those that it took together."""
+    waiting = sorted(lacking.items(), key=lambda pair: pair[1].count)
+
+    def work(_: int) -> dict[str, Binary]:
+        taken: dict[str, Ptx] = {}
+        with contextlib.suppress(IndexError):
+            while True:
+                key, kernel = waiting.pop()
+                taken[key] = to_ptx(module, kernel, arch)
+        codes = assembled(list(taken.values()))
+        return {
+            key: _kept(key, made.metadata, code, store)
+            for (key, made), code in zip(taken.items(), codes, strict=True)
+        }
+
+    threads = threads_for(len(lacking))
+    found: dict[str, Binary] = {}
+    for some in in_threads(work, range(threads), [1] * threads):
+        found.update(some)
+    return found
+
+
+def _kept(key: str, about: Metadata, code: bytes, store: Store) -> Binary:
     binary = Binary(about.name, digest(code), 32 * about.num_warps, about.shared)
     store.write("objects", f"{binary.code}.cubin", code)
     store.write_sealed("binaries", f"{key}.json", msgspec.json.encode(binary))

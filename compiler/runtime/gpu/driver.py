@@ -110,8 +110,10 @@ def device_calls(device: int) -> tuple[int, ...]:
 
 def load_kernels(device: int, codes: Sequence[tuple[bytes, str, int, int]]) -> list[DeviceKernel]:
     """Kernels ready to launch, from their (machine code, name, threads, shared bytes)."""
+    modules: dict[bytes, Module] = {}
     with in_context(device_calls(device)[-1]):
-        return [
-            DeviceKernel(Module(code).function(name, shared), threads, shared)
-            for code, name, threads, shared in codes
-        ]
+        found = []
+        for code, name, threads, shared in codes:
+            module = modules.get(code) or modules.setdefault(code, Module(code))
+            found.append(DeviceKernel(module.function(name, shared), threads, shared))
+        return found

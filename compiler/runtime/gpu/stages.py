@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,9 +21,8 @@ from typing import Any
 from compiler.codegen.device import DeviceKernel
 from compiler.runtime.store import digest
 
-DIVISIBLE = [["tt.divisibility", 16]]
-"""Every buffer begins at a multiple of 16 bytes, the launcher sees to it; some sizes are such
-multiples."""
+ALIGNED = 16
+"""Every buffer begins at a multiple of this many bytes, the launcher sees to it."""
 MAKE_IR = ["self", "target", "options", "codegen_fns", "module_map", "context"]
 """The parameters of `ASTSource.make_ir` (triton/compiler/compiler.py)."""
 
@@ -41,6 +43,18 @@ class Metadata:
     num_warps: int
     shared: int
     """Bytes of shared memory per program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ptx:
+    """One kernel as NVIDIA's assembly."""
+
+    ptx: str
+    metadata: Metadata
+    assemble: Callable[[str], bytes]
+    """PTX to machine code, by ptxas."""
+    asm: dict[str, str]
+    """The texts of the stages, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +82,91 @@ def compiled(
 
     Raises `NoTriton`.
     """
-    triton = _triton()
-    target = triton.target("cuda", int(arch.removeprefix("sm_")), 32)
-    # Triton drops assertions unless it debugs; then it would check integers for overflow, too.
-    debug = {"debug": True, "sanitize_overflow": False} if kernel.checks else {}
+    with _failures_of(kernel.name):
+        made = _through_stages(module, kernel, arch, texts)
+        code = made.assemble(made.ptx)
+    return Made({**made.asm, "cubin": code}, made.metadata)
+
+
+def to_ptx(module: dict[str, Any], kernel: DeviceKernel, arch: str) -> Ptx:
+    """The kernel up to PTX, for `assembled`. Raises `NoTriton`."""
+    with _failures_of(kernel.name):
+        return _through_stages(module, kernel, arch, texts=False)
+
+
+def assembled(kernels: Sequence[Ptx]) -> list[bytes]:
+    """The machine code that has each of these kernels, which are for one architecture.
+
+    ptxas takes 15 ms to start, as long as it works on a small kernel: it is given all at once, but
+    those that declare more than their entry. If it refuses, each is assembled alone. Raises
+    `NoTriton`.
+    """
+    found: dict[str, bytes] = {}
+    plain = [one for one in kernels if _parts(one.ptx) is not None]
+    if len(plain) > 1:
+        with suppress(NoTriton), _failures_of(f"{len(plain)} kernels together"):
+            code = plain[0].assemble(_merged([one.ptx for one in plain]))
+            found.update(dict.fromkeys((one.metadata.name for one in plain), code))
+    for one in kernels:
+        if one.metadata.name not in found:
+            with _failures_of(one.metadata.name):
+                found[one.metadata.name] = one.assemble(one.ptx)
+    return [found[one.metadata.name] for one in kernels]
+
+
+_DECLARATION = re.compile(r"^\.(?:extern \.shared|global) [^\n]*;$", re.MULTILINE)
+_ENTRY = "version|target|address_size|visible \\.entry|reqntid|maxntid|minnctapersm|maxnreg"
+_OTHER = re.compile(rf"^\.(?!(?:{_ENTRY})\b)\w+", re.MULTILINE)
+_WHERE = re.compile(r"^\s*\.loc[^\n]*\n", re.MULTILINE)
+_REFLECTED = "_$_str"
+"""A text that libdevice asks the compiler with; nothing reads it any more."""
+
+
+def _parts(ptx: str) -> tuple[str, list[str], str] | None:
+    """(head, declarations, entry) of a kernel's PTX, without its lines' places; None if it declares
+    what another kernel's PTX may declare in another way."""
+    code, _, _ = ptx.partition("\n\t.file")
+    code = _WHERE.sub("", code)
+    declared = _DECLARATION.findall(code)
+    shared = all(".shared" in one or _REFLECTED in one for one in declared)
+    code = _DECLARATION.sub("", code)
+    if not shared or _OTHER.search(code):
+        return None
+    head, size, entry = code.partition(".address_size 64")
+    return head + size, declared, entry
+
+
+def _merged(texts: Sequence[str]) -> str:
+    parts = [found for text in texts if (found := _parts(text)) is not None]
+    declared = dict.fromkeys(one for _, declared, _ in parts for one in declared)
+    return "\n".join((parts[0][0], *declared, *(entry for _, _, entry in parts)))
+
+
+@contextmanager
+def _failures_of(name: str) -> Iterator[None]:
     try:
-        return _through_stages(triton, target, module[kernel.name], kernel, debug, texts)
+        yield
     except Exception as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
-        raise NoTriton(f"Triton cannot compile {kernel.name}: {cause}") from error
+        raise NoTriton(f"Triton cannot compile {name}: {cause}") from error
 
 
-def _through_stages(
-    triton: _Triton, target: Any, function: Any, kernel: DeviceKernel, debug: Any, texts: bool
-) -> Made:
+def _through_stages(module: dict[str, Any], kernel: DeviceKernel, arch: str, texts: bool) -> Ptx:
+    triton = _triton()
+    target = triton.target("cuda", int(arch.removeprefix("sm_")), 32)
+    # Triton drops assertions unless it debugs; then it would check integers for overflow, too.
+    debug = {"debug": True, "sanitize_overflow": False} if kernel.checks else {}
+    function = module[kernel.name]
     backend = triton.backend(target)
     options = backend.parse_options({"num_warps": kernel.warps, **debug})
     context = _context(triton, backend)
     with _front_end:
         signature = dict(zip(function.arg_names, kernel.types, strict=True))
         pointers = [i for i, kind in enumerate(kernel.types) if kind.startswith("*")]
-        divisible = {(i,): DIVISIBLE for i in (*pointers, *kernel.divisible)}
+        multiples = {**dict.fromkeys(pointers, ALIGNED), **dict(kernel.divisible)}
+        divisible = {(i,): [["tt.divisibility", many]] for i, many in multiples.items()}
         source = triton.source(function, signature, {}, divisible)
         stages: dict[str, Any] = {}
         backend.add_stages(stages, options, source.language)
@@ -98,12 +174,14 @@ def _through_stages(
         code = source.make_ir(target, options, functions, modules, context)
     metadata: dict[str, Any] = {"target": target, **options.__dict__}
     asm: dict[str, Any] = {}
+    last = stages.pop("cubin")
     for name, stage in stages.items():
         code = stage(code, metadata)
-        if texts and name != "cubin":
+        if texts:
             asm[name] = str(code)  # now: the next stage changes it in place
     words, warps, shared = (metadata[name] for name in ("name", "num_warps", "shared"))
-    return Made({**asm, "cubin": bytes(code)}, Metadata(str(words), int(warps), int(shared)))
+    known = Metadata(str(words), int(warps), int(shared))
+    return Ptx(str(code), known, lambda text: bytes(last(text, metadata)), asm)
 
 
 @dataclass(frozen=True, slots=True)

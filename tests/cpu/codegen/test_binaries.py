@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from struct import unpack_from
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from compiler.gpu.architectures import ARCHITECTURES
 from compiler.runtime.gpu import binaries as module
 from compiler.runtime.gpu import stages
 from compiler.runtime.gpu.binaries import binaries, code_of
-from compiler.runtime.gpu.stages import NoTriton, compiled, load_module
+from compiler.runtime.gpu.stages import NoTriton, compiled, load_module, to_ptx
 from compiler.runtime.store import Store
 from tests.cpu.codegen.nests import programs
 
@@ -49,8 +50,38 @@ def test_threads_make_the_same_code(device: DeviceModule, tmp_path: Path, monkey
     names = load_module(device.text)
     for kernel, binary in zip(device.kernels, found, strict=True):
         alone = compiled(names, kernel, ARCH)
-        assert code_of(binary, Store(tmp_path)) == alone.asm["cubin"]
+        code = code_of(binary, Store(tmp_path))
+        assert code is not None
+        assert instructions(code, kernel.name) == instructions(alone.asm["cubin"], kernel.name)
         assert (binary.name, binary.threads) == (kernel.name, 32 * kernel.warps)
+
+
+def instructions(code: bytes, name: str) -> bytes:
+    """A kernel's part of an ELF file of 64 bits: its section `.text.NAME`."""
+    (at,), (size, count, names) = unpack_from("<Q", code, 40), unpack_from("<3H", code, 58)
+    heads = [unpack_from("<2I4Q", code, at + number * size) for number in range(count)]
+    start = heads[names][4]
+    for head in heads:
+        title = code[start + head[0] : code.index(b"\0", start + head[0])]
+        if title == f".text.{name}".encode():
+            return code[head[4] : head[4] + head[5]]
+    raise AssertionError(f"no {name}")
+
+
+def test_a_few_files_hold_all_kernels(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "threads_for", lambda kernels: 2)
+    found = binaries(device.text, device.kernels, ARCH, Store(tmp_path))
+    assert len({binary.code for binary in found}) == 2 < len(found)
+
+
+def test_a_ptxas_that_refuses_several(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
+    names = load_module(device.text)
+    made = [to_ptx(names, kernel, ARCH) for kernel in device.kernels[:3]]
+    monkeypatch.setattr(stages, "_merged", lambda texts: "no assembly")
+    for one, code in zip(made, stages.assembled(made), strict=True):
+        assert instructions(code, one.metadata.name) == instructions(
+            one.assemble(one.ptx), one.metadata.name
+        )
 
 
 def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
@@ -61,13 +92,32 @@ def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeyp
     def counted(*args, **kwargs):
         nonlocal count
         count += 1
-        return compiled(*args, **kwargs)
+        return to_ptx(*args, **kwargs)
 
-    monkeypatch.setattr(module, "compiled", counted)
+    monkeypatch.setattr(module, "to_ptx", counted)
     found = binaries(device.text, twice, ARCH, store)
     assert count == len(device.kernels)
     assert binaries(device.text, twice, ARCH, store) == found
     assert count == len(device.kernels)
+
+
+def test_kernels_of_other_graphs_are_found(tmp_path: Path, monkeypatch) -> None:
+    """Whatever their arguments' names, their users' lines and the other kernels beside them."""
+    store = Store(tmp_path)
+    x, y = torch.randn(600, 300), torch.randn(2048, 512)
+    first = kernels_of(lambda x: x.softmax(-1), y)
+    binaries(first.text, first.kernels, ARCH, store)
+    taken: list[str] = []
+
+    def counted(module, kernel, arch):
+        taken.append(kernel.name)
+        return to_ptx(module, kernel, arch)
+
+    monkeypatch.setattr(module, "to_ptx", counted)
+    second = kernels_of(lambda y, x: (F.gelu(y), x.softmax(-1)), x, y)
+    found = binaries(second.text, second.kernels, ARCH, store)
+    assert taken == ["gelu"]
+    assert len(found) == len(second.kernels) == 2
 
 
 def test_the_kernel_that_fails_is_named(device: DeviceModule, tmp_path: Path) -> None:
@@ -97,7 +147,8 @@ def test_the_stages_are_tritons(device: DeviceModule, tmp_path: Path, monkeypatc
     for kernel in device.kernels:
         function = names[kernel.name]
         signature = dict(zip(function.arg_names, kernel.types, strict=True))
-        aligned = {(place,): stages.DIVISIBLE for place in range(len(kernel.types))}
+        multiples = [["tt.divisibility", stages.ALIGNED]]
+        aligned = {(place,): multiples for place in range(len(kernel.types))}
         source = ASTSource(function, signature, {}, aligned)
         options = {"num_warps": kernel.warps}
         theirs = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)

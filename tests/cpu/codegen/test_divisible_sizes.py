@@ -57,7 +57,7 @@ def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path))
 
 
-def ptx(program: Program) -> tuple[tuple[int, ...], str]:
+def ptx(program: Program) -> tuple[tuple[tuple[int, int], ...], str]:
     """The parameters that are marked, and what becomes of the kernel."""
     graph = program.graph
     limits = Limits(ARCHITECTURES["sm_90"], graph.hints, graph.divisible)
@@ -70,7 +70,7 @@ def ptx(program: Program) -> tuple[tuple[int, ...], str]:
 
 def test_a_size_that_the_model_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     marked, code = ptx(program_of(softmax_of_tiles, monkeypatch))
-    assert marked == (2,)
+    assert marked == ((2, 16),)
     assert VECTOR.search(code)
 
 

@@ -284,3 +284,25 @@ def test_a_sum_is_stored_in_the_dtype_in_which_it_is_read() -> None:
     # both are wanted: the sum stays in float32
     both = kernels(lambda x: (x.float().sum(0), x.float().sum(0).to(torch.bfloat16)), x)
     assert {"*fp32", "*bf16"} <= {kind for kernel in both for kind in kernel.types}
+
+
+def test_sums_of_several_sizes_are_one_kernel() -> None:
+    """Their parts; what these left has other tiles."""
+    (program,) = programs(
+        lambda x, y, z: (x.sum(0), y.sum(0), z.sum(0)),
+        torch.zeros(4096, 64),
+        torch.zeros(3072, 128),
+        torch.zeros(8192, 64),
+        machine=GPU,
+    )
+    made = unit(None, program, Limits(ARCHITECTURES["sm_90"]))
+    assert made.device is not None
+    first = made.device.kernels[0]
+    assert first.types == ("*fp32", "*fp32", "i32", "i32", "i32")
+    assert first.divisible == ((2, 8), (3, 16), (4, 16))
+    launched = re.findall(r"launch\(device_kernels\[(\d+)\], (.*), arguments", made.code)
+    grids = [grid for number, grid in launched if number == "0"]
+    assert grids == ["1 * 32", "2 * 24", "1 * 64"]
+    numbers = re.findall(r"const int (\w+) = (\d+);", made.code)
+    rows = [value for name, value in numbers if name == "number_1"]
+    assert rows == ["4096", "3072", "8192"]

@@ -27,9 +27,9 @@ from triton.runtime.interpreter import TensorHandle
 from compiler.codegen.triton import functions
 from compiler.codegen.triton.kernel import Kernel
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import Kernels, emit
-from compiler.codegen.triton.together import launches, together
-from compiler.codegen.triton.unit import HEAD, named
+from compiler.codegen.triton.nests import emit
+from compiler.codegen.triton.together import launches
+from compiler.codegen.triton.unit import HEAD, launched, named
 from compiler.codegen.unit import buffer_dtypes
 from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
@@ -118,17 +118,17 @@ def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list
             state.allocate(memory.name, memory.dtype, memory.size)
     each = {step.name: emit(step, dtypes, limits) for step in program.steps if is_nest(step)}
     groups = launches(program, each, None, limits)
-    last = {group[-1].name: group for group in groups}
+    last = {
+        group[-1].name: kernels
+        for group, kernels in zip(groups, launched(groups, each), strict=True)
+    }
     for step in program.steps:
         if isinstance(step, Call):
             state.call(step)
             continue
         if step.name not in last:
             continue
-        made = each[step.name]
-        if len(last[step.name]) > 1:
-            own = [each[nest.name].kernels[0] for nest in last[step.name]]
-            made = Kernels((together(own, "together"),), made.workspace)
+        made = last[step.name]
         space = torch.full((evaluate(made.workspace.bytes, state.sizes) + 128,), 113).to(
             torch.uint8
         )
@@ -147,7 +147,9 @@ def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list
             grid = -(-evaluate(size, state.sizes) // block) * factor
             if kernel.across is not None:
                 grid *= -(-evaluate(kernel.across[0], state.sizes) // kernel.across[1])
-            interpreted(kernel)[(grid,)](*buffers, *(state.sizes[one] for one in kernel.sizes))
+            sizes = [state.sizes[one] for one in kernel.sizes]
+            numbers = [number.value for number in kernel.numbers]
+            interpreted(kernel)[(grid,)](*buffers, *sizes, *numbers)
     return state.outputs()
 
 
@@ -267,6 +269,14 @@ def small() -> dict[str, Case]:
             (torch.randn(2, 70, 300), torch.randn(40, 170)),
         ),
         "one after another": (lambda x, y: (x * 2, (x * 2).sum(0), y + 1), (first, second)),
+        "columns of several sizes": (
+            lambda x, y, z: (x.sum(0), y.sum(0), z.sum(0)),
+            (torch.randn(4096, 64), torch.randn(3072, 128), torch.randn(4096, 16)),
+        ),
+        "transposed in several sizes": (
+            lambda x, y, z: (x.mT.contiguous(), y.mT.contiguous(), z.mT.contiguous()),
+            (torch.randn(80, 144), torch.randn(160, 48), torch.randn(96, 208)),
+        ),
     }
 
 

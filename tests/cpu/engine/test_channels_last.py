@@ -15,6 +15,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.channels_last import channels_last, report_strides
+from compiler.gpu.retarget import retarget
 
 
 class Images(nn.Module):
@@ -156,3 +157,32 @@ def test_what_depends_on_the_order_of_memory_gets_the_captured_one(name: str) ->
             result.sum().backward()
         results.append((result, model.convolution.weight.grad))
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+def test_images_of_a_gpu_that_is_not_there() -> None:
+    """cuDNN returns channels-last, which a torch without it does not know; a backward is compiled
+    for the strides that its forward chose."""
+    converted: list[list[torch.fx.Node]] = []
+
+    def compile(module: Any, inputs: Any) -> Any:
+        copied, moved = retarget(module, inputs)
+        channels_last(copied, moved, graph="0/0/forward", promised=0)
+        report_strides(copied)
+        converted.append(
+            [n for n in copied.graph.nodes if n.target is torch.ops.aten.clone.default]
+        )
+        for node in copied.graph.nodes:
+            if node.target is torch.ops.aten.convolution_backward.default:
+                assert node.args[0].meta["val"].is_contiguous(memory_format=torch.channels_last)
+        return make_boxed_func(module.forward)
+
+    first, second = (nn.Conv2d(8, 8, 3, padding=1, bias=False).bfloat16() for _ in range(2))
+    x = torch.randn(2, 8, 16, 16, dtype=torch.bfloat16)
+    run = torch.compile(
+        lambda x: second(first(x).relu()).relu(),
+        backend=aot_autograd(fw_compiler=compile, bw_compiler=compile),
+    )
+    run(x).sum().backward()
+    forward, backward = converted
+    assert len(forward) == 3, "the image and two weights"
+    assert len(backward) <= 4, "the image and two weights; the gradient of ones"

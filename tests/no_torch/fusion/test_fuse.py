@@ -10,6 +10,7 @@ from compiler.control.decisions import FUSE, Gate, Ruling
 from compiler.decision import Decision, Detail
 from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
+from compiler.fusion.weights import CPU, GPU, Machine
 from compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
 from compiler.loops.graph import Buffer, Call, Graph, Operand
 from compiler.loops.layouts import Layout, row_major, slice_dimension
@@ -350,6 +351,20 @@ def test_who_is_asked_sees_both_sides_and_the_nest_that_they_would_become() -> N
     assert detail.second == tuple(name.upper() for name in last.second_group)
     assert detail.if_fused.partition("\n")[2] == text.partition("\n")[2]
     assert "two loop nests" in detail.means
+
+
+@pytest.mark.parametrize(("machine", "own"), [(CPU, "C++ function"), (GPU, "kernels")])
+def test_what_keeping_apart_means_on_each_machine(machine: Machine, own: str) -> None:
+    texts: list[str] = []
+
+    def ask(decision: Decision) -> str:
+        if decision.detail is not None and decision.kind == FUSE:
+            texts.append(decision.detail().means)
+        return ""
+
+    fuse(normalisation().graph, Gate(ask=ask), machine=machine)
+    assert texts
+    assert all(f"{own} of its own;" in text for text in texts)
 
 
 def sketches(builder: Builder) -> dict[str, Detail]:

@@ -1,0 +1,117 @@
+"""Kernels that differ only in numbers are one kernel; what must not be shared is left alone."""
+
+from __future__ import annotations
+
+from compiler.codegen.triton.alike import shared
+from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.tiles import Tile
+
+TILE = Tile((0,), (1,), 64, 32, 4, looped=True)
+SUMS = """\
+@triton.jit
+def NAME(a, sum):
+    # sum: [{rows}] x {columns}, in parts
+    program = tl.program_id(0)
+    part = program % {parts}
+    chunk = {chunk}
+    x = (program // {parts}) * 64 + tl.arange(0, 64)[:, None]
+    total = tl.full([64, 32], 0.0, tl.float32)
+    for start in range(part * chunk, tl.minimum(part * chunk + chunk, {rows}), 32):
+        r = start + tl.arange(0, 32)[None, :]
+        total += tl.load(a + x + r * {columns}).to(tl.float32)
+    tl.store(sum + part * {columns} + x, tl.sum(total, 1)[:, None])
+"""
+IMAGES = """\
+@triton.jit
+def NAME(a, b):
+    x = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    tl.store(b + x, tl.load(a + x // {size}) {more})
+"""
+
+
+def kernel(body: str, *types: str, programs: int = 10_000, tile: Tile = TILE) -> Kernel:
+    lines = [line for line in body.splitlines(keepends=True) if not line.strip().startswith("#")]
+    return Kernel(
+        body=body,
+        pointers=("a", "b"),
+        types=types or ("*bf16", "*fp32"),
+        sizes=(),
+        programs=(programs, 1, 1),
+        across=None,
+        warps=tile.warps,
+        lines=(),
+        needs=frozenset(),
+        key=f"{''.join(lines)}\n{' '.join(types)} {tile}",
+        tile=tile,
+    )
+
+
+def sums(rows: int, columns: int, parts: int, chunk: int = 128) -> Kernel:
+    return kernel(SUMS.format(rows=rows, columns=columns, parts=parts, chunk=chunk))
+
+
+def test_one_kernel_for_several_sizes() -> None:
+    one, two = shared([sums(100352, 256, 9), sums(25088, 512, 131, 192)])
+    assert one.key == two.key
+    assert "def NAME(a, sum, number_0, number_1, number_2, number_3):" in one.body
+    assert "part = program % number_0\n    chunk = number_1" in one.body
+    assert "(program // number_0) * 64 + tl.arange(0, 64)" in one.body
+    assert "chunk, number_2), 32)" in one.body
+    assert "+ r * number_3)" in one.body
+    assert "part * number_3 + x" in one.body
+    assert [n.value for n in one.numbers] == [9, 128, 100352, 256]
+    assert [n.value for n in two.numbers] == [131, 192, 25088, 512]
+    assert [n.multiple for n in one.numbers] == [1, 16, 16, 16] == [n.multiple for n in two.numbers]
+    assert "[25088] x 512, in parts" in two.body
+
+
+def test_what_all_share_stays_a_number() -> None:
+    one, two = shared([sums(100352, 256, 9), sums(50176, 256, 9)])
+    assert [n.value for n in one.numbers] == [100352]
+    assert one.key == two.key
+
+
+def test_equal_kernels_have_no_parameters() -> None:
+    both = [sums(100352, 256, 9), sums(100352, 256, 9)]
+    assert shared(both) == both
+
+
+def test_a_step_of_memory_that_is_aligned_otherwise() -> None:
+    """With 257 columns a thread loads one element at a time, with 256 eight."""
+    both = [sums(100352, 256, 9), sums(100352, 257, 9)]
+    assert shared(both) == both
+
+
+def test_another_tile() -> None:
+    wide = Tile((0,), (1,), 64, 64, 4, looped=True)
+    other = kernel(SUMS.format(rows=64, columns=256, parts=9, chunk=128), tile=wide)
+    both = [sums(100352, 256, 9), other]
+    assert shared(both) == both
+
+
+def images(size: int, more: str = "", *types: str, programs: int) -> Kernel:
+    return kernel(IMAGES.format(size=size, more=more), *types, programs=programs)
+
+
+def test_what_positions_are_divided_by() -> None:
+    large = [images(49, programs=10_000), images(51, programs=10_000)]
+    assert shared(large) == large
+    one, two = shared([images(49, programs=8), images(51, programs=8)])
+    assert one.key == two.key
+    assert one.numbers[0].value == 49
+    assert two.numbers[0].value == 51
+
+
+def test_dtypes_that_a_parameter_would_change() -> None:
+    bytes_ = [images(7, f"* {n}", "*u8", "*u8", programs=8) for n in (3, 5)]
+    assert shared(bytes_) == bytes_
+    doubles = [images(7, f"* {n}", "*fp64", "*fp64", programs=8) for n in (0.3, 0.5)]
+    assert shared(doubles) == doubles
+    singles = shared([images(7, f"* {n}", "*fp32", "*fp32", programs=8) for n in (0.3, 0.5)])
+    assert [one.numbers[0].value for one in singles] == [0.3, 0.5]
+    assert [one.numbers[0].type for one in singles] == ["fp32", "fp32"]
+
+
+def test_a_zero_may_decide_what_is_compiled() -> None:
+    both = [images(7, f"+ {n}", programs=8) for n in (0, 5)]
+    assert shared(both) == both
