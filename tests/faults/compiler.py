@@ -20,6 +20,27 @@ FAULTS = (
         ("tests/no_torch/trace/test_round_trip.py",),
     ),
     Fault(
+        "a bounded trace is nearly full before only headlines are written",
+        "compiler/trace/bounded.py",
+        '"headlines": 0.75',
+        '"headlines": 0.985',
+        ("tests/no_torch/trace/test_bounded.py",),
+    ),
+    Fault(
+        "details take the room that is kept for a trace's end",
+        "compiler/trace/bounded.py",
+        'else _FROM["end"])',
+        "else 1.0)",
+        ("tests/no_torch/trace/test_bounded.py",),
+    ),
+    Fault(
+        "headlines are written in the room that is kept for a trace's end",
+        "compiler/trace/bounded.py",
+        '"end": _ALWAYS,',
+        '"end": _HEADLINES,',
+        ("tests/no_torch/trace/test_bounded.py",),
+    ),
+    Fault(
         "an inferred link replaces an exact one",
         "compiler/trace/provenance.py",
         "        exact = exact or before.get(origin, False)\n",
