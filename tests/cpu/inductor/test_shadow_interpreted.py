@@ -74,7 +74,11 @@ def loops(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 @pytest.mark.parametrize(
-    ("function", "shape"), [(softmax_and_norm, (6, 50)), (loops, (2600, 3))], ids=["norm", "loops"]
+    ("function", "shape"),
+    [
+        pytest.param(softmax_and_norm, (6, 50), id="norm", marks=pytest.mark.long),
+        pytest.param(loops, (2600, 3), id="loops"),
+    ],
 )
 def test_forward(
     function: Callable[..., tuple[torch.Tensor, ...]], shape: tuple[int, ...], run: Run

@@ -31,7 +31,7 @@ def test_windows_inside_are_strided_views(
 
 @pytest.mark.parametrize("included", [True, False])
 @pytest.mark.parametrize("up", [True, False])
-@pytest.mark.parametrize("stride", [1, 2, (3, 2)])
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.long), 2, (3, 2)])
 @pytest.mark.parametrize(("kernel", "padding"), BORDERS)
 def test_windows_at_the_border(
     kernel: object, padding: object, stride: object, up: bool, included: bool

@@ -51,7 +51,9 @@ def test_a_model_that_closes_every_file_is_told_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "line", "hint"),
     [
-        ({"PYTHONWARNINGS": "error"}, "is deprecated", "PYTHONWARNINGS"),
+        pytest.param(
+            {"PYTHONWARNINGS": "error"}, "is deprecated", "PYTHONWARNINGS", marks=pytest.mark.long
+        ),
         (
             {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
             "'ascii' codec can't decode byte",
@@ -74,6 +76,7 @@ def test_what_torch_raises_by_itself_is_torchs(
         assert hint in out
 
 
+@pytest.mark.long
 def test_an_ascii_output_is_no_fault(tmp_path: Path) -> None:
     code, out, _ = explained(
         tmp_path, MODEL, "--until", "capture", command=tcw_process, PYTHONIOENCODING="ascii"
@@ -82,7 +85,7 @@ def test_an_ascii_output_is_no_fault(tmp_path: Path) -> None:
     assert out.isascii()
 
 
-@pytest.mark.parametrize("gigabytes", [0.1, 0.4, 0.8])
+@pytest.mark.parametrize("gigabytes", [0.1, 0.4, pytest.param(0.8, marks=pytest.mark.long)])
 def test_a_limit_of_memory_is_the_machines(tmp_path: Path, gigabytes: float) -> None:
     def limit() -> None:
         most = int(gigabytes * (1 << 30))

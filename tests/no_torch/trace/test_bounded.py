@@ -23,6 +23,7 @@ from compiler.trace.records import (
     Text,
 )
 from compiler.trace.writer import TraceWriter
+from tests.long import mostly_long
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import summarise
@@ -65,7 +66,7 @@ def test_a_short_recording_has_everything(tmp_path: Path) -> None:
     assert not found.all(LeftOut)
 
 
-@pytest.mark.parametrize("compiles", [1_000, pytest.param(4_000, marks=pytest.mark.long), 8_000])
+@pytest.mark.parametrize("compiles", mostly_long((1_000, 4_000, 8_000), (1_000,)))
 def test_of_a_long_one_less_and_less(tmp_path: Path, compiles: int) -> None:
     file = tmp_path / "a.tcw"
     found = written(file, compiles)
