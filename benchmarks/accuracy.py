@@ -1,17 +1,20 @@
 """Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
 
     python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
-                                  [--jobs 14] [--minutes 4]
+                                  [--jobs 14] [--minutes 4] [--reference cuda]
 
 float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
 float64 function. Two arguments: random bit patterns, half of them near each other, against float64.
 float64: `--samples` random arguments, a third of them bit patterns, against mpmath with 60 digits.
-An ulp is the distance of floats at the true result, at least the smallest denormal. `special`
-counts results that are NaN where the true one is not, or the reverse.
+Each result is negated, which is exact: the engine may leave a function by itself to ATen, and this
+is about its own. An ulp is the distance of floats at the true result, at least the smallest
+denormal. `special` counts results that are NaN where the true one is not, or the reverse.
 
-A stride of 1 takes some minutes a function; `--minutes` ends each after that time, with the number
-of values that were compared in its row (blocks come in random order). Where float64 itself loses
-digits (lgamma and digamma beside their roots) an error of less than an ulp may be the reference's.
+A stride of 1 takes up to half an hour a function, most of it for the reference; `--reference cuda`
+computes that, and the comparison, on a GPU (the sides stay on the CPU): one to five minutes.
+`--minutes` ends each after that time, with the number of values that were compared in its row
+(blocks come in random order). Where float64 itself loses digits (lgamma and digamma beside their
+roots) an error of less than an ulp may be the reference's.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,8 @@ from benchmarks.functions import BINARY, UNARY, binary, unary
 
 BLOCK = 1 << 18
 """Arguments of one call: what is computed of them stays in the caches."""
+BLOCKS = {"cpu": 1, "cuda": 64}
+"""Of how many calls the results are compared at once, by the device that compares."""
 PAIRS = 1 << 24
 """Pairs of arguments of a function of two."""
 SIDES = ("tcw", "eager", "inductor")
@@ -72,7 +78,8 @@ class Row:
         bits, least = MANTISSA[self.dtype]
         for side, found in results.items():
             worst = self.sides[side]
-            special, above, largest = FUSED(found, true, bits, least)
+            compare = _compared if found.is_cuda else FUSED
+            special, above, largest = compare(found, true, bits, least)
             worst.special += int(special)
             worst.above_one += int(above)
             if float(largest) > worst.ulp:
@@ -99,7 +106,7 @@ def _compared(found: Tensor, true: Tensor, bits: int, least: int) -> Sample:
 
 
 FUSED = torch.compile(_compared, dynamic=False)
-"""By Inductor, since operation by operation this takes longer than the functions themselves."""
+"""By Inductor, since on the CPU this takes longer than the functions themselves otherwise."""
 
 
 def patterns(stride: int) -> Iterator[Sample]:
@@ -123,6 +130,10 @@ def pairs(count: int) -> Iterator[Sample]:
         yield one, other
 
 
+def negated(call: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
+    return -call(a, b)
+
+
 def compiled(call: Callable[..., Any], arguments: int) -> dict[str, Callable[..., Any]]:
     torch._dynamo.reset()
     sides = {
@@ -135,18 +146,26 @@ def compiled(call: Callable[..., Any], arguments: int) -> dict[str, Callable[...
     return {side: lambda a, f=f: f(a, a) for side, f in sides.items()}
 
 
-def measured(name: str, call: Callable[..., Any], two: bool, stride: int, minutes: float) -> Row:
-    """A row of float32. No block is begun after `minutes`."""
+def measured(
+    name: str, call: Callable[..., Any], two: bool, stride: int, minutes: float, reference: str
+) -> Row:
+    """A row of float32, compared on the device `reference`. No block is begun after `minutes`."""
     until = time.monotonic() + 60 * minutes
     row = Row(name, torch.float32)
     sides = compiled(call, 2 if two else 1)
-    for arguments in pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride):
+    every = pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride)
+    while blocks := tuple(islice(every, BLOCKS[reference])):
         if row.count and time.monotonic() > until:
             break
+        found = {
+            side: torch.cat([function(*block) for block in blocks]).to(reference)
+            for side, function in sides.items()
+        }
+        arguments = tuple(torch.cat(column).to(reference) for column in zip(*blocks, strict=True))
         wide = tuple(argument.double() for argument in arguments)
         true = call(*wide) if two else call(wide[0], wide[0])
         row.count += len(true)
-        row.add(arguments, {side: function(*arguments) for side, function in sides.items()}, true)
+        row.add(arguments, found, true)
     return row
 
 
@@ -168,7 +187,7 @@ def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
     normal = x.isfinite() & eager.isfinite() & (x.abs() < 1e15)
     x = x[normal]
     row = Row(name, torch.float64, len(x))
-    exact = [reference(mpmath.mpf(float(one))) for one in x]
+    exact = [-reference(mpmath.mpf(float(one))) for one in x]
     for side, function in compiled(call, 1).items():
         found = function(x)
         worst = row.sides[side]
@@ -218,6 +237,9 @@ def main() -> None:
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="for each function in float32"
     )
+    parser.add_argument(
+        "--reference", choices=tuple(BLOCKS), default="cpu", help="what computes float64"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     names = [*UNARY, *(name for name in BINARY if name not in EXACT[1:])]
@@ -233,9 +255,12 @@ def main() -> None:
         return
     for name in names:
         two = name in BINARY
-        call = partial(binary if two else unary, name)
+        call = partial(negated, partial(binary if two else unary, name))
         if given.dtype != "float64":
-            print(line(measured(name, call, two, given.stride, given.minutes)), flush=True)
+            print(
+                line(measured(name, call, two, given.stride, given.minutes, given.reference)),
+                flush=True,
+            )
         if given.dtype != "float32" and not two:
             row = sampled(name, call, given.samples)
             if row is not None:

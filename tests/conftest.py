@@ -105,7 +105,8 @@ def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _quick_linker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """g++ links with gold, where there is one: half of what Inductor's kernels cost is linking with
     torch's libraries, which takes the default linker twice as long. Compilers for other machines
-    look in folders of their own."""
+    look in folders of their own. A g++ that gold cannot link for (some are installed beside the
+    system's) keeps its own."""
     gold, compiler = shutil.which("ld.gold"), shutil.which("g++")
     if not gold or not compiler:
         yield
@@ -117,6 +118,10 @@ def _quick_linker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (folder / machine / "ld").symlink_to(gold)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMPILER_PATH", str(folder), prepend=os.pathsep)
+        trial = [compiler, "-shared", "-fPIC", "-fopenmp", "-x", "c++", "-o", os.devnull, "-"]
+        links = subprocess.run(trial, input="", capture_output=True, text=True, check=False)
+        if links.returncode:
+            patch.undo()
         yield
 
 
