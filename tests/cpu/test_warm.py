@@ -139,6 +139,7 @@ def _recording(text: str) -> str:
     return str(json.loads(text)["environ"]["TCW_RECORDING"])
 
 
+@pytest.mark.long
 def test_what_the_server_has_read_is_not_read_again(
     warm: WarmStart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

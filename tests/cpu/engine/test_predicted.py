@@ -71,6 +71,7 @@ def of_the_gpu(found: Recorded) -> list[Kernel]:
     return [k for k in found.all(Kernel) if k.predicted and k.language != "aten"]
 
 
+@pytest.mark.long
 def test_a_training_step() -> None:
     found = recorded(device="cuda", arch="sm_90")
     assert found.all(Warned) == []

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long  # test_run_cache_keys.py has one direction, with the command
-
 PROGRAM = """
 import contextlib, json, sys
 import torch

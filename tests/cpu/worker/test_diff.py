@@ -164,6 +164,7 @@ def test_options_of_one_side(tmp_path: Path) -> None:
     assert "model.py → model.py --dynamic" in done.out
 
 
+@pytest.mark.long
 def test_a_side_of_another_interpreter(tmp_path: Path) -> None:
     """Of another name for this one: the worker is started by its file, and nothing differs."""
     (tmp_path / "model.py").write_text(MODEL)

@@ -26,7 +26,6 @@ import pytest
 from compiler.trace.reader import Trace, read_trace
 from compiler.trace.records import AnyRecord, End, Failure, Run, Settings, Start
 from tests.cpu.worker.recorded import MARK, left_behind
-from tests.long import mostly_long
 from workbench.worker import child
 from workbench.worker.client import record
 from workbench.worker.guardian import CACHES_PREFIX, remove_caches, sweep
@@ -252,7 +251,8 @@ def test_front_end_of_a_driven_recording_killed(file: Path, moment: float) -> No
 
 
 @pytest.mark.usefixtures("hangups")
-@pytest.mark.parametrize("number", mostly_long((signal.SIGTERM, signal.SIGHUP), (signal.SIGHUP,)))
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_workbench_ended_as_by_ctrl_c(file: Path, number: int) -> None:
     """On a terminal, which it leaves as it found it."""
     mark, trace = uuid.uuid4().hex, file.with_suffix(".tcw")
