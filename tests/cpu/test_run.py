@@ -255,6 +255,7 @@ def test_calls_of_another_thread_resets_and_an_error(tmp_path: Path) -> None:
     assert found.failure.location.line == len(program.read_text().splitlines())
 
 
+@pytest.mark.long
 def test_killed_in_the_middle(tmp_path: Path) -> None:
     text = """
         import os, signal, torch

@@ -29,6 +29,7 @@ def work(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return done.sum() + torch.ops._c10d_functional.wait_tensor(again).sum()
 
 
+@pytest.mark.long
 def test_the_schedule_is_torch_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     schedules: list[Any] = []
     monkeypatch.setattr(debug, "_dump_collective_schedule", schedules.append)

@@ -162,6 +162,7 @@ def flip(base: Base, seed: int) -> None:
             assert choices.get(split_id(id)[2][0], "recomputed") == expected_choice
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SHORT))
 def test_flips_of_what_is_saved(bases: Callable[[int], Base], seed: int) -> None:
     flip(bases(seed % len(GRAPHS)), seed)

@@ -138,6 +138,7 @@ def test_the_users_own_words_blame_nobody(tmp_path: Path) -> None:
     assert "Eager fails too" in out
 
 
+@pytest.mark.long
 def test_a_temporary_folder_that_cannot_be_written_is_no_internal_error(tmp_path: Path) -> None:
     """Another one is used, or the machine is blamed; never tcw."""
     code, out, err = explained(

@@ -75,6 +75,7 @@ def check_break_gone(one: Trial) -> None:
     assert one.equal
 
 
+@pytest.mark.long
 def test_each_edit_and_setting_takes_its_break_away(found: dict[str, Trial]) -> None:
     for name in ("text", "helper"):
         check_break_gone(found[name])
@@ -83,6 +84,7 @@ def test_each_edit_and_setting_takes_its_break_away(found: dict[str, Trial]) -> 
     assert "compiles" in found["tensor"].words
 
 
+@pytest.mark.long
 def test_the_diff_has_the_users_lines(found: dict[str, Trial]) -> None:
     assert '+    print("half", f"{tuple(y.shape)}")\n' in found["text"].diff
     assert "helper.py" in found["helper"].diff
@@ -97,12 +99,14 @@ def test_a_statement_that_goes_and_a_setting_by_itself(folder: Path) -> None:
     assert found["item"].diff == ""
 
 
+@pytest.mark.long
 def test_what_cannot_be_tried_says_why(found: dict[str, Trial]) -> None:
     assert found["later"].reason == "later:8: y is assigned again after it"
     assert found["wrong"].reason == "drop:helper.py:99: no statement is on line 99"
     assert "torch._dynamo.config has no captured_scalar_outputs" in found["unknown"].reason
 
 
+@pytest.mark.long
 def test_the_files_are_as_they_were(found: dict[str, Trial], folder: Path) -> None:
     assert (folder / "model.py").read_text() == MODEL
     assert (folder / "helper.py").read_text() == HELPER

@@ -101,7 +101,7 @@ MESSAGES = {
 }
 
 
-SENT = ("deeply nested", "nothing", "an element too many", "too long", "bytes")
+SENT = ("deeply nested", "too long", "bytes")
 """Messages that a server gets, each on a page of its own, which is a process: those that are
 refused in different places."""
 

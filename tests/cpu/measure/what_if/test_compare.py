@@ -128,6 +128,7 @@ def test_a_graph_and_a_call(softmax: Pair) -> None:
     assert call.before.median > 0
 
 
+@pytest.mark.long
 def test_its_runs_stay_what_they_were(softmax: Pair) -> None:
     """Compiled again to time a whole call, run 2 still has the veto."""
     softmax.timed("call")
