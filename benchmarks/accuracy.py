@@ -1,7 +1,7 @@
 """Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
 
     python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
-                                  [--jobs 14] [--minutes 4] [--reference cuda]
+                                  [--jobs 14] [--minutes 4] [--reference cuda] [--sides tcw]
 
 float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
 float64 function. Two arguments: random bit patterns, half of them near each other, against float64.
@@ -24,7 +24,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -71,13 +71,13 @@ class Row:
     name: str
     dtype: torch.dtype
     count: int = 0
-    sides: dict[str, Worst] = field(default_factory=lambda: {side: Worst() for side in SIDES})
+    sides: dict[str, Worst] = field(default_factory=dict)
 
     def add(self, arguments: Sample, results: dict[str, Tensor], true: Tensor) -> None:
         """Compare each side's results of a block with the true ones, which are float64."""
         bits, least = MANTISSA[self.dtype]
         for side, found in results.items():
-            worst = self.sides[side]
+            worst = self.sides.setdefault(side, Worst())
             compare = _compared if found.is_cuda else FUSED
             special, above, largest = compare(found, true, bits, least)
             worst.special += int(special)
@@ -134,25 +134,28 @@ def negated(call: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
     return -call(a, b)
 
 
-def compiled(call: Callable[..., Any], arguments: int) -> dict[str, Callable[..., Any]]:
+def compiled(
+    call: Callable[..., Any], arguments: int, chosen: Sequence[str]
+) -> dict[str, Callable[..., Any]]:
     torch._dynamo.reset()
-    sides = {
+    every = {
         "tcw": torch.compile(call, backend=backend("tcw"), dynamic=False),
         "eager": call,
         "inductor": torch.compile(call, dynamic=False),
     }
+    sides = {side: every[side] for side in chosen}
     if arguments == 2:
         return sides
     return {side: lambda a, f=f: f(a, a) for side, f in sides.items()}
 
 
-def measured(
-    name: str, call: Callable[..., Any], two: bool, stride: int, minutes: float, reference: str
-) -> Row:
-    """A row of float32, compared on the device `reference`. No block is begun after `minutes`."""
-    until = time.monotonic() + 60 * minutes
+def measured(name: str, call: Callable[..., Any], two: bool, given: argparse.Namespace) -> Row:
+    """A row of float32, compared on the device `given.reference`. No block is begun after
+    `given.minutes`."""
+    until = time.monotonic() + 60 * given.minutes
+    stride, reference = given.stride, given.reference
     row = Row(name, torch.float32)
-    sides = compiled(call, 2 if two else 1)
+    sides = compiled(call, 2 if two else 1, given.sides.split(","))
     every = pairs(PAIRS // stride if stride > 1 else PAIRS) if two else patterns(stride)
     while blocks := tuple(islice(every, BLOCKS[reference])):
         if row.count and time.monotonic() > until:
@@ -169,7 +172,7 @@ def measured(
     return row
 
 
-def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
+def sampled(name: str, call: Callable[..., Any], given: argparse.Namespace) -> Row | None:
     """A row of float64, one argument; None if mpmath has no such function."""
     import mpmath
 
@@ -178,7 +181,7 @@ def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
     if reference is None:
         return None
     chance = torch.Generator().manual_seed(0)
-    third = samples // 3
+    samples, third = given.samples, given.samples // 3
     bits = torch.randint(-(1 << 63), (1 << 63) - 1, (third,), generator=chance)
     spread = torch.randn(third, generator=chance, dtype=torch.float64) * 3
     near = torch.rand(samples - 2 * third, generator=chance, dtype=torch.float64) * 2 - 1
@@ -188,9 +191,9 @@ def sampled(name: str, call: Callable[..., Any], samples: int) -> Row | None:
     x = x[normal]
     row = Row(name, torch.float64, len(x))
     exact = [-reference(mpmath.mpf(float(one))) for one in x]
-    for side, function in compiled(call, 1).items():
+    for side, function in compiled(call, 1, given.sides.split(",")).items():
         found = function(x)
-        worst = row.sides[side]
+        worst = row.sides.setdefault(side, Worst())
         for one, got, true in zip(x.tolist(), found.tolist(), exact, strict=True):
             if got != got:
                 worst.special += 1
@@ -217,13 +220,18 @@ def _in_mpmath(name: str, mp: Any) -> Callable[[Any], Any] | None:
 
 def line(row: Row) -> str:
     cells = []
-    for worst in row.sides.values():
+    for side in SIDES:
+        worst = row.sides.get(side)
+        if worst is None:
+            cells.append("–")
+            continue
         special = f", {worst.special:,} special" if worst.special else ""
         size = f"{worst.ulp:,.2f}" if worst.ulp < 1e18 else f"{worst.ulp:.3g}"
         cells.append(f"{size}{special}")
-    where = ", ".join(f"{one:.9g}" for one in row.sides["tcw"].where) or "–"
+    ours = row.sides.get("tcw", Worst())
+    where = ", ".join(f"{one:.9g}" for one in ours.where) or "–"
     kind = str(row.dtype).removeprefix("torch.")
-    above = f"{row.sides['tcw'].above_one / row.count:.2%}"
+    above = f"{ours.above_one / row.count:.2%}"
     return f"| {row.name} | {kind} | {row.count:,} | {' | '.join(cells)} | {above} | {where} |"
 
 
@@ -240,6 +248,7 @@ def main() -> None:
     parser.add_argument(
         "--reference", choices=tuple(BLOCKS), default="cpu", help="what computes float64"
     )
+    parser.add_argument("--sides", default=",".join(SIDES), help="comma-separated")
     given = parser.parse_args()
     torch.set_num_threads(1)
     names = [*UNARY, *(name for name in BINARY if name not in EXACT[1:])]
@@ -258,11 +267,11 @@ def main() -> None:
         call = partial(negated, partial(binary if two else unary, name))
         if given.dtype != "float64":
             print(
-                line(measured(name, call, two, given.stride, given.minutes, given.reference)),
+                line(measured(name, call, two, given)),
                 flush=True,
             )
         if given.dtype != "float32" and not two:
-            row = sampled(name, call, given.samples)
+            row = sampled(name, call, given)
             if row is not None:
                 print(line(row), flush=True)
 
