@@ -100,7 +100,10 @@ def test_the_gradient_of_windows_side_by_side(rows: str) -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "stride", "padding"),
-    [(3, 1, 1), (3, 2, 1), ((2, 3), (1, 2), 0), (3, 3, 0), (2, 3, 0), (5, 2, (2, 1))],
+    [
+        *((3, 1, 1), (3, 2, 1), ((2, 3), (1, 2), 0), (3, 3, 0), (3, 3, 1), (2, 3, 0)),
+        (5, 2, (2, 1)),
+    ],
 )
 def test_gradients_of_any_windows(kernel: object, stride: object, padding: object) -> None:
     """Those that overlap, that leave pixels out, and that lie over the border."""

@@ -117,6 +117,7 @@ def test_what_the_difference_of_both_says(softmax: Pair) -> None:
     assert found.figures[0].before == found.figures[0].after == 1
 
 
+@pytest.mark.long
 def test_a_graph_and_a_call(softmax: Pair) -> None:
     (graph,) = softmax.timed("graph")
     assert graph.graph == "0/0/inference"
