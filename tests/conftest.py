@@ -105,9 +105,10 @@ def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _quick_linker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """g++ links with gold, where there is one: half of what Inductor's kernels cost is linking with
     torch's libraries, which takes the default linker twice as long. Compilers for other machines
-    look in folders of their own. A g++ that gold cannot link for (some are installed beside the
-    system's) keeps its own."""
-    gold, compiler = shutil.which("ld.gold"), shutil.which("g++")
+    look in folders of their own. A g++ without a gold of its own, or that gold cannot link for,
+    keeps its own linker."""
+    compiler = shutil.which("g++")
+    gold = shutil.which("ld.gold", path=os.path.dirname(compiler)) if compiler else None
     if not gold or not compiler:
         yield
         return
@@ -118,8 +119,9 @@ def _quick_linker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (folder / machine / "ld").symlink_to(gold)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMPILER_PATH", str(folder), prepend=os.pathsep)
-        trial = [compiler, "-shared", "-fPIC", "-fopenmp", "-x", "c++", "-o", os.devnull, "-"]
-        links = subprocess.run(trial, input="", capture_output=True, text=True, check=False)
+        trial = [compiler, "-shared", "-fPIC", "-fopenmp", "-x", "c++", "-", "-o", folder / "trial"]
+        code = "#include <string>\nstd::string text() { return std::string(99, 'x'); }"
+        links = subprocess.run(trial, input=code, capture_output=True, text=True, check=False)
         if links.returncode:
             patch.undo()
         yield
