@@ -21,7 +21,7 @@ from compiler.trace.records import (
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.decided import pairs_in
 
-SHORT, LONG = 1, 200
+pytestmark = pytest.mark.long
 
 
 def normalised(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -135,14 +135,8 @@ def check(base: Base, seed: int) -> None:
             assert last[id].choice == FUSE
 
 
-@pytest.mark.parametrize("seed", range(SHORT))
+@pytest.mark.parametrize("seed", range(200))
 def test_vetoes_and_forces(bases: Callable[[int], Base], seed: int) -> None:
-    check(bases(seed % len(GRAPHS)), seed)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(SHORT, LONG))
-def test_many_vetoes_and_forces(bases: Callable[[int], Base], seed: int) -> None:
     check(bases(seed % len(GRAPHS)), seed)
 
 
@@ -162,13 +156,6 @@ def flip(base: Base, seed: int) -> None:
             assert choices.get(split_id(id)[2][0], "recomputed") == expected_choice
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(SHORT))
+@pytest.mark.parametrize("seed", range(30))
 def test_flips_of_what_is_saved(bases: Callable[[int], Base], seed: int) -> None:
-    flip(bases(seed % len(GRAPHS)), seed)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(SHORT, 30))
-def test_many_flips_of_what_is_saved(bases: Callable[[int], Base], seed: int) -> None:
     flip(bases(seed % len(GRAPHS)), seed)

@@ -48,12 +48,11 @@ def test_a_model_that_closes_every_file_is_told_so(tmp_path: Path) -> None:
     assert "bug in tcw" not in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "line", "hint"),
     [
-        pytest.param(
-            {"PYTHONWARNINGS": "error"}, "is deprecated", "PYTHONWARNINGS", marks=pytest.mark.long
-        ),
+        ({"PYTHONWARNINGS": "error"}, "is deprecated", "PYTHONWARNINGS"),
         (
             {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
             "'ascii' codec can't decode byte",

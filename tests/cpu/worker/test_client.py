@@ -38,6 +38,7 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> str:
     return mark
 
 
+@pytest.mark.long
 @cold
 def test_stopped_by_another_thread(hanging: Settings, mark: str, tmp_path: Path) -> None:
     stop = threading.Event()
