@@ -19,6 +19,17 @@ WORDS = 2
 WRITTEN_IN = {"cpp": "C++", "triton": "Triton", "aten": "ATen"}
 """A kernel's language in words."""
 
+_OURS = "tcw."
+"""Namespace of what our own engine's library draws, which is a library call too."""
+
+
+def written_in(kernel: Kernel) -> str:
+    """`C++`, `ATen`, … for one kernel."""
+    if kernel.name.startswith(_OURS):
+        return "library"
+    return WRITTEN_IN.get(kernel.language, kernel.language)
+
+
 _MOVEMENT = frozenset({
     "view", "unsafe view", "reshape", "permute", "transpose", "t", "expand", "expand as",
     "select", "slice", "squeeze", "unsqueeze", "alias", "detach", "getitem", "as strided",

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from compiler.trace import refs
 from compiler.trace.compile_names import compile_of
+from compiler.trace.records import Kernel
 from viewers.panes import autograd, breaks, effects, fusion, profiled, recompiles, what_if
 from viewers.panes.arrangement import STAGES
 from viewers.panes.rows import Row
@@ -118,11 +119,16 @@ class Navigator:
             found = next((cid for cid in view.facts.pieces if self._touches(cid)), "")
             if found:
                 self.compile(found)
-        kernels = [k for k in view.kernels() if k.text]
         shown = view.shown_kernel()
-        best = max(kernels, key=view.lit_lines, default=None)
+        best = max(view.kernels(), key=self._weight, default=None)
         if best is not None and view.lit_lines(best) and (not shown or not view.lit_lines(shown)):
             view.kernel = best.id
+
+    def _weight(self, kernel: Kernel) -> tuple[bool, bool, int]:
+        """What makes a kernel the one to show: counterparts, then code of its own, so that a
+        library call is shown where there is nothing else."""
+        lines = self.view.lit_lines(kernel)
+        return lines > 0, bool(kernel.text), lines
 
     def _touches(self, compile_id: str) -> bool:
         """Whether a captured node of this compile is a counterpart of the selection."""

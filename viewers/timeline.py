@@ -193,7 +193,7 @@ class Track:
             self._put(self._decided.get((record.run or self.run, thing), index), "note")
 
     def _begin(self, index: int, frame: FrameStart) -> None:
-        name = f"→{frame.resumes_at}" if frame.resumes_at else frame.function
+        name = f"→{frame.resumes_at}" if frame.resumes_at else frame.called
         before = self.segments[-1] if self.segments else None
         if before is not None and before.run == self.run and not before.name:
             if before.compile_id == frame.compile_id:

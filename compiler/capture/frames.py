@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
-from compiler.capture.code import function_location, resumes_at
+from compiler.capture.callers import Caller, caller_of
+from compiler.capture.code import function_location, original, resumes_at
 from compiler.capture.messages import first_line, in_short
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
@@ -39,6 +40,8 @@ class Frame:
     location: Location
     one_graph: bool
     resumes_at: int | None = None
+    wrapped: Location | None = None
+    """See `FrameStart`."""
     attempts: int = 0
     ops: int = 0
     guards: int = 0
@@ -169,14 +172,24 @@ def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
         location=function_location(code),
         one_graph=bool(bound.get("one_graph")),
         resumes_at=resumes_at(code),
+        wrapped=_wrapped(code, caller_of(code, bound.get("locals") or {})),
     )
     frame.wall -= recorder.aside_seconds
     frame.cpu = recorder.cpu_seconds()
     recorder.compile_id = frame.compile_id
     recorder.attempt = 0
     recorder.source(frame.location.file)
+    if frame.wrapped is not None:
+        recorder.source(frame.wrapped.file)
     recorder.emit(_frame_start(recorder, frame))
     return frame
+
+
+def _wrapped(code: CodeType, caller: Caller) -> Location | None:
+    """Where the forward is that the frame wraps; None if it wraps none."""
+    if caller.code is None or original(caller.code) is original(code):
+        return None
+    return function_location(caller.code)
 
 
 def _frame_start(recorder: Recorder, frame: Frame) -> FrameStart:
@@ -187,6 +200,7 @@ def _frame_start(recorder: Recorder, frame: Frame) -> FrameStart:
         location=frame.location,
         call=recorder.call,
         resumes_at=frame.resumes_at,
+        wrapped=frame.wrapped,
     )
 
 

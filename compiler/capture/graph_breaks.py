@@ -17,6 +17,7 @@ from compiler.capture.code import function_location, source_line, source_lines
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
 from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
+from compiler.capture.skips import users_own
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
@@ -208,6 +209,7 @@ def _advice(
                 end_column=location.end_column if whole else None,
                 then=tuple(part.type for part in parts[1:]),
                 tensors=tensor_locals(translators[-1]) if translators else (),
+                library=not users_own(location.file, recorder.user_root),
             )
         )
     return ()

@@ -222,11 +222,12 @@ def _with_symbols(value: str, source: str, symbols: dict[str, str]) -> str:
 
 
 def _location(guard: Any) -> Location | None:
-    """The deepest line outside torch in the stack that installed the guard."""
-    for frame in reversed(guard.user_stack or ()):
-        if outside_torch(frame.filename):
-            return from_summary(frame)
-    return None
+    """The deepest line outside torch in the stack that installed the guard; the deepest one if all
+    are in torch, as in an optimizer's step."""
+    stack = guard.user_stack or ()
+    users = [frame for frame in stack if outside_torch(frame.filename)]
+    deepest = (users or stack)[-1:]
+    return from_summary(deepest[0]) if deepest else None
 
 
 def _own_lines(recorder: Recorder, guards: Any) -> dict[str, Location]:

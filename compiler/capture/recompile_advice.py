@@ -263,6 +263,12 @@ def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice
             code=f"{name} = torch.tensor({name})",
             options=_as_tensor(name),
         )
+    elif _LEARNING_RATE.match(changed.source):
+        advice = Advice(
+            text="Pass it to the optimizer as a tensor, which a scheduler then fills: a Python "
+            "float is a constant of the graph",
+            code=f"lr=torch.tensor({changed.expected})",
+        )
     elif code := _buffer(changed.source, changed.expected):
         advice = Advice(
             text="In __init__ of its module, instead of the plain number; change it with fill_(): "
@@ -287,6 +293,10 @@ def _specialised(settings: Settings) -> bool:
 _MODULE_ATTRIBUTE = re.compile(
     r"^L\['self'\](?:\._modules\['[^']+'\])*(?:\.(?P<plain>\w+)|\.__dict__\['(?P<own>\w+)'\])$"
 )
+
+
+_LEARNING_RATE = re.compile(r"^L\['self'\]\.param_groups\[\d+\]\['lr'\]$")
+"""The learning rate of a `torch.optim.Optimizer`."""
 
 
 def _buffer(source: str, value: str) -> str:

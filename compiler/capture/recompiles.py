@@ -158,13 +158,17 @@ def _settings() -> dict[str, object]:
 def _location(tried: Tried, caller: Caller, code: Any, root: str) -> Location:
     """The line that made torch depend on the value, in the user's own files if possible.
 
-    An argument used only by library code is located at its declaration in the signature. Guards
-    without a line (global state) are located at the function's first line.
+    An argument used only by library code is located at its declaration in the signature, but for
+    `self`, whose declaration says nothing. Guards without a line (global state) are located at the
+    function's first line.
     """
     line = tried.guard.location if tried.guard is not None else None
     if line is not None and users_own(line.file, root):
         return line
-    argument = caller.parameter(_root(caller.named(readable(tried.failed.source))))
+    root_name = _root(caller.named(readable(tried.failed.source)))
+    argument = caller.parameter(root_name)
+    if root_name == "self":
+        return tried.own_line or line or argument or function_location(code)
     return tried.own_line or argument or line or function_location(code)
 
 

@@ -2,7 +2,7 @@
 
 torch's core ATen table, minus operations that one ATen kernel does better than the pieces would,
 plus composites that benefit from fusion: normalisations, softmaxes, activations, losses, `_foreach`
-lists. Random operations stay ATen calls, so that they produce the same bits as eager.
+lists. Random operations stay whole, so that they produce the same bits as eager.
 """
 
 from __future__ import annotations

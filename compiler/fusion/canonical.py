@@ -11,7 +11,7 @@ from compiler.fusion.leaves import reads
 from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
 from compiler.loops.graph import Buffer, Graph, Input, Map, Node, Reduce, Scan, Store
-from compiler.loops.layouts import compose_views
+from compiler.loops.layouts import Layout, compose_views
 
 LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 
@@ -46,9 +46,14 @@ def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
 
 
 def filled(node: Buffer) -> Store:
-    """Zeros for a buffer without stores: some nest has to allocate it."""
+    """A store for a buffer without any, since some nest has to allocate it: a zero at its start, or
+    zeros throughout if it may have no elements. The rest is what the memory holds, as in eager."""
     zero = identity("sum", node.dtype)
-    return Store(f"{node.name}_empty", node.name, node.dtype, node.shape, (), zero)
+    size = elements(node.shape)
+    if not isinstance(size, int) or size == 0:
+        return Store(f"{node.name}_empty", node.name, node.dtype, node.shape, (), zero)
+    start = (Layout((1,), (1,)),)
+    return Store(f"{node.name}_empty", node.name, node.dtype, (1,), start, zero)
 
 
 def reduction(node: Reduce) -> Map | Reduce:

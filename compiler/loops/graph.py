@@ -33,6 +33,11 @@ propagate NaN; `argmax` and `argmin` return the first matching index, or that of
 ScanOp = Literal["sum", "prod", "max", "min"]
 StoreMode = Literal["set", "add"]
 
+DRAWS = "tcw."
+"""The namespace of calls that draw random numbers with the engine's own library. Their arguments
+are the sizes, strides and dtype of the result, and the parameters of the distribution; the numbers
+lie in memory order, and nothing else holds the memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -150,7 +155,7 @@ class Call:
 
     name: str
     target: str
-    """For example `aten.mm.default`."""
+    """For example `aten.mm.default`; `tcw.normal.default` is one of `DRAWS`."""
     arguments: tuple[object, ...]
     """Operands, sizes, None, and literals (numbers, strings, dtypes); possibly nested in tuples."""
     keywords: tuple[tuple[str, object], ...] = ()

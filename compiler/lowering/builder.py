@@ -51,6 +51,8 @@ class Builder:
         self.alone = False
         """Whether the node reads only inputs of the graph, and only its caller reads the node: on a
         CPU, where an ATen call may then be the better choice."""
+        self.on_cpu = True
+        """Whether loops run on a CPU."""
         self.read_in_place: Callable[[], bool] = lambda: False
         """Whether all readers of the node, or of views of it, are operations on elements, which
         can share a loop with it."""

@@ -70,7 +70,9 @@ def to_copy(builder: Builder, tensor: Tensor, *_: object, **options: object) -> 
         raise NoLowering("pinned memory")
     meta = builder.meta
     if meta.dtype in REDUCED and tensor.dtype in ("float32", "float64") and _asked(builder):
-        return builder.pointwise([tensor], lambda x: _rounded(x, meta.dtype), compute=tensor.dtype)
+        return builder.pointwise(
+            [tensor], lambda x: rounded_to(x, meta.dtype), compute=tensor.dtype
+        )
     return as_promised(builder, tensor)
 
 
@@ -80,7 +82,7 @@ def _asked(builder: Builder) -> bool:
     return str(builder.taken_from).startswith(("aten._to_copy", "None"))
 
 
-def _rounded(expression: Expression, dtype: str) -> Expression:
+def rounded_to(expression: Expression, dtype: str) -> Expression:
     """The 16-bit value that the user asked for, rounded even if it is widened again."""
     return Op("rounded", (convert(expression, dtype),), dtype)
 

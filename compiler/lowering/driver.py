@@ -303,6 +303,7 @@ class _Driver:
     ) -> tuple[Tensor | None, ...]:
         """The node's results, from its lowering or from a call."""
         first = len(self.graph.nodes)
+        self.builder.on_cpu = self.fake.device is None or self.fake.device.type == "cpu"
         reason = "" if known.wanted else f"no lowering for {known.name}"
         if known.lowering is not None:
             if self.foreign:

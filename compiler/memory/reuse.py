@@ -13,7 +13,7 @@ from collections.abc import Collection
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Map, Reduce, Scan, Store
+from compiler.loops.graph import DRAWS, Map, Reduce, Scan, Store
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, product
 from compiler.memory.accesses import Values
@@ -86,7 +86,8 @@ class Reuse:
             return given and form.dtype in BYTES and dense(form.shape, form.strides)
         if name in values.results:
             call, result = values.results[name]
-            fresh = call.target in FRESH and result.dtype in BYTES
+            fresh = call.target in FRESH or call.target.startswith(DRAWS)
+            fresh = fresh and result.dtype in BYTES
             return fresh and dense(result.shape, result.strides)
         return True
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from compiler.codegen.launcher.launcher import launcher_text
 from compiler.control.hooks import Missing
@@ -54,6 +56,10 @@ class Launcher:
         self._trim = handle.pool_trim
         self._trim.argtypes = [ctypes.c_long, ctypes.c_long]
         self._trim.restype = ctypes.c_long
+        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+        self.new_tensor: Callable[[int, int, Any], Any] = new(("new_tensor", handle))
+        """A tensor on the CPU, large ones in pooled memory: the number of its dtype, its rank, and
+        an array of its bytes, sizes and strides."""
 
     def pool(self) -> Pool:
         c = self._counts

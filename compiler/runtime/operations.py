@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 
+from compiler.loops.graph import DRAWS
+from compiler.runtime.draws import distribution
+
 PLAIN = {
     "aten.mm.default": "mm",
     "aten.bmm.default": "bmm",
@@ -25,8 +28,11 @@ class UnknownOperation(Exception):
 def operation(name: str) -> Callable[..., Any]:
     """The callable for a name such as `aten.mm.default`. Raises `UnknownOperation`.
 
-    `run_with_rng_state:aten.rand.default` is that operation inside the higher-order one.
+    `run_with_rng_state:aten.rand.default` is that operation inside the higher-order one, and
+    `tcw.normal.default` one of `compiler.runtime.draws`.
     """
+    if name.startswith(DRAWS):
+        return distribution(name.removeprefix(DRAWS).removesuffix(".default"))
     around, inside, target = name.rpartition(":")
     if inside:
         return _AROUND[around](_overload(target))

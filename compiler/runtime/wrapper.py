@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.segment import Number, SegmentFunction
-from compiler.loops.graph import Call, Input, Operand, Result, operands
+from compiler.loops.graph import DRAWS, Call, Input, Operand, Result, operands
 from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
 from compiler.runtime.artifact import Binding
@@ -145,7 +145,8 @@ class _Wrapper:
                 self.lines.append("del _")
         for result in wanted:
             self.bound.add(result.name)
-            if result.name in self.by_strides and call.target not in DENSE:
+            as_asked = call.target in DENSE or call.target.startswith(DRAWS)
+            if result.name in self.by_strides and not as_asked:
                 self._lay_out(result)
 
     def _lay_out(self, result: Result) -> None:

@@ -21,7 +21,7 @@ from compiler import pipeline
 from compiler.control.hooks import torch_version
 from compiler.control.tried_on import TRIED_ON
 from compiler.engine import resampling
-from compiler.runtime import addresses, vector_functions
+from compiler.runtime import addresses, generator, vector_functions
 from workbench.worker import measuring_hooks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +46,7 @@ def tests() -> dict[str, str]:
         **{hook.name: hook.test for hook in hooks},
         addresses.NAME: addresses.TEST,
         vector_functions.NAME: vector_functions.TEST,
+        generator.NAME: generator.TEST,
         resampling.NAME: resampling.TEST,
     }
 

@@ -126,7 +126,7 @@ def speed(eager: float = 10.1, compiled: float = 7.15, noise: float = 0.06) -> S
         speedup=ratio,
         noise=noise,
         pairs=40,
-        in_noise=abs(ratio - 1) <= noise,
+        in_noise=abs(ratio - 1) <= noise * ratio,
         compile_seconds=6.4,
     )
 

@@ -26,10 +26,11 @@ def _frame(view: View) -> str:
 
 
 def content(view: View, width: int) -> Content:
-    """Rows are calls, columns the cache entries of one frame: which served, which did not, why."""
+    """Rows are calls, columns the cache entries of one frame: which served, which did not, why.
+    What was compiled outside of all calls, as while timing, is the row `outside`."""
     frame = _frame(view)
     entries = [cid for cid in view.facts.pieces if cid.partition("/")[0] == frame]
-    calls = [call for call in view.summary.calls if call.number]
+    calls = [call for call in view.summary.calls if call.number or frame in _frames(call)]
     if not entries:
         return Content("cache", f"of frame {frame}", rows=empty(width, "no cache entry yet"))
     recompiles = {record.compile_id: record for record in view.recording.all(Recompile)}
@@ -55,7 +56,7 @@ def content(view: View, width: int) -> Content:
             pad(inputs[name].get(call.number, ""), size) for name, size in columns.items()
         )
         spans: list[Span] = [
-            (pad(f" call {call.number}", CALL), "strong"),
+            (pad(f" call {call.number}" if call.number else " outside", CALL), "strong"),
             text(pad(cut(values, label - CALL), label - CALL + 1), "text"),
         ]
         for entry in shown:
@@ -63,11 +64,17 @@ def content(view: View, width: int) -> Content:
             spans += [*cell, (" " * max(1, column - width_of(cell)), "text")]
         rows.append(Row(body=tuple(spans), key=f"call:{call.number}"))
     rows.append(BLANK)
-    words = f"{plural(len(calls), 'call')}, {plural(len(entries), 'entry', 'entries')}"
+    numbered = sum(call.number > 0 for call in calls)
+    words = f"{plural(numbered, 'call')}, {plural(len(entries), 'entry', 'entries')}"
     if hidden:
         words += f", {hidden} older not shown"
     function = view.facts.pieces[entries[0]].function
     return Content("cache", f"of frame {frame}  {function}", ((words, "dim"),), rows)
+
+
+def _frames(call: Call) -> set[str]:
+    """The frames compiled in a call."""
+    return {piece.frame for piece in call.pieces}
 
 
 def _cell(call: Call, entry: str, failed: dict[str, str], column: int) -> Line:

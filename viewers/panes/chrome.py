@@ -97,14 +97,15 @@ def _driven_counts(view: View) -> list[Span]:
 
 def _counts(view: View) -> list[Span]:
     summary = view.summary
-    breaks, causes = len(summary.breaks), len(summary.recompiles)
+    breaks = len(summary.breaks)
+    recompiles = sum(len(cause.frames) for cause in summary.recompiles)
     spans: list[Span] = []
     if breaks:
         word = " break  " if breaks == 1 else " breaks  "
         spans += [(f"✗{breaks}", "bad"), (word, "dim")]
-    if causes:
-        word = " recompile  " if causes == 1 else " recompiles  "
-        spans += [(f"↻{causes}", "warn"), (word, "dim")]
+    if recompiles:
+        word = " recompile  " if recompiles == 1 else " recompiles  "
+        spans += [(f"↻{recompiles}", "warn"), (word, "dim")]
     speed = summary.speed
     if speed is not None and means_nothing(speed):
         pass  # the overview says why

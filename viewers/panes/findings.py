@@ -25,7 +25,7 @@ NARROW = 100
 FEW = 2
 """With at most this many findings, what the compile came to is listed below them."""
 KERNELS, PAIRS, PLAN = 8, 6, 2
-"""Most rows of each of its stages."""
+"""Most rows of each of its stages; pairs may have those that kernels leave."""
 
 
 def content(view: View, width: int) -> Content:
@@ -112,12 +112,14 @@ def _came_of_it(view: View, width: int) -> list[Row]:
     """What a compile produced that needs no attention: a few kernels, pairs and lines of its
     memory; no kernels where their pane stands beside."""
     found: list[Row] = []
+    left = PAIRS
     if view.kernels() and "kernels" not in view.beside:
         listed = kernels.content(view, width)
         found += _stage(view, "kernels", listed.right, listed.rows, KERNELS)
+        left += max(0, KERNELS - len(listed.rows))
     if view.facts.pairs.get(fusion.graph_of(view)):
         listed = fusion.decisions(view, width)
-        found += _stage(view, "fusion", listed.right, listed.rows, PAIRS)
+        found += _stage(view, "fusion", listed.right, listed.rows, left)
     graph = view.loop_graph()
     if any(plan.graph == graph for plan in view.recording.all(MemoryPlan)):
         planned: Content = memory.content(view, width)
@@ -135,5 +137,7 @@ def _stage(view: View, name: str, right: Line, listed: Sequence[Row], most: int)
     ]
     while shown and not shown[-1].text.strip():
         shown.pop()
-    more = [Row(body=(("    …", "faint"),))] if len(listed) > most and most > PLAN else []
+    item = "decision" if any(row.decision for row in listed) else "key"
+    hidden = sum(bool(getattr(row, item)) for row in listed[most:])
+    more = [Row(body=((f"    … {hidden} more", "faint"),))] if hidden and most > PLAN else []
     return [BLANK, head, *shown, *more]

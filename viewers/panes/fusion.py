@@ -335,8 +335,8 @@ def verdict(view: View, width: int) -> list[Row]:
     score.append((f"   {tests}", "faint"))
     if pair.score_text:
         score.append(text(f"   {pair.score_text}", "dim"))
-    elif not pair.score:
-        score.append(("   not scored: only a pair that may fuse is", "dim"))
+    elif not pair.score and pair.verdict == "rejected":
+        score.append(("   no score: only pairs that may fuse get one", "dim"))
     return [
         Row(
             body=(text(title, "title"),),

@@ -145,7 +145,10 @@ def line_of(view: View, node: SchedulerNode) -> Span:
 
 
 def computes(view: View, node: SchedulerNode) -> str:
-    """What a scheduler node computes last, in a word: `amax`; its label where that is unknown."""
+    """What a scheduler node computes last, in a word: `amax`; its label where that is unknown, or
+    where it is one of several that compute the same nodes."""
+    if (node.graph, node.origins) in view.facts.split_origins:
+        return node.label
     known = view.facts.nodes(node.graph)
     for origin in reversed(node.origins):
         found = known.get(origin)

@@ -33,7 +33,9 @@ def causes(view: View, width: int) -> Content:
     for index, cause in enumerate(found):
         if index:
             rows.append(BLANK)
-        frames = plural(len(cause.frames), "frame")
+        distinct = {frame.compile_id.partition("/")[0] for frame in cause.frames}
+        each_once = len(distinct) == len(cause.frames)
+        frames = plural(len(cause.frames), "frame" if each_once else "compile")
         took = seconds_text(cause.seconds) if cause.seconds is not None else "unfinished"
         right_side: Line = ((f"{frames}  ", "dim"), (took + " ", "warn"))
         lead = f"{cause.callers}   " if cause.callers else ""
@@ -93,7 +95,7 @@ def why(view: View, width: int) -> Content:
         when = f"from call {entry.call}" if entry else ""
         rows.append(_pair("guard", failed.kind or failed.guard, failed.source, "accent"))
         rows.append(_pair("expected", failed.expected or "not known", when))
-        rows.append(_pair("seen", failed.seen or "not known", f"on call {record.call}"))
+        rows.append(_pair("seen", failed.seen or "not known", seen_in(record.call)))
         if failed.tested:
             tested = f"{plural(failed.tested, 'guard')} before it failed"
             rows.append(_pair("tested", tested, ""))
@@ -115,6 +117,11 @@ def why(view: View, width: int) -> Content:
             Row(gutter=((" ", "text"),), body=((pad(label, LABEL), "dim"), (line, "faint")))
         )
     return Content("why", rows=rows, start="fix")
+
+
+def seen_in(call: int) -> str:
+    """The call whose arguments failed a guard; 0 stands for those that were made to time it."""
+    return f"in call {call}" if call else "in a call made for timing"
 
 
 def _pair(label: str, value: str, note: str, role: Role = "dim") -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,6 +83,15 @@ class Facts:
         """Key of a region -> what it can be filtered by."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
+
+    @cached_property
+    def split_origins(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """(graph, nodes) that several scheduler nodes with labels of their own compute, as the
+        loops of one softmax do."""
+        labels: dict[tuple[str, tuple[str, ...]], set[str]] = defaultdict(set)
+        for one in self.operations.values():
+            labels[one.graph, one.origins].add(one.label)
+        return frozenset(one for one, found in labels.items() if len(found) > 1)
 
     @cached_property
     def summary(self) -> Summary:

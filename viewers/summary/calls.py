@@ -151,9 +151,9 @@ def _pieces(recording: Recording) -> list[Piece]:
         pieces.append(
             Piece(
                 compile_id=compile_id,
-                function=start.function,
+                function=start.called,
                 call=start.call,
-                place=place_of(recording, start.location),
+                place=place_of(recording, start.wrapped or start.location),
                 resumes_at=start.resumes_at,
                 status=end.status if end else "open",
                 ops=ops.get(compile_id, end.ops if end else 0),

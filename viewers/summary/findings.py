@@ -80,21 +80,15 @@ def findings_of(
         else:
             carried.setdefault(id(site), []).append(cause)
     ranked = sorted(
-        breaks,
+        _unless_told(recording, breaks),
         key=lambda site: (
             id(site) not in carried, -(site.extra_graphs or 0), -(site.crossings.bytes or 0)
         ),
     )  # fmt: skip
-    lines: dict[tuple[str, int], list[BreakSite]] = {}
+    joined = _joined(ranked)
     for site in ranked:
-        lines.setdefault((site.place.file, site.place.line), []).append(site)
-    for site in ranked:
-        first, *others = lines[site.place.file, site.place.line]
-        costless = [other for other in others if _adds_nothing(other)]
-        if site is first:
-            found.append(_break(site, costless, carried.get(id(site), ())))
-        elif site not in costless:
-            found.append(_break(site, (), carried.get(id(site), ())))
+        if id(site) in joined:
+            found.append(_break(site, joined[id(site)], carried.get(id(site), ())))
     found += _cudagraphs(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
     return (*found[:wrong], *_slower(recording, found), *found[wrong:])
@@ -136,14 +130,51 @@ def _slows(finding: Finding) -> bool:
     return finding.kind == "fallback"
 
 
-_STACK = re.compile(r"___stack\d+\b")
+ON_STACK = re.compile(r"___stack\d+\b")
 """The name in a resumed frame of a value that was on the stack at the graph break."""
 
 
 def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
     """Whether the value that changed was computed by the line of the break."""
     frames = {frame.compile_id.partition("/")[0] for frame in cause.frames}
-    return bool(_STACK.match(cause.change.name)) and frames <= site.resumed
+    return bool(ON_STACK.match(cause.change.name)) and frames <= site.resumed
+
+
+def _unless_told(recording: Recording, breaks: Sequence[BreakSite]) -> list[BreakSite]:
+    """Without the breaks of a backend that failed: the finding of the eager fallback has them."""
+    fallbacks = {
+        (one.compile_id, one.location.file, one.location.line)
+        for one in recording.all(EagerFallback)
+        if one.location is not None
+    }
+    return [
+        site
+        for site in breaks
+        if any((cid, site.place.file, site.place.line) not in fallbacks for cid in site.compile_ids)
+    ]
+
+
+def _joined(ranked: Sequence[BreakSite]) -> dict[int, list[BreakSite]]:
+    """The sites that get a finding, by id, each with those that it speaks for: sites that cost
+    nothing more, on the same line or, for another reason, with the same code as their fix."""
+    joined: dict[int, list[BreakSite]] = {}
+    heads: list[BreakSite] = []
+    for site in ranked:
+        like = (head for head in heads if _adds_nothing(site) and _belongs(site, head))
+        head = next(like, None)
+        if head is not None:
+            joined[id(head)].append(site)
+        else:
+            heads.append(site)
+            joined[id(site)] = []
+    return joined
+
+
+def _belongs(site: BreakSite, head: BreakSite) -> bool:
+    if site.place.ref == head.place.ref:
+        return True
+    code = [one.advice[0].code for one in (site, head) if one.advice and one.advice[0].by == "tcw"]
+    return site.gb != head.gb and len(code) == 2 and code[0] == code[1] != ""
 
 
 def _adds_nothing(site: BreakSite) -> bool:
@@ -260,8 +291,8 @@ def recompile_title(cause: RecompileCause) -> str:
 def _break(
     site: BreakSite, also: Sequence[BreakSite] = (), carried: Sequence[RecompileCause] = ()
 ) -> Finding:
-    """The finding of a break. `also`: breaks of the same line that cost nothing more. `carried`:
-    recompiles of what comes after it, caused by the value it computes."""
+    """The finding of a break. `also`: breaks that cost nothing more. `carried`: recompiles of what
+    comes after it, caused by the value it computes."""
     if site.outcome == "skip-frame":
         cost = "eager"
     elif site.outcome == "error":
@@ -291,7 +322,7 @@ def _break(
         who = cause.callers or "a call"
         took = f", {seconds_text(cause.seconds)}" if cause.seconds is not None else ""
         notes.append(f"{who} recompiled for its value{took}")
-    notes += [f"also breaks there: {_break_title(other)}" for other in also]
+    notes += [f"also breaks {_where(other, site)}: {_break_title(other)}" for other in also]
     every = (site, *also)
     compile_ids = [*(one.compile_ids for one in every), *(one.compile_ids for one in carried)]
     return Finding(
@@ -305,6 +336,12 @@ def _break(
         notes=tuple(notes),
         source=site,
     )
+
+
+def _where(other: BreakSite, site: BreakSite) -> str:
+    if other.place.ref == site.place.ref:
+        return "there"
+    return f"at {os.path.basename(other.place.file)}:{other.place.line}"
 
 
 def _break_title(site: BreakSite) -> str:

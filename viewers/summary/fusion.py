@@ -14,10 +14,17 @@ from viewers.recording import Recording
 from viewers.words import bytes_text, listed
 
 RULES = {
+    "access": "read otherwise than written",
+    "barrier": "with a store or a call between",
     "between": "with nodes between",
+    "cycle": "in a cycle with other nodes",
+    "digits": "indexed differently",
     "domain": "different domains",
+    "empty": "without elements",
     "extern": "a library call",
     "extern-epilogue": "a library call's epilogue",
+    "finish": "one complete only after the loop",
+    "gather": "read through an index",
     "indexing-mismatch": "indexed differently",
     "little-shared-data": "too little shared data",
     "max-horizontal": "too many side by side",
@@ -26,10 +33,20 @@ RULES = {
     "order": "in the wrong order",
     "outer-loop": "already fused at an outer loop",
     "peak-memory": "would raise peak memory",
+    "pointers": "too many arrays for one loop",
+    "recomputed": "would be computed for each row",
+    "reduction": "reductions over different rows",
+    "rider": "reductions of unlike columns",
     "same-node": "a node with itself",
+    "scan": "a scan along another axis",
+    "scatter": "stores that may collide",
+    "strided-rows": "rows apart in memory",
+    "too-little": "too little shared data",
     "too-many-buffers": "too many buffers",
     "too-many-nodes": "too many nodes",
     "unstated": "no reason given",
+    "veto": "kept apart by an override",
+    "working-set": "accumulators beyond the cache",
 }
 """Words for rules with unclear names; the others are shown by name."""
 

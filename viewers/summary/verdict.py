@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import CallStart, Speed, Waiting
+from compiler.trace.records import CallStart, EngineSpeed, Speed, Waiting
 from viewers.recording import Recording
 from viewers.summary.caches import Served, served_from_caches
 from viewers.words import (
@@ -89,8 +89,19 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     return Verdict(f"Speed {NOT_MEASURED}", VerdictDetail(), "neutral")
 
 
+MACHINE_BUSY = f"Speed {NOT_MEASURED}: the machine is busy"
 USELESS = 0.5
-"""Noise, as a share of the ratio, from which a ratio within it means nothing."""
+"""Noise, as a share of the ratio, from which the ratio itself says little."""
+
+
+def factor_text(speedup: float, noise: float) -> str:
+    """How many times faster or slower, given that it is beyond the noise: `1.40x`. If the noise is
+    large, the factor that is certain: `at least 1.20x`."""
+    faster = speedup >= 1
+    certain = speedup * (1 - noise if faster else 1 + noise)
+    factor = speedup if noise < USELESS else certain
+    words = ratio_text(factor if faster else 1 / factor if factor > 0 else None)
+    return words if noise < USELESS else f"at least {words}"
 
 
 def during(doing: str) -> str:
@@ -106,7 +117,12 @@ def _words(text: str) -> VerdictDetail:
 def means_nothing(speed: Speed) -> bool:
     """Whether the ratio of the times says nothing: it was compiled meanwhile, or the machine was
     busy."""
-    return bool(speed.compiled_again) or (speed.in_noise and speed.noise >= USELESS)
+    return bool(speed.compiled_again) or busy(speed)
+
+
+def busy(speed: Speed | EngineSpeed) -> bool:
+    """Whether the noise is so large that not even `no difference` is known."""
+    return speed.in_noise and speed.noise >= USELESS
 
 
 def _speed(speed: Speed, served: Served) -> Verdict:
@@ -121,7 +137,7 @@ def _speed(speed: Speed, served: Served) -> Verdict:
         return Verdict("Recompiled during timing", detail, "lost")
     if means_nothing(speed):
         detail = VerdictDetail(sides, (f"{noise} ({pairs})",))
-        return Verdict("Speed not measured: the machine is busy", detail, "neutral")
+        return Verdict(MACHINE_BUSY, detail, "neutral")
     if speed.in_noise:
         what = "speed-up" if speed.speedup >= 1 else "difference"
         detail = VerdictDetail(sides, (f"{ratio_text(speed.speedup)} {noise} ({pairs})",))
@@ -129,7 +145,8 @@ def _speed(speed: Speed, served: Served) -> Verdict:
     took = f"compiled in {seconds_text(speed.compile_seconds)}"
     cost = {"": (took,), "some": (took, "partly from caches"), "all": (f"{took} from caches",)}
     detail = VerdictDetail((sides[0], f"{sides[1]} ({noise}, {pairs})"), cost[served])
+    factor = factor_text(speed.speedup, speed.noise)
+    factor = factor[0].upper() + factor[1:]
     if speed.speedup >= 1:
-        return Verdict(f"{ratio_text(speed.speedup)} faster", detail, "won")
-    slower = 1 / speed.speedup if speed.speedup > 0 else None
-    return Verdict(f"{ratio_text(slower)} slower than eager", detail, "lost")
+        return Verdict(f"{factor} faster", detail, "won")
+    return Verdict(f"{factor} slower than eager", detail, "lost")

@@ -6,6 +6,7 @@ from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
 from viewers.summary.engines import Comparison
+from viewers.summary.verdict import MACHINE_BUSY, busy, factor_text
 from viewers.words import (
     NOT_MEASURED,
     milliseconds_text,
@@ -25,18 +26,20 @@ def verdict_line(comparison: Comparison) -> TextLine:
         f"{speed.second} {milliseconds_text(speed.second_ms)}"
     )
     noise, rounds = f"±{percent(speed.noise)}", plural(speed.rounds, "round")
+    if busy(speed):
+        return line((MACHINE_BUSY, "strong"), f": {sides}, {noise} ({rounds})", hang=2)
     if speed.in_noise:
         return line(
             ("No measurable difference", "strong"),
             f": {sides}, {ratio_text(speed.speedup)} {noise} ({rounds})",
             hang=2,
         )
-    fast, slow, ratio = speed.second, speed.first, speed.speedup
+    fast, slow = speed.second, speed.first
     role: Role = "good"
-    if ratio < 1:
-        fast, slow, ratio, role = slow, fast, 1 / ratio, "bad"
+    if speed.speedup < 1:
+        fast, slow, role = slow, fast, "bad"
     return line(
-        (f"{fast} is {ratio_text(ratio)} faster than {slow}", role),
+        (f"{fast} is {factor_text(speed.speedup, speed.noise)} faster than {slow}", role),
         f": {sides} ({noise}, {rounds})",
         hang=2,
     )

@@ -149,8 +149,8 @@ class _Combined:
 
 
 def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Combined | None:
-    """The kept changes that do not contradict each other, one per group, best first. None
-    if there are fewer than two."""
+    """The kept changes that do not contradict each other, one per group, best first, without those
+    that another one includes. None if there are fewer than two."""
     suggested = {trial.id: one for one, trial in made}
     chosen: list[Suggestion] = []
     settings = base
@@ -160,13 +160,28 @@ def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Comb
         if not changed.reason and not _contradicts(base, settings, changed.settings):
             chosen.append(one)
             settings = changed.settings
+    unlike = {frozenset(_items(one.options)): one for one in reversed(chosen)}
+    within = {items for items in unlike if any(items < others for others in unlike)}
+    chosen = [one for items, one in reversed(unlike.items()) if items not in within]
     if len(chosen) < 2:
         return None
+    every = dict.fromkeys(item for one in chosen for item in _items(one.options))
     return _Combined(
         TOGETHER,
         "together: " + ", ".join(one.words for one in chosen),
-        tuple(option for one in chosen for option in one.options),
+        tuple(option for item in every for option in item),
     )
+
+
+def _items(options: Sequence[str]) -> list[tuple[str, ...]]:
+    """`--set X --dynamic` -> (`--set`, `X`), (`--dynamic`,)."""
+    found: list[tuple[str, ...]] = []
+    for option in options:
+        if option.startswith("--") or not found:
+            found.append((option,))
+        else:
+            found[-1] += (option,)
+    return found
 
 
 def _contradicts(base: Settings, before: Settings, after: Settings) -> bool:

@@ -413,8 +413,10 @@ class Bench(Screen[None]):
             name = edges.clicked(row, self.commands, width, message.x)
             if name:
                 await self.run_command(name)
-        elif message.edge.id == "header" and self.navigator.arrangement != "overview":
-            await self.show("overview")
+        elif message.edge.id == "header":
+            about = edges.badge(message.edge.lines[0][0], message.x)
+            if self.navigator.arrangement != about:
+                await self.show(about)
 
     def on_pane_view_dragged(self, message: PaneView.Dragged) -> None:
         """The rule at the left of a pane, or its title row, is moved."""

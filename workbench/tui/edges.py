@@ -14,6 +14,9 @@ from workbench.tui.commands import Commands
 from workbench.tui.edge import Lines
 from workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
 
+BADGES = {"✗": "break", "↻": "recompiles"}
+"""The arrangement that a count in the header is about, by its glyph."""
+
 
 def barred(rows: list[Row]) -> Lines:
     """The lines of a bar."""
@@ -70,6 +73,20 @@ def clicked(row: Row, commands: Commands, width: int, x: int) -> str:
                 return next((one.name for one in commands.all if one.shown == shown), "")
             at = end
     return ""
+
+
+def badge(row: Row, x: int) -> str:
+    """The arrangement that the header's words in column `x` are about: a count of breaks or of
+    recompiles, each of which begins with its glyph; else the overview."""
+    at, about = 0, "overview"
+    for words, _ in row.body:
+        word = words.strip()
+        counted = word[:1] in BADGES and word[1:].isdecimal()
+        about = BADGES[word[0]] if counted else about if word.isalpha() else "overview"
+        at += cell_len(words)
+        if x < at:
+            break
+    return about
 
 
 def _possible(view: View, hints: tuple[Hint, ...]) -> tuple[Hint, ...]:

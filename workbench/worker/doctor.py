@@ -86,13 +86,15 @@ def _engine() -> tuple[str, str]:
         launcher = importlib.import_module("compiler.runtime.addresses").launcher_status()
         functions = importlib.import_module("compiler.runtime.vector_functions")
         vectors = functions.vector_functions_status()
+        generator = importlib.import_module("compiler.runtime.generator").generator_status()
         resampling = importlib.import_module("compiler.engine.resampling").resampling_status()
     except Exception as error:
         return "", f"{type(error).__name__}: {error}"
+    reasons = (launcher.reason, vectors.reason, generator.reason, resampling.reason)
     words = f"C++ for {isa.name}, {8 * isa.vector_bytes} bits"
     if isinstance(found, runtime.NoCompiler):
         return words, str(found.reason)
-    return words, "; ".join(filter(None, (launcher.reason, vectors.reason, resampling.reason)))
+    return words, "; ".join(filter(None, reasons))
 
 
 def _gpu(torch: Any) -> str:

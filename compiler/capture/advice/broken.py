@@ -25,6 +25,8 @@ class Broken:
     """Types of the breaks that this one led to."""
     tensors: tuple[tuple[str, str], ...] = ()
     """(name, dtype) of each local variable that holds a tensor."""
+    library: bool = False
+    """Whether the line is in torch or an installed package: not for the user to edit."""
 
     @property
     def line(self) -> str:

@@ -35,7 +35,11 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if "torch.compiler.disable()" in broken.type:
         return (_disabled(broken),)
     if "`torch._dynamo.graph_break()`" in broken.type:
-        return (Advice(text="Remove the call: it requests this graph break"),)
+        return (
+            ()
+            if broken.library
+            else (Advice(text="Remove the call: it requests this graph break"),)
+        )
     if broken.type == "Attempt to trace generator":
         return (
             Advice(

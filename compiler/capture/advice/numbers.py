@@ -16,6 +16,10 @@ _SCALARS = Advice(
     text="Or let torch capture the number as a symbol",
     code="torch._dynamo.config.capture_scalar_outputs = True",
 )
+_SIZE = Advice(
+    text="Let torch capture the number as a symbol: sizes and indices have to be numbers",
+    code=_SCALARS.code,
+)
 _LIST = Advice(
     text="Keep it a tensor: index it, or unbind() it; tolist() copies every element to the host"
 )
@@ -28,12 +32,18 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if function.startswith("math.") and function.removeprefix("math.") in MATH:
         return _torch_math(broken, function)
     if broken.type.startswith(ITEM):
-        return (_stay_tensor(broken), _SCALARS)
+        return _number(broken)
     if broken.type.startswith(TOLIST):
         return (_LIST,)
     if broken.type.startswith(DYNAMIC_SHAPE):
         return _dynamic_shape(broken)
     return ()
+
+
+def _number(broken: Broken) -> tuple[Advice, ...]:
+    """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors."""
+    stay = _stay_tensor(broken)
+    return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
 
 
 def _stay_tensor(broken: Broken) -> Advice:
@@ -88,5 +98,5 @@ def _dynamic_shape(broken: Broken) -> tuple[Advice, ...]:
             shapes,
         )
     if broken.context.startswith("aten._local_scalar_dense"):
-        return (_stay_tensor(broken), _SCALARS)
+        return _number(broken)
     return (shapes,)

@@ -243,4 +243,18 @@ static PyObject* call_boxed(const Segment* s, PyObject* otherwise, PyObject* lis
   return answers;
 }
 
+// A tensor of its own, as outputs of segments are allocated. `shape`: bytes, sizes, strides. Called
+// from Python with its lock held.
+extern "C" PyObject* new_tensor(int dtype, int rank, const long* shape) {
+  void* data = 0;
+  Tensor made = allocate({dtype, rank, 0}, shape, CPU - 1, &data);
+  if (!made) {
+    python.set_error(objects.memory_error, "no memory for the result of a call");
+    return 0;
+  }
+  PyObject* found = wrapped(made);
+  torch_calls.drop(made);
+  return found;
+}
+
 extern "C" { extern const Launcher launcher_calls = {call, call_boxed, stream_of, launch}; }

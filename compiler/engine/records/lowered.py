@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -83,15 +84,25 @@ def lowered_records(compiled: Compiled, graph: Graph) -> Iterator[Record]:
             fallback="; ".join(one.reason for one in own if isinstance(one, Call) and one.reason),
         )
     values = graph.values()
+    parts = Counter(operation.origins for operation in compiled.operations.values())
     for name, operation in compiled.operations.items():
-        yield _scheduler_node(compiled, values, name, operation)
+        one_of_several = parts[operation.origins] > 1
+        yield _scheduler_node(compiled, values, name, operation, one_of_several)
 
 
 def _scheduler_node(
-    compiled: Compiled, values: dict[str, Value], name: str, operation: Operation
+    compiled: Compiled,
+    values: dict[str, Value],
+    name: str,
+    operation: Operation,
+    one_of_several: bool,
 ) -> SchedulerNode:
+    """`one_of_several`: an ATen node became several loops, as a softmax does: each is then named
+    by the value that it computes."""
     origins = compiled.in_order(operation.origins)
     label = node_label(compiled.nodes[origin] for origin in origins)
+    if one_of_several:
+        label = operation.name
     sources = sources_of(operation)
     targets = targets_of(operation)
     bytes_of, parts = touched(operation, values, compiled.parts)

@@ -66,7 +66,7 @@ def _rows_join(
         if whole_size(mask) != large.size:
             continue
         if small.mask is not None:
-            return Refusal("reduction", f"rows of rows: {mask_text(small.mask)}")
+            return Refusal("reduction", f"the rows are reduced further: {mask_text(small.mask)}")
         return mask, large.space.riders
     for edge in edges:
         if isinstance(edge.producer, Reduce) and edge.producer_group in (one.id, two.id):
@@ -74,7 +74,7 @@ def _rows_join(
             return Refusal("finish", f"{edge.producer.name} ({text}) is complete after the loop")
     if one.mask or two.mask:
         mask = one.mask or two.mask or ()
-        return Refusal("domain", f"{one.size} and {two.size} elements, rows {mask_text(mask)}")
+        return Refusal("domain", f"{one.size} and {two.size} elements, rows of {mask_text(mask)}")
     return Refusal("domain", f"{one.size} and {two.size} elements")
 
 

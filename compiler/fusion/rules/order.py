@@ -27,7 +27,7 @@ def no_cycle(one: Group, two: Group, reach: Reachability, units: list[Unit]) -> 
     if not between:
         return None
     unit = units[(between & -between).bit_length() - 1]
-    return Refusal("cycle", f"{unit.name} waits for one of them and the other for it")
+    return Refusal("cycle", f"{unit.name} needs one of them, and the other needs {unit.name}")
 
 
 def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Refusal | None:

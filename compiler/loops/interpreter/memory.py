@@ -16,7 +16,8 @@ from compiler.loops.expressions import (
     ReadIndexed,
     SizeOf,
 )
-from compiler.loops.graph import Call, Graph, Input, Operand
+from compiler.loops.graph import DRAWS, Call, Graph, Input, Operand
+from compiler.loops.interpreter.draws import ATEN
 from compiler.loops.interpreter.operators import Value, apply, register_dtype, rounded, torch_dtype
 from compiler.loops.layouts import Shape, View
 from compiler.loops.sizes import Size, Symbolic, evaluate, symbol_values
@@ -201,7 +202,9 @@ class State:
 
 
 def operation(target: str) -> Callable[..., Any]:
-    """The ATen operation of a target such as `aten.mm.default`."""
+    """The ATen operation of a target such as `aten.mm.default`, or what one of `DRAWS` means."""
+    if target.startswith(DRAWS):
+        return ATEN[target.removeprefix(DRAWS).removesuffix(".default")]
     found: Any = torch.ops
     for part in target.split("."):
         found = getattr(found, part)

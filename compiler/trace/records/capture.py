@@ -36,6 +36,13 @@ class FrameStart(Record):
     call: Count
     resumes_at: Line | None = None
     """For a resume function: the user's line at which it continues."""
+    wrapped: Location | None = None
+    """For the wrapper of a module's forward, as transformers has: that forward's lines."""
+
+    @property
+    def called(self) -> str:
+        """The function that the caller means: the wrapped one of a wrapper."""
+        return self.wrapped.function if self.wrapped is not None else self.function
 
 
 class FrameEnd(Record):

@@ -216,3 +216,21 @@ def test_a_number_that_is_only_returned_is_made_by_the_caller(call: str) -> None
     assert call[1:] in first.text
     kept = replace(broken, lines=(f"    n = counts{call}",), column=8, end_column=14 + len(call))
     assert "returned" not in advise(kept)[0].text
+
+
+def test_a_break_that_a_library_requests_is_not_the_users_to_remove() -> None:
+    broken = Broken(gb="GB0025", type="Call to `torch._dynamo.graph_break()`")
+    assert advise(broken)[0].text.startswith("Remove the call")
+    assert advise(replace(broken, library=True)) == ()
+
+
+def test_a_number_that_is_made_an_integer_becomes_a_symbol_first() -> None:
+    """It is a size or an index, which no tensor replaces."""
+    item = Broken(
+        gb="GB0124", type="Unsupported Tensor.item() call", lines=("n = int(x.max())",),
+        column=4, end_column=16,
+    )  # fmt: skip
+    symbol = "torch._dynamo.config.capture_scalar_outputs = True"
+    assert advise(item)[0].code == symbol
+    item = replace(item, lines=("n = x.max().item()",), end_column=18)
+    assert [advice.code for advice in advise(item)] == ["n = x.max()", symbol]

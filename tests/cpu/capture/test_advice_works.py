@@ -84,7 +84,7 @@ def _compiles_whole_and_right(changed: Any, function: Any) -> None:
         (breaking.logs, 0, "ignore_logging_functions"),
         (breaking.logs_module, 0, "ignore_logging_functions"),
         (breaking.item, 1, "capture_scalar_outputs"),
-        (breaking.to_int, 1, "capture_scalar_outputs"),
+        (breaking.to_int, 0, "capture_scalar_outputs"),
         (breaking.nonzero, 0, "capture_dynamic_output_shape_ops"),
         (breaking.masked, 1, "capture_dynamic_output_shape_ops"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from compiler.trace.records import FrameEnd, FrameStart, Graph, Step
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled
 from tests.cpu.recorded import record
+from viewers.summary.calls import calls_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -56,6 +58,35 @@ def test_a_resume_function_is_placed_like_its_function() -> None:
     assert {s.function for s in starts} == {"two_breaks"}
     assert {s.location.line for s in starts} == {code.co_firstlineno}
     assert {s.location.end_line for s in starts} == {code.co_firstlineno + 5}
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def wrapper(self, *args, **kwargs):
+        return function(self, *args, **kwargs)
+
+    return wrapper
+
+
+class Wrapped(torch.nn.Module):
+    """As models of transformers are."""
+
+    @decorated
+    def forward(self, x):
+        return x + 1
+
+
+def test_the_wrapper_of_a_forward_is_named_by_the_forward() -> None:
+    result = compiled(Wrapped(), (X,))
+    (start,) = result.recording.all(FrameStart)
+    assert (start.function, start.called) == ("wrapper", "forward")
+    assert start.wrapped is not None
+    assert start.wrapped.line == Wrapped.forward.__wrapped__.__code__.co_firstlineno
+    (piece,) = calls_of(result.recording)[0].pieces
+    assert piece.place is not None
+    assert (piece.function, piece.place.line) == ("forward", start.wrapped.line)
+    (plain,) = compiled(torch.nn.Identity(), (X,)).recording.all(FrameStart)
+    assert plain.wrapped is None
 
 
 def test_a_frame_without_operations_is_empty() -> None:

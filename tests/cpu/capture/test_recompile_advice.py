@@ -77,6 +77,29 @@ def kept_as_a_tensor(x):
     return x / scale
 
 
+def test_a_learning_rate_is_given_to_the_optimizer_as_a_tensor() -> None:
+    def steps(rate: float | torch.Tensor) -> int:
+        parameter = torch.nn.Parameter(torch.ones(4))
+        optimizer = torch.optim.AdamW([parameter], lr=rate)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5**step)
+
+        torch._dynamo.reset()
+        counter = torch._dynamo.testing.CompileCounter()
+        update = torch.compile(optimizer.step, backend=counter)
+        for index in range(3):
+            parameter.grad = torch.full((4,), float(index))
+            update()
+            schedule.step()
+        return counter.frame_count
+
+    assert steps(0.1) > steps(torch.tensor(0.1)) == 1
+    changed = Changed(
+        what="value", source="L['self'].param_groups[0]['lr']", name="self.param_groups[0]['lr']",
+        expected="0.1", seen="0.05",
+    )  # fmt: skip
+    assert advise([changed], SETTINGS)[0].code == "lr=torch.tensor(0.1)"
+
+
 def test_a_value_made_before_a_graph_break_is_kept_as_a_tensor() -> None:
     """The user has no name for it: the advice is words, at the call that made it."""
     values = [x * 2.5, x * 3.5]

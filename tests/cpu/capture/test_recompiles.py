@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 import torch
 from torch._dynamo import config
 
+from compiler.capture import HOOKS
 from compiler.capture import recompiles as recompiles_hook
 from compiler.trace.records import FrameEnd, Guards, Recompile, Warned
 from tests.cpu.capture.conftest import Capture
+from tests.cpu.recorded import record
 from tests.cpu.structured_trace import structured_trace
 
 x = torch.ones(4, 8)
@@ -457,3 +460,18 @@ def test_an_error_of_ours_does_not_reach_torch(
     assert record.failed == ()
     assert "dtype mismatch" in record.reason
     assert ["our own mistake" in warned.message for warned in capture.all(Warned)] == [True]
+
+
+def test_a_guard_inside_torch_is_placed_where_torch_says() -> None:
+    """An optimizer's step has no line outside torch."""
+    parameter = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.AdamW([parameter], lr=0.5)
+    with record(HOOKS) as recorded:
+        update = torch.compile(optimizer.step, backend="eager")
+        for rate in (0.5, 0.25):
+            optimizer.param_groups[0]["lr"] = rate
+            parameter.grad = torch.ones(4)
+            update()
+    (found,) = recorded.all(Recompile)
+    assert found.failed[0].name == "self.param_groups[0]['lr']"
+    assert f"/{os.path.basename(found.location.file)}:{found.location.line} " in found.reason

@@ -36,6 +36,7 @@ def floats(dtype: torch.dtype) -> dict[str, Case]:
         "over its sum": (lambda x: x.abs() / x.abs().sum(), (r(90, 450),)),
         "maxima": (lambda x: (x.amax(-1), x.amin(0), x.amax()), (r(9, 45),)),
         "argmax": (lambda x: (x.argmax(-1), x.argmin(0), x.argmax()), (r(9, 45),)),
+        "argmax_bool": (lambda x: ((x > 1).max(-1).indices, (x > -1).min(-1).indices), (r(9, 45),)),
         "transposed": (lambda x, y: x + y.t(), (r(37, 53), r(53, 37))),
         "permuted": (lambda x, y: x + y.permute(2, 0, 1), (r(3, 37, 53), r(37, 53, 3))),
         "transposed, pages apart": (lambda x, y: x + y.t(), (r(37, 1024), r(1024, 37))),

@@ -122,6 +122,37 @@ def test_a_band_of_rows_across_memory_is_transposed_first() -> None:
     assert "arg_block" not in kept, "nothing is written along the rows"
 
 
+@pytest.mark.parametrize(
+    ("shape", "tiled"),
+    [((12, 3000), True), ((3000, 12), True), ((300, 8, 9), True), ((7, 3000), False)],
+)
+def test_tiles_that_are_half_full_are_transposed(shape: tuple[int, ...], tiled: bool) -> None:
+    text = text_of(AVX512, lambda x: x.transpose(-1, -2).contiguous(), torch.randn(shape))
+    assert ("transpose_edge16(" in text) == tiled
+
+
+@pytest.mark.parametrize("isa", each_isa(ISAS))
+def test_few_rows_or_columns(isa: Isa) -> None:
+    """Every number from a quarter of a vector to a whole one, on either side."""
+    cases = [
+        (numbers(dtype, *outer, columns, rows), numbers(dtype, *outer, rows, columns))
+        for few in range(4, 17)
+        for dtype, outer in ((torch.float32, ()), (torch.bfloat16, (3,)), (torch.float64, (2,)))
+        for rows, columns in ((few, 37), (53, few), (few, 16 - few // 2))
+    ]
+    made = compile_programs([programs(joined, *case)[0] for case in cases], isa)
+    for (x, y), program in zip(cases, made, strict=True):
+        (got,) = program.run((x, y))
+        assert torch.equal(got, joined(x, y)), (x.dtype, x.shape)
+
+
+def test_the_winner_of_short_rows_is_found_without_reducing_lanes() -> None:
+    short = text_of(AVX512, lambda x: x.min(1), torch.randn(102, 102, 102))
+    assert "argmin_lanes(" not in short, "each lane has a row of its own"
+    long = text_of(AVX512, lambda x: x.min(1), torch.randn(16, 4096, 32))
+    assert "argmin_lanes(" in long
+
+
 def text_of(isa: Isa, function, *inputs: torch.Tensor) -> str:
     (program,) = programs(function, *inputs)
     (nest,) = (step for step in program.steps if isinstance(step, Nest))

@@ -18,6 +18,7 @@ from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.loops.graph import Call, Map, Reduce, Scan, Store
 from compiler.loops.nest import Nest
+from compiler.trace.provenance import Provenance
 from compiler.trace.records import (
     CacheLookup,
     Decided,
@@ -33,6 +34,8 @@ from compiler.trace.records import (
 from tests.cpu.recorded import Recorded, record
 from tests.decided import pairs_in
 from viewers.panes.loops import read_loops
+from viewers.panes.nests import computes
+from viewers.panes.view import Facts, View
 from viewers.summary import summarise
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
@@ -95,6 +98,21 @@ def test_every_node_of_the_graph_was_lowered(training: tuple[Recorded, Products]
         fallbacks = {one.node for one in recorded.all(Lowered) if one.graph == id and one.fallback}
         reasons = {o for n in computing if isinstance(n, Call) and n.reason for o in n.origins}
         assert fallbacks == reasons
+
+
+def test_loops_of_one_node_have_names_of_their_own(
+    training: tuple[Recorded, Products],
+) -> None:
+    """A variance is three loops: `mean`, `squares`, `var_mean`."""
+    recording = training[0]
+    view = View(Facts(recording, Provenance(recording.records)))
+    nodes = recording.all(SchedulerNode)
+    split = [one for one in nodes if (one.graph, one.origins) in view.facts.split_origins]
+    assert {"mean", "squares"} <= {one.label for one in split}
+    for one in split:
+        assert computes(view, one) == one.label
+        alike = [two for two in split if (two.graph, two.origins) == (one.graph, one.origins)]
+        assert len({two.label for two in alike}) == len(alike)
 
 
 def test_loops_read_as_loop_nests(training: tuple[Recorded, Products]) -> None:

@@ -53,7 +53,7 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("engine", "rule", "why"),
     [
-        ("tcw", "cycle", r"waits for one of them and the other for it"),
+        ("tcw", "cycle", r"needs one of them, and the other needs "),
         pytest.param(
             "inductor", "between", r"with nodes between +intermediate nodes", marks=pytest.mark.long
         ),

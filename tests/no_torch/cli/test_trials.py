@@ -166,6 +166,17 @@ def test_of_one_group_one_is_taken_together() -> None:
     assert found[-1].options == (*MODE.options, *SAVE.options)
 
 
+def test_a_change_that_another_includes_is_not_combined_with_it() -> None:
+    both = Suggested("both", (*MODE.options, *MARK.options))
+    found = _tried(Worker({"mark": -0.1, "mode+mark": -0.3}), [MARK, both])
+    assert [(one.id, one.kept) for one in found] == [("mark", True), ("both", True)]
+    also = Suggested("also", (*SAVE.options, *MARK.options))
+    costs = {"mode+mark": -0.3, "save+mark": -0.2, "mode+save+mark": -0.4}
+    together = _tried(Worker(costs), [both, also])[-1]
+    assert together.id == TOGETHER
+    assert together.options == (*MODE.options, *MARK.options, *SAVE.options), "each once"
+
+
 def test_what_contradicts_is_not_combined() -> None:
     worker = Worker({"mode": -0.1, "engine": -0.2, "save": -0.15})
     found = _tried(worker, [MODE, ENGINE, SAVE])

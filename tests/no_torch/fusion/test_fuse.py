@@ -12,9 +12,10 @@ from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
 from compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
 from compiler.loops.graph import Buffer, Call, Graph, Operand
-from compiler.loops.layouts import Layout, slice_dimension
+from compiler.loops.layouts import Layout, row_major, slice_dimension
 from compiler.loops.nest import Nest, Reduction, Write, expressions
 from compiler.loops.printer import nest_text
+from compiler.loops.sizes import product, symbol
 from compiler.loops.verifier import verify_program
 from compiler.trace.records import FusionPair
 from tests.no_torch.fusion.build import Builder, F, columns, load, nests, only_nest, op, rows
@@ -428,3 +429,19 @@ def test_a_veto_on_two_equal_nodes_keeps_both() -> None:
     assert all(not {"one", "two"} <= set(group.names) for group in fusion.groups)
     assert {"one", "two"} <= {name for group in fusion.groups for name in group.names}
     assert not list(gate.unknown())
+
+
+def test_memory_that_nobody_fills_is_allocated_and_left_alone() -> None:
+    """`empty`: one element is written, so that a nest allocates it; all if there may be none."""
+    for shape, wanted in (
+        ((64, 32), [1]),
+        ((symbol("s0"), 32), [symbol("s0"), 32]),
+        ((0, 32), [0, 32]),
+    ):
+        graph = Graph("g", [Buffer("empty", "float32", shape)], ["s0"])
+        graph.outputs = [Operand("empty", "float32", shape, row_major(shape).strides)]
+        program = fuse(graph).program
+        (nest,) = program.steps
+        assert isinstance(nest, Nest)
+        assert product(axis.size for axis in nest.axes) == product(wanted)
+        verify_program(program)

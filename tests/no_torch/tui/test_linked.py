@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.trace import refs
+from compiler.trace.compile_names import compile_of
+from compiler.trace.provenance import Provenance
 from tests.block_capture import FILE
+from tests.block_trace import block_trace
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.reader import select_line
+from viewers.navigator import Navigator
+from viewers.panes.view import Facts, View
+from viewers.recording import Recording
 
 
 async def test_a_line_lights_its_nodes_and_kernel_lines(open_trace: Open, block_file: Path) -> None:
@@ -19,6 +25,22 @@ async def test_a_line_lights_its_nodes_and_kernel_lines(open_trace: Open, block_
         assert any(kernel.visible_row(i) for i, q in kernel.lit.items() if q == "exact")
         assert "4 + 14≈ lit" in reader.text()
         assert "18 nodes → 1 kernel k4 softmax" in reader.text()
+
+
+def test_what_only_a_library_call_computes_shows_that_call() -> None:
+    """Not the code of another kernel."""
+    records = block_trace()
+    recording = Recording(records)
+    calls = [one for one in recording.kernels.values() if one.language == "aten"]
+    assert calls
+    for call in calls:
+        view = View(Facts(recording, Provenance(records)), compile_id=compile_of(call.graph))
+        Navigator(view).select(refs.node(call.graph, call.origins[-1]))
+        lit = [kernel for kernel in view.kernels() if view.lit_lines(kernel)]
+        assert call in lit
+        shown = view.shown_kernel()
+        assert shown in lit
+        assert shown == call or (shown is not None and shown.text)
 
 
 async def test_a_kernel_line_lights_its_source_line(open_trace: Open, block_file: Path) -> None:

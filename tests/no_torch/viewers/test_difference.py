@@ -8,6 +8,7 @@ from msgspec import structs
 from compiler.trace.records import (
     AnyRecord,
     Decided,
+    DynamicSize,
     Guard,
     Guards,
     Kernel,
@@ -160,6 +161,19 @@ def test_guards_by_kind_and_name() -> None:
         run.append(one)
     (change,) = compared(base_run(), run).guards
     assert change.before == change.after + 1
+
+
+def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> None:
+    def keeping(*names: str) -> list[AnyRecord]:
+        dynamic = tuple(
+            DynamicSize(symbol=f"s{index}", name=name, source=f"L['{name}']")
+            for index, name in enumerate(names)
+        )
+        return [*base_run(), Guards(compile_id="0/0", guards=(), dynamic=dynamic)]
+
+    found = compared(keeping("x.size(0)", "___stack0"), keeping())
+    words = [one.words for one in found.effects if one.kind == "size"]
+    assert words == ["x.size(0) was dynamic and is specialised now"]
 
 
 def test_where_an_object_lies_in_memory_is_no_change_of_guards() -> None:

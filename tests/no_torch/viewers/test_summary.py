@@ -140,6 +140,52 @@ def test_two_breaks_of_one_line_share_no_graph() -> None:
     assert finding.notes[-1].endswith("(GB0294)")
 
 
+@pytest.mark.parametrize(
+    ("eager", "compiled", "noise", "words"),
+    [
+        (1.0, 10.0, 2.0, "At least 3.33x slower than eager: "),
+        (10.0, 1.0, 0.6, "At least 4.00x faster: "),
+        (10.0, 1.0, 0.1, "10.00x faster: "),
+    ],
+)
+def test_a_factor_with_much_noise_is_given_as_what_is_certain(
+    eager: float, compiled: float, noise: float, words: str
+) -> None:
+    speed = traces.speed(eager, compiled, noise=noise)
+    found = summary([*traces.clean()[:-3], speed, traces.end()])
+    assert found.verdict.text.startswith(words)
+
+
+def test_a_backend_that_fails_is_one_finding() -> None:
+    """torch reports a graph break where it falls back to eager."""
+    place = traces.at(7)
+    eager = EagerFallback(
+        reason="it failed", kind="backend", function="forward", call=1, compile_id="0/0",
+        location=place,
+    )  # fmt: skip
+    failed = traces.graph_break(gb="GB0219", location=place)
+    (finding,) = summary([*traces.opening(), failed, eager, traces.end()]).findings
+    assert finding.kind == "fallback"
+    other = traces.graph_break(gb="GB0219", location=place, compile_id="1/0")
+    kinds = [
+        one.kind
+        for one in summary([*traces.opening(), failed, other, eager, traces.end()]).findings
+    ]
+    assert kinds == ["fallback", "break"]
+
+
+def test_breaks_of_different_kinds_with_one_fix_are_one_finding() -> None:
+    """As in DistributedDataParallel's forward, where Dynamo stops at one function after another."""
+    fix = (Advice(text="Compile it before", code="model = Wrapper(torch.compile(model))"),)
+    first = traces.graph_break(gb="GB0156", advice=fix)
+    second = traces.graph_break(gb="GB0007", location=traces.at(9), advice=fix)
+    (finding,) = summary([*traces.opening(), first, second, traces.end()]).findings
+    assert finding.notes[-1].startswith("also breaks at norm.py:9: ")
+    assert finding.notes[-1].endswith("(GB0007)")
+    other = msgspec.structs.replace(second, gb="GB0156")
+    assert len(summary([*traces.opening(), first, other, traces.end()]).findings) == 2
+
+
 def test_a_break_before_all_operations_adds_no_graph() -> None:
     rest = Graph(id="1/0", kind="captured", compile_id="1/0", nodes=(), ops=2)
     records = [*traces.opening(), traces.graph_break(), traces.resumed("1/0"), rest, traces.end()]

@@ -23,6 +23,7 @@ from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
+from viewers.summary.findings import ON_STACK
 from viewers.words import bytes_change, error_text, listed, plural
 
 if TYPE_CHECKING:
@@ -200,7 +201,9 @@ def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterat
 
 def _sizes(alignment: Alignment) -> Iterator[Effect]:
     def keyed(recording: Recording) -> set[str]:
-        return {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
+        """Without what a resumed frame finds on its stack, which goes with the graph break."""
+        names = {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
+        return {name for name in names if not ON_STACK.match(name)}
 
     old, new = keyed(alignment.base), keyed(alignment.run)
     for name in sorted(old - new):

@@ -226,7 +226,7 @@ def _words(
         return _recompiled(recording, event)
     if isinstance(record, FrameStart):
         place = place_of(recording, record.location)
-        return f"compiles {record.function}", place
+        return f"compiles {record.called}", place
     if isinstance(record, GraphBreak):
         return f"has a graph break: {record.type}", place_of(recording, record.location)
     if isinstance(record, Graph):

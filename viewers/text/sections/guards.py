@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import DynamicSize, Guards
+from compiler.trace.records import DynamicSize, FrameStart, Guards
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import heading
 from viewers.summary.guards import Condition, GuardGroups, guard_groups
@@ -43,9 +43,12 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
     cost = ""
     if record.check_us is not None:
         cost = f", one check {check_words(record.check_us)}"
+    starts = view.recording.all(FrameStart)
+    wrapped = (one.called for one in starts if one.compile_id == record.compile_id and one.wrapped)
+    function = next(wrapped, record.function)
     lines = [
         heading(
-            f"guards {record.compile_id} {record.function}".rstrip(),
+            f"guards {record.compile_id} {function}".rstrip(),
             plural(record.count, "guard") + cost,
         )
     ]

@@ -42,6 +42,9 @@ EVICTED = 8
 """Cost of an element whose line was evicted since its last use, in instructions."""
 HORIZONTAL = 12
 """Cost of reducing one accumulator across lanes, in vector instructions."""
+WINNER = 6
+"""How many times that an argmax takes: the best value, the lanes that hold it and the first of them
+wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,12 +347,13 @@ def _cost(
     size = estimate(sizes[lane])
     steps = -(-size // lanes)
     total /= size / (steps * lanes) if size else 1
-    reductions = [s for s in facts.nest.statements if facts.is_main(s)]
+    reductions = [s for s in facts.nest.statements if isinstance(s, Reduction) and facts.is_main(s)]
     if row:
         whole = steps
         for axis in facts.reduced - {lane}:
             whole *= max(estimate(sizes[axis]), 1)
-        total += HORIZONTAL * len(reductions) / max(whole, 1)
+        across = sum(WINNER if s.op in ("argmax", "argmin") else 1 for s in reductions)
+        total += HORIZONTAL * across / max(whole, 1)
         total += 4 / max(steps, 1)
     else:
         total += 2 * len(reductions)

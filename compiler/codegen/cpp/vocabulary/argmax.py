@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import conversions
-from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.codegen.cpp.vocabulary import conversions, reductions
+from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
 from compiler.loops.dtypes import FLOATS, compute_dtype
 
 if TYPE_CHECKING:
@@ -59,25 +59,27 @@ def update(
 
 
 def reduce(lanes: Lanes, op: str, best: str, best_index: str, dtype: str, index_dtype: str) -> str:
-    """The winner among the lanes."""
+    """The winner among the lanes: the least index of those that hold the best value."""
     if lanes.count == 1:
         return best_index
     held = compute_dtype(dtype)
     register, indices = lanes.type(held), lanes.type(index_dtype)
-    scalar, name = SCALARS[held], f"{op}_lanes" + ("_bool" if held == "bool" else "")
-    single = lanes.vocabulary.lanes(1)
-    kind = "int" if held == "bool" else scalar
-    value = f"({kind})-best[k]" if held == "bool" else "best[k]"
-    ahead, behind = (_better(single, op, held, *pair) for pair in (("v", "top"), ("top", "v")))
+    name = f"{op}_lanes" + ("_bool" if held == "bool" else "")
 
     def text() -> str:
+        top = reductions.reduce(lanes, op.removeprefix("arg"), "best", held)
+        equal = lanes.apply("eq", ("best", lanes.broadcast("top", held)), (held, held), "bool")
+        if held in FLOATS:  # the best of all is NaN if one is
+            nan = lanes.apply("ne", ("best", "best"), (held, held), "bool")
+            equal = lanes.apply("bitwise_or", (equal, nan), ("bool", "bool"), "bool")
+        last = lanes.constant(limits(index_dtype)[1], index_dtype)
+        places = _select(lanes, "winners", "best_index", last, index_dtype)
         return (
             f"INLINE long {name}({register} best, {indices} best_index) {{\n"
-            f"  {kind} top = {value.replace('[k]', '[0]')}; long winner = best_index[0];\n"
-            f"  for (int k = 1; k < {lanes.count}; k++) {{\n"
-            f"    {kind} v = {value}; bool ahead = {ahead}, behind = {behind};\n"
-            f"    if (ahead || (!behind && best_index[k] < winner)) "
-            f"{{ top = v; winner = best_index[k]; }}\n  }}\n  return winner;\n}}"
+            f"  const {SCALARS[held]} top = {top};\n"
+            f"  const {lanes.type('bool')} winners = {equal};\n"
+            f"  const {indices} places = {places};\n"
+            f"  return {reductions.reduce(lanes, 'min', 'places', index_dtype)};\n}}"
         )
 
     lanes.need(f"{name}({register}, {indices})", text)

@@ -105,14 +105,19 @@ def _load_near(lanes: Lanes, dtype: str, step: int, *, partial: bool) -> str | N
     would take a loop."""
     element, register = lanes.storage(dtype), lanes.type(dtype)
     raw = memory.raw_of(lanes, dtype)
-    parts = masked.load(lanes, raw.vector, raw.size) if partial else ""
-    if partial and (step < 0 or not parts):
+    parts = ""
+    if partial and step > 0:
+        parts = masked.load(lanes, raw.vector, raw.size) or ""
+    elif partial:
+        other = f"{raw.vector}{{}}"
+        parts = masked.load_where(lanes, raw.vector, raw.size, "p", "bits", other) or ""
+    if partial and not parts:
         return None
     name = f"load{lanes.suffix}_{'every' if step > 0 else 'back'}_{abs(step)}"
     tail = ", long count" if partial else ""
 
     def text() -> str:
-        lines = _near_vectors(lanes, raw, step, parts or "")
+        lines = _near_vectors(lanes, raw, step, parts)
         body = "\n".join(f"  {line}" for line in lines)
         result = memory.widened(lanes, dtype, "taken")
         return (
@@ -126,20 +131,27 @@ def _load_near(lanes: Lanes, dtype: str, step: int, *, partial: bool) -> str | N
 
 def _near_vectors(lanes: Lanes, raw: Raw, step: int, parts: str) -> list[str]:
     """Statements: `taken` gets the elements from `start`, `step` apart. `parts` loads the first
-    `count` elements at `p`."""
+    `count` elements at `p`, or backwards the lanes at `p` that `bits` has."""
     n, width = lanes.count, abs(step)
-    starts = [n * v for v in range(width)] if parts else near_starts(n, width)
+    forwards = bool(parts) and step > 0
+    starts = [n * v for v in range(width)] if forwards else near_starts(n, width)
     first = f"(const {raw.element}*)start" + (f" - {(n - 1) * width}" if step < 0 else "")
     lines = [f"const {raw.element}* whole = {first};"]
-    if parts:
+    if forwards:
         lines.append(f"const long span = (count - 1) * {width} + 1;")
+    elif parts:
+        lines.append(f"const long from = ({n} - count) * {width};")
     unaligned = lanes.unaligned(raw.vector, raw.element, raw.size)
     for v, start in enumerate(starts):
         pointer = f"whole + {start}"
-        if parts:
+        if forwards:
             left = f"span < {start} ? 0 : span - {start} < {n} ? span - {start} : {n}"
             load = f"const {raw.element}* p = {pointer}; const long count = {left}; {parts}"
             lines.append(f"{raw.vector} v{v}; {{ {load} v{v} = raw; }}")
+        elif parts:
+            bits = f"from <= {start} ? -1L : from - {start} < {n} ? -1L << (from - {start}) : 0L"
+            load = f"const {raw.element}* p = {pointer}; const long bits = {bits};"
+            lines.append(f"{raw.vector} v{v}; {{ {load} v{v} = {parts}; }}")
         else:
             lines.append(f"const {raw.vector} v{v} = *(const {unaligned}*)({pointer});")
     places = [lane * width if step > 0 else (n - 1 - lane) * width for lane in range(n)]

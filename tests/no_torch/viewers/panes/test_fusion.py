@@ -109,7 +109,7 @@ def test_the_verdict_has_the_rule_and_the_numbers(block: View) -> None:
     block.pair = rejected.id
     words = texts(fusion.verdict(block, 100))
     assert "kept apart: no shared data" in words
-    assert "not scored" in words
+    assert "no score: only pairs that may fuse get one" in words
     fused = fusion.pairs_of(block)[0]
     block.pair = fused.id
     assert "A and B were fused" in texts(fusion.verdict(block, 100))

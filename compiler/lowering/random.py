@@ -1,0 +1,410 @@
+"""Random numbers, drawn by the engine's own library with the bits that ATen's kernels would draw.
+
+A draw is a call (`compiler.loops.graph.DRAWS`); what is made of its numbers is loops. ATen fills
+memory in the order of its strides, one number after another: so is the order of a draw. It is left
+to ATen where it goes another way: memory with gaps, few normal numbers or those that are not
+row-major, generators of the caller's own.
+
+Sources: aten/src/ATen/native/cpu/DistributionTemplates.h, native/Distributions.cpp, Dropout.cpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype
+from compiler.loops.graph import DRAWS, Call, Result
+from compiler.loops.layouts import row_major
+from compiler.loops.sizes import product
+from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.calls import tensor_in_memory
+from compiler.lowering.copies import rounded_to
+from compiler.lowering.elements import RANGES, Element, formula_map
+from compiler.lowering.promotion import rounded
+from compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
+from compiler.lowering.tensors import Meta, Tensor
+
+Number = bool | int | float
+
+ATEN, CALL = 2500.0, 3600.0
+"""Nanoseconds of a call of ATen's, and of one of ours."""
+
+DROPOUT = 7000.0
+"""Nanoseconds of ATen's three calls that make a dropout."""
+
+NANOSECONDS = {
+    "uniform": (2.8, 0.3),
+    "uniform float64": (4.2, 0.8),
+    "normal": (3.4, 0.9),
+    "normal float64": (17.0, 2.1),
+    "bernoulli": (9.0, 0.5),
+    "exponential": (19.0, 1.7),
+    "geometric": (17.0, 1.8),
+    "cauchy": (24.0, 2.2),
+    "log_normal": (30.0, 3.4),
+    "integers": (2.8, 0.8),
+    "slopes": (4.0, 1.6),
+}
+"""Nanoseconds a number, by ATen and by us, on a Zen 4 core with AVX-512."""
+
+MOVED = 7000.0
+"""Those of its calls that draw normal numbers, multiply and add."""
+
+CHECK = 6000.0
+"""Those of our look at all parameters."""
+
+UNKNOWN = 1 << 16
+"""How many numbers a draw of symbolic size is taken to have."""
+
+DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+"""Bits of a mantissa."""
+
+LARGEST_RANGE = 1 << 28
+"""From this range on, ATen draws 64 bits for an integer."""
+
+_INTEGERS = {
+    **RANGES,
+    "bool": (0, 1),
+    **{d: (-(1 << n), 1 << n) for d, n in DIGITS.items()},
+}
+"""The least and the greatest integer that a dtype holds, with all between them."""
+
+
+def drawn(builder: Builder, name: str, meta: Meta, *parameters: Any) -> Tensor:
+    """A tensor of random numbers. Raises `NoLowering` if ATen would draw them in another way."""
+    refuse(builder, name, meta, parameters)
+    return _call(builder, name, meta, (meta.shape, meta.strides, meta.dtype, *parameters))
+
+
+def _call(builder: Builder, name: str, meta: Meta, arguments: tuple[Any, ...]) -> Tensor:
+    result = Result(builder.fresh(builder.node), meta.dtype, meta.shape, meta.strides)
+    target = f"{DRAWS}{name}.default"
+    origins = (builder.node,)
+    node = Call(result.name, target, arguments, (), (result,), origins=origins, effect=True)
+    builder.graph.nodes.append(node)
+    return tensor_in_memory(result.name, meta)
+
+
+def refuse(builder: Builder, name: str, meta: Meta, parameters: tuple[Any, ...]) -> None:
+    if not builder.on_cpu:
+        raise NoLowering("the library draws numbers on a CPU")
+    if not all(isinstance(one, (bool, int, float)) for one in parameters):
+        raise NoLowering("a parameter that is not a number")
+    if not _valid(name, meta.dtype, *parameters):
+        raise NoLowering("a parameter that ATen refuses, or for which it draws otherwise")
+    if 0 in meta.shape:
+        raise NoLowering("no elements")
+    if not _dense(meta):
+        raise NoLowering("memory with gaps")
+    count = product(meta.shape)
+    if name == "normal" and not _in_order(meta, range(len(meta.shape))):
+        raise NoLowering("normal numbers that are not row-major")
+    if name == "normal" and isinstance(count, int) and count < 16:
+        raise NoLowering("fewer than 16 normal numbers")
+    if name == "log_normal" and meta.dtype == "float64":
+        raise NoLowering("exp magnifies the last bit of its argument")
+
+
+def _valid(name: str, dtype: str, *parameters: float) -> bool:
+    """Whether ATen takes these parameters, and draws with them as the library does."""
+    first, second = (*parameters, 0, 0)[:2]
+    far = float("inf")
+    if name == "bernoulli":
+        return 0 <= first <= 1
+    if name == "geometric":
+        return 0 < first < 1
+    if name == "exponential":
+        return 0 < first < far
+    if name == "integers":
+        least, greatest = _INTEGERS[dtype]
+        return least <= first < second <= greatest + 1 and second - first < LARGEST_RANGE
+    if name == "uniform":
+        wide = 3e4 if dtype == "float16" else 1e38
+        return -wide <= first <= second <= wide
+    least_scale = second > 0 or (name == "normal" and second == 0)
+    return abs(first) < far and least_scale and second < far
+
+
+def _dense(meta: Meta) -> bool:
+    return _in_order(meta, storage_order(meta.shape, meta.strides))
+
+
+def _in_order(meta: Meta, order: Any) -> bool:
+    """Whether the dimensions in this order are row-major."""
+    shape = tuple(meta.shape[d] for d in order)
+    strides = row_major(shape).strides
+    return all(
+        size == 1 or meta.strides[d] == stride
+        for d, size, stride in zip(order, shape, strides, strict=True)
+    )
+
+
+def _only(keywords: dict[str, Any]) -> None:
+    if keywords.get("generator") is not None:
+        raise NoLowering("a generator of the caller's own")
+
+
+# which distribution, with which parameters
+
+
+def _uniform(tensor: Any, start: Number = 0.0, end: Number = 1.0, **keywords: Any) -> Any:
+    return "uniform", float(start), float(end)
+
+
+def _unit(*arguments: Any, **keywords: Any) -> Any:
+    return "uniform", 0.0, 1.0
+
+
+def _standard(*arguments: Any, **keywords: Any) -> Any:
+    return "normal", 0.0, 1.0
+
+
+def _normal(tensor: Any, mean: Number = 0.0, std: Number = 1.0, **keywords: Any) -> Any:
+    return "normal", float(mean), float(std)
+
+
+def _normal_of_size(mean: Number, std: Number, size: Any, **keywords: Any) -> Any:
+    return "normal", float(mean), float(std)
+
+
+def _exponential(tensor: Any, lambd: Number = 1.0, **keywords: Any) -> Any:
+    return "exponential", float(lambd)
+
+
+def _geometric(tensor: Any, p: Number, **keywords: Any) -> Any:
+    return "geometric", float(p)
+
+
+def _cauchy(tensor: Any, median: Number = 0.0, sigma: Number = 1.0, **keywords: Any) -> Any:
+    return "cauchy", float(median), float(sigma)
+
+
+def _log_normal(tensor: Any, mean: Number = 1.0, std: Number = 2.0, **keywords: Any) -> Any:
+    return "log_normal", float(mean), float(std)
+
+
+def _below(high: Any, *arguments: Any, **keywords: Any) -> Any:
+    return "integers", 0, high
+
+
+def _between(low: Any, high: Any, *arguments: Any, **keywords: Any) -> Any:
+    return "integers", low, high
+
+
+def _like_below(tensor: Any, high: Any, *arguments: Any, **keywords: Any) -> Any:
+    return "integers", 0, high
+
+
+def _like_between(tensor: Any, low: Any, high: Any, *arguments: Any, **keywords: Any) -> Any:
+    return "integers", low, high
+
+
+_DRAWS = {
+    "rand.default": _unit,
+    "rand_like.default": _unit,
+    "uniform.default": _uniform,
+    "randn.default": _standard,
+    "randn_like.default": _standard,
+    "normal_functional.default": _normal,
+    "normal.float_float": _normal_of_size,
+    "exponential.default": _exponential,
+    "geometric.default": _geometric,
+    "cauchy.default": _cauchy,
+    "log_normal.default": _log_normal,
+    "randint.default": _below,
+    "randint.low": _between,
+    "randint_like.default": _like_below,
+    "randint_like.low_dtype": _like_between,
+    "random.to": _like_below,
+    "random.from": _like_between,
+}
+"""The operations whose results are the numbers themselves."""
+
+
+def _worth(builder: Builder, name: str, meta: Meta, aten: float, loop: float = 0.0) -> Worth:
+    """ATen's call, which takes `aten` before its first number, against ours and a loop's `loop`
+    nanoseconds a number."""
+    count = product(meta.shape)
+    size = count if isinstance(count, int) else UNKNOWN
+    wide = f"{name} {meta.dtype}"
+    theirs, ours = NANOSECONDS[wide if wide in NANOSECONDS else name]
+    size = max(size, 1)
+    how_many = f"{size:,}" if isinstance(count, int) else "an unknown number of"
+    return Worth(
+        ours + loop + CALL / size,
+        theirs + aten / size,
+        f"{how_many} {name.replace('_', ' ')} numbers, one at a time in ATen",
+    )
+
+
+def _register(operation: str, which: Any) -> None:
+    @lowers(operation)
+    def lowered(builder: Builder, *arguments: Any, **keywords: Any) -> Tensor:
+        _only(keywords)
+        name, *parameters = which(*arguments, **keywords)
+        return drawn(builder, name, builder.meta, *parameters)
+
+    @estimates(operation)
+    def worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
+        name = which(*arguments, **keywords)[0]
+        return _worth(builder, name, builder.meta, ATEN)
+
+
+for _operation, _which in _DRAWS.items():
+    _register(_operation, _which)
+
+
+# bernoulli and dropout: a mask, and loops that read it
+
+
+def _mask(builder: Builder, meta: Meta, p: Any) -> Tensor:
+    return drawn(builder, "bernoulli", replace(meta, dtype="bool"), p)
+
+
+@lowers("bernoulli.p")
+def bernoulli(builder: Builder, tensor: Tensor, p: Any = 0.5, **keywords: Any) -> Tensor:
+    _only(keywords)
+    made = _mask(builder, builder.meta, p)
+    if builder.meta.dtype == "bool":
+        return made
+    return formula_map(builder, lambda drawn: drawn, (made,))
+
+
+@estimates("bernoulli.p")
+def bernoulli_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
+    return _worth(builder, "bernoulli", builder.meta, ATEN, 0.2)
+
+
+@lowers("native_dropout.default")
+def native_dropout(builder: Builder, tensor: Tensor, p: Any, train: Any = True) -> Lowered:
+    if train is False:
+        raise NoLowering("a dropout that does not train draws nothing")
+    if not isinstance(p, (int, float)):
+        raise NoLowering("a parameter that is not a number")
+    kept, mask = builder.metas
+    if kept is None or kept.dtype not in FLOATS:
+        raise NoLowering("a dropout of integers")
+    shape = kept.shape
+    left = 1.0 - p
+    scale = 0.0 if left == 0 else 1.0 / left
+    made = _mask(builder, mask or builder.contiguous(shape, "bool"), left)
+
+    def scaled(x: Element, drawn: Element) -> Element:
+        return x * drawn * scale
+
+    return formula_map(builder, scaled, (tensor, made)), made
+
+
+@estimates("native_dropout.default")
+def dropout_worth(builder: Builder, tensor: Tensor, p: Any, train: Any = True) -> Worth | None:
+    return _worth(builder, "bernoulli", builder.meta, DROPOUT, 0.3)
+
+
+# a probability or a deviation for each number: a draw whose call checks them, and a loop
+
+
+def _for_each(builder: Builder, name: str, given: Tensor, meta: Meta) -> Tensor:
+    """Numbers of a distribution without parameters, after a look at those of `given`."""
+    refuse(builder, {"chances": "uniform", "deviations": "normal"}[name], meta, (0.0, 1.0))
+    if 0 in given.shape:
+        raise NoLowering("no elements")
+    operand = builder.in_memory(given)
+    return _call(builder, name, meta, (operand, meta.shape, meta.strides, meta.dtype))
+
+
+@lowers("bernoulli.default", "bernoulli.Tensor")
+def bernoulli_of_each(builder: Builder, *tensors: Tensor, **keywords: Any) -> Tensor:
+    _only(keywords)
+    chances = tensors[-1]
+    if not isinstance(chances, Tensor) or chances.dtype not in FLOATS:
+        raise NoLowering("probabilities that are not floats")
+    wide = "float64" if chances.dtype == "float64" else "float32"
+    units = _for_each(builder, "chances", chances, replace(builder.meta, dtype=wide))
+    return formula_map(builder, lambda unit, p: unit < p, (units, chances), compute=wide)
+
+
+@estimates("bernoulli.default", "bernoulli.Tensor")
+def bernoulli_of_each_worth(builder: Builder, *tensors: Any, **keywords: Any) -> Worth | None:
+    if not isinstance(tensors[-1], Tensor):
+        return None
+    wide = tensors[-1].dtype == "float64"
+    units = replace(builder.meta, dtype="float64" if wide else "float32")
+    return _worth(builder, "uniform", units, ATEN - CHECK, 0.3)
+
+
+@lowers("normal.Tensor_Tensor", "normal.float_Tensor")
+def normal_of_each(builder: Builder, mean: Any, std: Tensor, **keywords: Any) -> Tensor:
+    """ATen multiplies, rounds, and adds."""
+    _only(keywords)
+    meta = builder.meta
+    if any(isinstance(one, Tensor) and one.dtype != meta.dtype for one in (mean, std)):
+        raise NoLowering("means and deviations of several dtypes")
+    if not isinstance(mean, (Tensor, bool, int, float)):
+        raise NoLowering("a parameter that is not a number")
+    if not isinstance(mean, Tensor):
+        mean = rounded(float(mean), meta.dtype)
+    numbers = _for_each(builder, "deviations", std, meta)
+
+    def around(number: Element, deviation: Element, by: Any) -> Element:
+        product = number * deviation
+        if meta.dtype in REDUCED:
+            product = Element(rounded_to(product.expression, meta.dtype)).to(product.dtype)
+        moved: Element = product + by
+        return moved
+
+    return formula_map(builder, around, (numbers, std, mean))
+
+
+@lowers("normal.Tensor_float")
+def normal_about_each(builder: Builder, mean: Tensor, std: Any = 1.0, **keywords: Any) -> Tensor:
+    _only(keywords)
+    if mean.dtype != builder.meta.dtype:
+        raise NoLowering("means of another dtype")
+    numbers = drawn(builder, "normal", builder.meta, 0.0, std)
+    return formula_map(builder, lambda number, by: number + by, (numbers, mean))
+
+
+@estimates("normal.Tensor_Tensor", "normal.float_Tensor", "normal.Tensor_float")
+def normal_of_each_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
+    return _worth(builder, "normal", builder.meta, MOVED, 0.3)
+
+
+# rrelu: a slope for each element that is not positive
+
+
+@lowers("rrelu_with_noise_functional.default")
+def rrelu(
+    builder: Builder,
+    tensor: Tensor,
+    noise: Tensor,
+    lower: Any = 0.125,
+    upper: Any = 1 / 3,
+    training: Any = False,
+    **keywords: Any,
+) -> Lowered:
+    _only(keywords)
+    meta = builder.metas[0] or builder.metas[1]
+    if training is not True or meta is None:
+        raise NoLowering("without slopes to be drawn")
+    if not (builder.on_cpu and isinstance(lower, (int, float)) and isinstance(upper, (int, float))):
+        raise NoLowering("a parameter that is not a number")
+    every = [one for one in builder.metas if one is not None]
+    if 0 in meta.shape or not all(_in_order(one, range(len(one.shape))) for one in every):
+        raise NoLowering("memory that is not row-major")
+    if meta.dtype not in FLOATS or not lower <= upper:
+        raise NoLowering("slopes that are not floats, or none")
+    wide = replace(meta, dtype=compute_dtype(meta.dtype))
+    held = tensor if wide == meta else formula_map(builder, lambda x: x, (tensor,), meta=wide)
+    operand = builder.in_memory(held, row_major(meta.shape).strides)
+    slopes = _call(builder, "slopes", wide, (operand, float(lower), float(upper)))
+    result = formula_map(builder, lambda x, slope: x * slope, (tensor, slopes), meta=meta)
+    if wide == meta:
+        return result, slopes
+    return result, formula_map(builder, lambda slope: slope, (slopes,), meta=meta)
+
+
+@estimates("rrelu_with_noise_functional.default")
+def rrelu_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
+    meta = builder.metas[0] or builder.metas[1]
+    return None if meta is None else _worth(builder, "slopes", meta, ATEN, 0.3)

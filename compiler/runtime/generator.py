@@ -1,0 +1,80 @@
+"""The CPU generator of torch from C++: its engine, and the sample that it keeps, by exported
+functions of `at::CPUGeneratorImpl` (aten/src/ATen/CPUGeneratorImpl.h).
+
+The layout of the engine is that of `at::mt19937_data_pod`, and the generator's mutex is the first
+member after the reference count. Both are checked by what they do: before numbers are drawn this
+way, they are compared with eager's, and so is the generator's state after them
+(`compiler.runtime.draws`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from compiler.control.hooks import Missing, torch_version
+from compiler.control.tried_on import TRIED_ON
+from compiler.trace.records import HookStatus
+
+NAME = "random numbers"
+TEST = "runtime/test_draws.py"
+
+FUNCTIONS = (
+    "_ZN2at16CPUGeneratorImpl6engineEv",
+    "_ZN2at16CPUGeneratorImpl10set_engineENS_14mt19937_engineE",
+    "_ZN2at16CPUGeneratorImpl25next_double_normal_sampleEv",
+    "_ZN2at16CPUGeneratorImpl29set_next_double_normal_sampleESt8optionalIdE",
+)
+"""In the order of `TorchGenerator` in codegen/draws/text.py."""
+
+_MUTEX, _MUTEX_BYTES = 16, 40
+"""Where the mutex lies in a generator; an unlocked one is all zeros."""
+
+
+@cache
+def generator_functions() -> tuple[int, ...] | Missing:
+    """Addresses of the functions, or what is missing."""
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        found = tuple(_address(library, name) for name in FUNCTIONS)
+        generator = torch.Generator()
+        begin = address_of(generator) + _MUTEX
+    except (Missing, OSError) as error:
+        return error if isinstance(error, Missing) else Missing(str(error))
+    if any(ctypes.string_at(begin, _MUTEX_BYTES)):
+        return Missing(
+            f"not available in torch {torch_version()}: a generator's mutex is elsewhere"
+        )
+    return found
+
+
+def address_of(generator: torch.Generator) -> int:
+    """The address of its `at::CPUGeneratorImpl`. Raises `Missing`."""
+    found = getattr(generator, "_cdata", None)
+    if not isinstance(found, int) or not found:
+        raise Missing(f"not available in torch {torch_version()}: torch.Generator._cdata")
+    return found
+
+
+def generator_status() -> HookStatus:
+    """Whether the engine can draw numbers itself, for `tcw doctor` and the records."""
+    found = generator_functions()
+    return HookStatus(
+        name=NAME,
+        available=not isinstance(found, Missing),
+        offers="eager's random numbers without ATen's calls, several times faster",
+        reason=str(found) if isinstance(found, Missing) else "",
+        tried_on=TRIED_ON.get(NAME, ()),
+    )
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    try:
+        found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    except AttributeError:
+        raise Missing(f"not available in torch {torch_version()}: no {name}") from None
+    assert found
+    return found

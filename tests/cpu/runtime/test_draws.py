@@ -1,0 +1,247 @@
+"""The library of random numbers: ATen's bits, and the generator where ATen would leave it."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.codegen.cpp.isa import AVX2, detect
+from compiler.codegen.draws.text import FAMILIES
+from compiler.control.hooks import Missing
+from compiler.loops.interpreter.draws import FILLS
+from compiler.runtime import draws as module
+from compiler.runtime.draws import DISTRIBUTIONS, distribution, draws, slopes
+from compiler.runtime.generator import address_of, generator_status
+
+COUNTS = (1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 47, 311, 312, 313, 623, 624, 625, 2047, 2048, 2049)
+"""Around vectors, sixteens, the engine's 624 words, and the library's chunks."""
+LARGE = (1 << 15) + 5
+"""Two threads share this many."""
+
+PARAMETERS: dict[str, tuple[tuple[float, ...], ...]] = {
+    "uniform": ((0.0, 1.0), (-1.5, 2.0), (3.0, 3.0)),
+    "normal": ((0.0, 1.0), (0.5, 1.3), (2.0, 0.0)),
+    "bernoulli": ((0.0,), (0.1,), (0.5,), (1.0,)),
+    "exponential": ((1.0,), (1.7,), (1e-3,)),
+    "geometric": ((0.3,), (0.97,), (1e-3,)),
+    "cauchy": ((0.0, 1.0), (0.5, 1.3)),
+    "log_normal": ((0.0, 1.0), (1.0, 2.0)),
+    "integers": ((0, 10), (-3, 100)),
+}
+CASES = [
+    (name, dtype)
+    for name, known in DISTRIBUTIONS.items()
+    for dtype in dict.fromkeys(
+        one for family in (known.wide, known.single) if family for one in FAMILIES[family].dtypes
+    )
+]
+
+
+@pytest.fixture(autouse=True)
+def _available() -> Iterator[None]:
+    if isinstance(draws(), Missing):
+        pytest.skip(str(draws()))
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def parameters(name: str, dtype: str) -> tuple[tuple[float, ...], ...]:
+    if name != "integers":
+        return PARAMETERS[name]
+    return {"bool": ((0, 2),), "uint8": ((0, 10),)}.get(dtype, PARAMETERS[name])
+
+
+def both(name: str, dtype: str, count: int, *a: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """ATen's numbers and ours from one state; what is drawn next is equal, too."""
+    before = torch.get_rng_state()
+    expected = torch.empty(count, dtype=getattr(torch, dtype))
+    FILLS[name](expected, *a)
+    state, following = torch.get_rng_state(), torch.rand(3)
+    torch.set_rng_state(before)
+    found = distribution(name)((count,), (1,), dtype, *a)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(torch.rand(3), following)
+    return expected, found
+
+
+def ours(name: str, dtype: str) -> bool:
+    """Whether the library makes the numbers."""
+    return module._family(name, dtype) >= 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_numbers_and_states_are_those_of_aten(name: str, dtype: str, threads: int) -> None:
+    torch.set_num_threads(threads)
+    torch.manual_seed(7)
+    for a in parameters(name, dtype):
+        for count in (LARGE,) if threads == 2 else (*COUNTS, LARGE):
+            expected, found = both(name, dtype, count, *a)
+            if dtype != "float64" or name in ("uniform", "integers", "geometric"):
+                assert torch.equal(expected, found), (a, count)
+            else:
+                far = ulps(expected, found, DISTRIBUTIONS[name].location(*a))
+                assert far.max() <= 3, (a, count, far.max())
+                assert count < LARGE or (far > 0).double().mean() <= 0.08, (a, count)
+
+
+def ulps(expected: torch.Tensor, found: torch.Tensor, location: float) -> torch.Tensor:
+    """Differences in units of the last bit of what was added to the distribution's location, or of
+    the location."""
+    scale = torch.frexp((expected - location).abs() + abs(location) + 1e-300).exponent
+    return (expected - found).abs() / torch.ldexp(torch.ones_like(expected), scale - 53)
+
+
+def test_on_this_machine_all_of_them_are_ours() -> None:
+    """torch's builds for AVX2 have what is imitated, from 2.13 on in 16 bits as well."""
+    if detect().vector_bytes < AVX2.vector_bytes:
+        pytest.skip("ATen calls libm on this machine")
+    new = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)
+    for name, dtype in CASES:
+        if new or dtype not in ("float16", "bfloat16"):
+            assert ours(name, dtype), (name, dtype)
+
+
+def test_the_generator_keeps_the_second_of_a_pair_as_eager_does() -> None:
+    """Normal numbers one at a time take what log-normal ones left, and the other way round."""
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    rows: list[list[torch.Tensor]] = []
+    for draw in (lambda n: torch.empty(n).log_normal_(0.5, 1.3), _log_normal):
+        torch.set_rng_state(before)
+        rows.append([])
+        for count in (33, 5, 64, 1, 1):
+            rows[-1] += [draw(count), torch.randn(3), torch.randn(17)]
+    assert all(map(torch.equal, *rows))
+
+
+def _log_normal(count: int) -> torch.Tensor:
+    return distribution("log_normal")((count,), (1,), "float32", 0.5, 1.3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_slopes_go_to_what_is_not_positive(dtype: torch.dtype, threads: int) -> None:
+    torch.set_num_threads(threads)
+    for count in (1, 5, 2048, 2053, LARGE):
+        x = torch.randn(count, dtype=dtype)
+        x[::7], x[1::31] = 0.0, float("nan")
+        torch.manual_seed(count)
+        noise = torch.empty_like(x)
+        torch.ops.aten.rrelu_with_noise.default(x, noise, 0.1, 0.3, True)
+        state = torch.get_rng_state()
+        torch.manual_seed(count)
+        assert torch.equal(slopes(x, 0.1, 0.3), noise)
+        assert torch.equal(torch.get_rng_state(), state)
+    assert module._same_slopes(str(dtype).removeprefix("torch."))
+
+
+def test_strides_are_those_that_were_asked_for() -> None:
+    torch.manual_seed(0)
+    made = distribution("uniform")((40, 50), (1, 40), "float32", 0.0, 1.0)
+    torch.manual_seed(0)
+    expected = torch.empty(50, 40).t().uniform_()
+    assert made.stride() == (1, 40)
+    assert torch.equal(made, expected)
+
+
+def test_large_numbers_of_them_lie_in_memory_that_is_used_again() -> None:
+    count = 1 << 20
+    draw = distribution("uniform")
+    addresses = {draw((count,), (1,), "float32", 0.0, 1.0).data_ptr() for _ in range(4)}
+    assert len(addresses) <= 2
+
+
+def test_atens_numbers_where_the_library_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a torch that draws otherwise: the comparison fails, and ATen is called."""
+    right = DISTRIBUTIONS["normal"]
+    wrong = module.Distribution(right.wide, right.single, lambda d, m, s: (m, s + 1e-6))
+    monkeypatch.setitem(DISTRIBUTIONS, "normal", wrong)
+    module._family.cache_clear()
+    module._array.cache_clear()
+    try:
+        assert not ours("normal", "float32")
+        assert torch.equal(*both("normal", "float32", 100, 0.0, 1.0))
+    finally:
+        module._family.cache_clear()
+        module._array.cache_clear()
+
+
+def test_a_fake_tensor_is_returned_where_tensors_are_fake() -> None:
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    before = torch.get_rng_state()
+    with FakeTensorMode():
+        made = distribution("normal")((100,), (1,), "float32", 0.0, 1.0)
+    assert isinstance(made, FakeTensor)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_fork_draws_what_its_parent_draws() -> None:
+    torch.manual_seed(5)
+    distribution("bernoulli")((1000,), (1,), "bool", 0.5)
+    reading, writing = os.pipe()
+    child = os.fork()
+    drawn = distribution("bernoulli")((1000,), (1,), "bool", 0.5)
+    content = bytes(drawn.view(torch.uint8).tolist())
+    if child == 0:
+        os.write(writing, content)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 1000) == content
+
+
+def test_threads_that_draw_at_once_share_the_stream() -> None:
+    """The library holds the generator's mutex: no word is drawn twice, none is lost."""
+    torch.manual_seed(9)
+    start = torch.get_rng_state()
+    rounds, count = 40, 3000
+
+    def draw(own: Any) -> None:
+        for _ in range(rounds):
+            own()
+
+    work = (
+        lambda: distribution("uniform")((count,), (1,), "float32", 0.0, 1.0),
+        lambda: torch.rand(count),
+    )
+    threads = [threading.Thread(target=draw, args=(one,)) for one in work * 2]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    state = torch.get_rng_state()
+    torch.set_rng_state(start)
+    torch.rand(4 * rounds * count)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_hook_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert generator_status().available
+    assert address_of(torch.default_generator)
+    from compiler.runtime import generator
+
+    monkeypatch.setattr(generator, "FUNCTIONS", ("_ZN2at16CPUGeneratorImpl4lostEv",))
+    generator.generator_functions.cache_clear()
+    try:
+        status = generator_status()
+        assert not status.available
+        assert "CPUGeneratorImpl4lost" in status.reason
+    finally:
+        generator.generator_functions.cache_clear()
+
+
+def test_probabilities_are_compared_exactly() -> None:
+    """A bound is the integer from which 53 bits are no longer less than p."""
+    for p in (0.0, 0.1, 0.3, 0.5, 1 - 2**-53, 1.0, 2**-60):
+        (bound,) = DISTRIBUTIONS["bernoulli"].parameters("bool", p)
+        assert bound == math.ceil(p * 2**53)
+        assert (bound - 1) * 2.0**-53 < p or bound == 0
+        assert not bound * 2.0**-53 < p
