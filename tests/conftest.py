@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import gc
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 GOLDENS = Path(__file__).parent / "goldens"
 DIFF_LINES = 120
@@ -43,8 +45,7 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.collect()
-        gc.freeze()
+        gc.freeze()  # what is garbage already, too: to find it takes a second
         gc.set_threshold(*COLLECT_AFTER)
         gc.enable()
 
@@ -52,6 +53,22 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than cores: a quarter of a run is spent waiting (pages, timers, children)."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+TOGETHER = re.compile(r"tests/cpu/inductor/test_(codegen|fusion|lowering|memory)\.py")
+"""Files that share compiles, which are made once a worker."""
+
+
+class ByFile(LoadFileScheduling):
+    """A file at a time for each worker; those that share what is made for them are as one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return TOGETHER.pattern if TOGETHER.fullmatch(file) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
+    return ByFile(config, log)  # type: ignore[arg-type]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

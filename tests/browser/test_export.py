@@ -12,6 +12,7 @@ from tests.no_torch.hostile import hostile
 from tests.no_torch.html.test_document import page as exported
 from tests.no_torch.tui.conftest import encoded
 from tests.no_torch.two_traces import after, before
+from workbench.cli import page as page_of_trace
 from workbench.cli.main import main
 
 pytest.importorskip("aiohttp")
@@ -36,8 +37,8 @@ def program() -> str:
 
 @pytest.fixture(scope="module")
 def whole_page() -> str:
-    """All screens of the block, which take seconds to make."""
-    return exported(block_trace())[1]
+    """A thousand screens of the block, which take seconds to make: those that the tests reach."""
+    return exported(block_trace(), most_screens=1000)[1]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,10 @@ async def test_a_click_and_a_key_light_the_counterparts(
         await quiet(page)
 
 
-async def test_both_sources_light_up_together(program: str, tmp_path: Path) -> None:
+async def test_both_sources_light_up_together(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_of_trace, "_SCREENS", 600)
     base, run = tmp_path / "before.tcw", tmp_path / "after.tcw"
     base.write_bytes(encoded(before()))
     run.write_bytes(encoded(after()))

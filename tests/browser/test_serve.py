@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.long import mostly_long
 from tests.no_torch.cli.served import Served, gone, served, until
 from tests.no_torch.tui.conftest import block_file
 
@@ -116,7 +117,7 @@ FITS = """(() => {
 })()"""
 
 
-@pytest.mark.parametrize("size", ["12", "24"])
+@pytest.mark.parametrize("size", mostly_long(("12", "24"), ("24",)))
 async def test_the_terminal_fits_a_window_that_grows_and_shrinks(
     program: str, size: str, block_file: Path, tmp_path: Path
 ) -> None:
@@ -181,7 +182,7 @@ async def test_keys_change_the_font_size(program: str, block_file: Path, tmp_pat
             await shown(page, b"What needs attention")
 
 
-@pytest.mark.parametrize("key", ["", "?key=wrong"])
+@pytest.mark.parametrize("key", mostly_long(("", "?key=wrong"), ("?key=wrong",)))
 async def test_a_page_without_the_key_says_where_it_is(
     program: str, key: str, block_file: Path, tmp_path: Path
 ) -> None:

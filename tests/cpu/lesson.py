@@ -7,7 +7,6 @@ A page names a command and then its screens, each in a comment above the block t
 
 `keys` are pressed one by one, `until` is awaited, and the block holds the lines of the screen from
 the first that has `from` to the next that has `to`. A screen without a block is only awaited.
-`run slowly` is for those that take minutes on a busy machine.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from workbench.worker.client import Driver
 
 SIZE = (120, 40)
 SECONDS = 200
-COMMENT = re.compile(r"<!-- (run slowly|run|screen) (.*?) -->\n(?:```\n(.*?)```\n)?", re.DOTALL)
+COMMENT = re.compile(r"<!-- (run|screen) (.*?) -->\n(?:```\n(.*?)```\n)?", re.DOTALL)
 
 
 @dataclass
@@ -55,17 +54,15 @@ class Session:
 
     command: str
     screens: list[Screen]
-    slow: bool
-    """It builds C++ of Inductor's, several times."""
 
 
 def sessions(page: str) -> list[Session]:
     found: list[Session] = []
     for match in COMMENT.finditer(page):
         kind, words, _ = match.groups()
-        if kind != "screen":
-            found.append(Session(words, [], kind == "run slowly"))
-        elif kind == "screen":
+        if kind == "run":
+            found.append(Session(words, []))
+        else:
             given = dict(word.split("=", 1) for word in shlex.split(words))
             found[-1].screens.append(
                 Screen(

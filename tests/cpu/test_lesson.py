@@ -11,6 +11,7 @@ import torch
 
 from tests.conftest import Golden
 from tests.cpu.lesson import Session, opened, press, sessions, with_blocks
+from tests.long import mostly_long
 from workbench.cli import codes
 from workbench.cli.main import main
 
@@ -24,19 +25,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize(
-    "slow", [False, pytest.param(True, marks=pytest.mark.long)], ids=["quick", "slow"]
-)
+PREDICTED = next(at for at, one in enumerate(sessions(TEXT)) if "--predict" in one.command)
+"""The session with most screens."""
+
+
+@pytest.mark.parametrize("number", mostly_long(range(len(sessions(TEXT))), (PREDICTED,)))
 async def test_the_screens_are_what_comes(
-    slow: bool, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = PAGE.read_text(encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NO_COLOR", raising=False)
-    made = []
-    for session in sessions(text):
-        if session.slow == slow:
-            made += await _run(session)
+    made = await _run(sessions(text)[number])
     golden(PAGE, with_blocks(text, made))
 
 

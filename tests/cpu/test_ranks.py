@@ -59,6 +59,7 @@ def members(found: dict[int, Recording]) -> list[Member]:
     return [Member(rank, one, one.end is not None) for rank, one in sorted(found.items())]
 
 
+@pytest.mark.long
 def test_a_branch_on_the_rank(tmp_path: Path) -> None:
     """The first finding names the rank, the line and the condition; the report begins with it."""
     done, found, _ = ran(tmp_path, 2, "branch")

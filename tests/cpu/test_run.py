@@ -93,14 +93,19 @@ LOOP = """
 """
 
 
-def test_a_training_loop_with_loader_workers(tmp_path: Path) -> None:
-    """The same counts as of the program by itself; one trace, none of the loader's workers."""
+@pytest.mark.parametrize("by_itself", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_training_loop_with_loader_workers(by_itself: bool, tmp_path: Path) -> None:
+    """What torch counts, which is the same of the program by itself; one trace, none of the
+    loader's workers."""
     write(tmp_path, LOOP)
-    plain = started(tmp_path, "program.py", stdin="given")
     done = run(tmp_path, "-o", "traces", "program.py", stdin="given")
-    assert (done.code, done.out) == (plain.code, plain.out)
+    if by_itself:
+        plain = started(tmp_path, "program.py", stdin="given")
+        assert (done.code, done.out) == (plain.code, plain.out)
+    given, told = done.out.splitlines()
+    assert (done.code, given) == (0, "given")
     (found,) = recordings(tmp_path / "traces")
-    assert counted(found) == json.loads(plain.out.splitlines()[-1])
+    assert counted(found) == json.loads(told)
     assert (found.end.status, found.end.calls) == ("ok", 3)  # type: ignore[union-attr]
     assert "1 process compiled" in done.err
     assert "x.size(0) 8 → 4" in done.err
@@ -187,7 +192,9 @@ def test_threads_and_a_program_with_packages_of_our_names(tmp_path: Path) -> Non
     assert found.end.status == "ok"  # type: ignore[union-attr]
 
 
-def test_a_compile_keeps_its_call_while_another_thread_calls(tmp_path: Path) -> None:
+def test_calls_of_another_thread_resets_and_an_error(tmp_path: Path) -> None:
+    """A compile keeps its call while another thread calls; torch's counters go on where its compile
+    ids restart; what the program raises is in its trace."""
     text = """
         import threading
         import torch
@@ -214,44 +221,41 @@ def test_a_compile_keeps_its_call_while_another_thread_calls(tmp_path: Path) -> 
         g(torch.ones(2))
         called.set()
         thread.join()
-    """
-    write(tmp_path, text, counted=False)
-    done = run(tmp_path, "-o", "traces", "program.py")
-    assert done.code == 0, done.err
-    (found,) = recordings(tmp_path / "traces")
-    assert [(one.compile_id, one.call) for one in found.all(FrameStart)] == [("0/0", 1), ("1/0", 2)]
-    assert [(one.compile_id, one.call) for one in found.all(Guards)] == [("0/0", 1), ("1/0", 2)]
-    assert found.end is not None
-    assert found.end.calls == 3
 
+        def h(x):
+            return x - 1
 
-def test_resets_hide_no_graph(tmp_path: Path) -> None:
-    """torch's counters go on where its compile ids restart."""
-    text = """
-        import torch
-
-        def f(x):
-            return x + 1
-
-        def g(x):
-            return x * 2
+        def i(x):
+            return x / 2
 
         for _ in range(3):
             torch._dynamo.reset()
-            for one in (f, g):
+            for one in (h, i):
                 compiled = torch.compile(one, backend="eager")
                 compiled(torch.ones(2))
                 compiled(torch.ones(3))
     """
     write(tmp_path, text)
+    program = tmp_path / "program.py"
+    program.write_text(program.read_text() + 'raise ValueError("broken")\n')
     done = run(tmp_path, "-o", "traces", "program.py")
-    assert done.code == 0, done.err
+    assert done.code == 1
     (found,) = recordings(tmp_path / "traces")
-    assert counted(found) == json.loads(done.out) == {"graphs": 12, "breaks": 0}
-    assert summarise(found).graphs == 6
-    assert "restarted torch's compile ids 2 times" in " ".join(done.err.split())
+    first = [("0/0", 1), ("1/0", 2)]
+    assert [(one.compile_id, one.call) for one in found.all(FrameStart)][:2] == first
+    assert [(one.compile_id, one.call) for one in found.all(Guards)][:2] == first
+    assert found.end is not None
+    assert found.end.calls == 15
+    assert counted(found) == json.loads(done.out) == {"graphs": 14, "breaks": 0}
+    assert summarise(found).graphs == 8
+    assert "restarted torch's compile ids 3 times" in " ".join(done.err.split())
+    assert found.failure is not None
+    assert found.failure.message == "broken"
+    assert found.failure.location is not None
+    assert found.failure.location.line == len(program.read_text().splitlines())
 
 
+@pytest.mark.long
 def test_killed_in_the_middle(tmp_path: Path) -> None:
     text = """
         import os, signal, torch
@@ -297,20 +301,6 @@ def test_two_ranks(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("program.tcw/program-rank[01]-*.tcw"))) == 2
     assert "2 processes compiled, all the same\n  rank 0  program.py" in done.err
     assert done.err.count("nothing needs attention") == 1
-
-
-def test_what_a_program_raises_is_in_its_trace(tmp_path: Path) -> None:
-    text = """
-        import torch
-        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
-        raise ValueError("broken")
-    """
-    write(tmp_path, text, counted=False)
-    done = run(tmp_path, "program.py")
-    assert done.code == 1
-    (found,) = recordings(tmp_path / "program.tcw")
-    assert found.failure is not None
-    assert (found.failure.message, found.failure.location.line) == ("broken", 3)  # type: ignore[union-attr]
 
 
 def test_a_file_without_a_model_names_the_command(tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_cache_keys_and_settings_are_those_of_an_unrecorded_run(
         assert looked_up == known, f"the recording has other keys of the {cache} cache"
 
 
+@pytest.mark.long
 def test_a_recorded_run_is_served_by_what_an_unrecorded_one_wrote(
     unrecorded: tuple[Done, Path], tmp_path: Path
 ) -> None:

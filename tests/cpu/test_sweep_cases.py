@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -9,11 +11,15 @@ from benchmarks.engine_sweep import skipped, slower_kernel, summary
 from benchmarks.growing import LARGEST, NoCase
 from benchmarks.sweep_cases import SIZES, SweepCase, called, operations
 
-DATABASE = dict(operations())
+
+@cache
+def database() -> dict[str, object]:
+    """torch's, which takes seconds to import."""
+    return dict(operations())
 
 
 def case(name: str, **given: object) -> SweepCase:
-    return SweepCase(name, operation=DATABASE[name], **given)  # type: ignore[arg-type]
+    return SweepCase(name, operation=database()[name], **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["cartesian_prod", "outer", "kron", "broadcast_tensors"])

@@ -20,6 +20,7 @@ from compiler.trace.records import FrameEnd, FrameStart, GraphBreak, Guards, Rec
 from tests.cpu import same_as_log
 from tests.cpu.transformer_models import MODELS
 from tests.cpu.truth import Told, run_alone, run_recorded
+from tests.long import mostly_long
 
 SAMPLES = sorted(
     path.stem
@@ -47,16 +48,13 @@ def sample_calls(name: str) -> list[Callable[[], object]]:
     return [lambda given=given: call(given) for given in sets]
 
 
-SLOW = ("longformer", "reformer", "mamba", "whisper")
-"""Seconds of capture, or half a minute."""
+SOME = ("gpt2-generate", "mixtral")
+"""Of the models of `transformers`: a loop of calls, and experts that are chosen by data."""
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(name, marks=pytest.mark.long if name in SLOW else ())
-        for name in (*MODELS, *SAMPLES)
-    ],
+    params=mostly_long((*MODELS, *SAMPLES), (*SOME, *SAMPLES)),
 )
 def told(request: pytest.FixtureRequest) -> Told:
     torch.manual_seed(0)

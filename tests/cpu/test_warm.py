@@ -139,6 +139,7 @@ def _recording(text: str) -> str:
     return str(json.loads(text)["environ"]["TCW_RECORDING"])
 
 
+@pytest.mark.long
 def test_what_the_server_has_read_is_not_read_again(
     warm: WarmStart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_what_the_server_has_read_is_not_read_again(
     assert int(printed(tmp_path, STARTED_BY)) != os.getpid()
 
 
+@pytest.mark.long
 def test_a_fork_ignores_the_signals_that_this_process_does_now(
     warm: WarmStart, tmp_path: Path
 ) -> None:
@@ -192,6 +194,7 @@ def started(warm: WarmStart, folder: Path, text: str) -> Any:
     return process
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_server_that_died_is_an_error_and_no_hang(warm: WarmStart, tmp_path: Path) -> None:
     process = started(warm, tmp_path, "import time; time.sleep(1000)")

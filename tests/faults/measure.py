@@ -6,6 +6,13 @@ from tests.faults.fault import Fault
 
 FAULTS = (
     Fault(
+        "the slower of two runs is reported as the faster one",
+        "compiler/measure/what_if/compare.py",
+        "difference=found.difference,",
+        "difference=-found.difference,",
+        ("tests/cpu/measure/what_if/test_compare.py",),
+    ),
+    Fault(
         "rounds of a busy machine count as independent",
         "compiler/measure/rounds/noise.py",
         "(root if independent else max(1.0, root))",

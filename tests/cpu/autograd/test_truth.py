@@ -14,6 +14,7 @@ from compiler.inductor import passes
 from compiler.trace.records import Graph, Partition, Warned
 from tests.cpu.recorded import Recorded, record, without_codegen
 from tests.cpu.structured_trace import structured_trace
+from tests.long import mostly_long
 
 SMALL = {"vocab_size": 64, "bos_token_id": 1, "eos_token_id": 2}
 _DEFINITION = re.compile(r"^\s+(\w+)(?:: \"[^\"]*\")? = (?!None)", re.MULTILINE)
@@ -40,7 +41,7 @@ def mamba() -> torch.nn.Module:
     )
 
 
-@pytest.fixture(scope="module", params=[gpt2, llama, mamba])
+@pytest.fixture(scope="module", params=mostly_long((gpt2, llama, mamba), (llama,)))
 def step(request):
     """A training step: our recording, and torch's names of each graph's computing nodes."""
     torch.manual_seed(0)

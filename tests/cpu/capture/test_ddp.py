@@ -82,6 +82,7 @@ def test_one_bucket_is_not_cut() -> None:
     assert sum(one.bytes for one in found.buckets) == 6 * (128 * 128 + 128) * 4
 
 
+@pytest.mark.long
 def test_kernels_of_a_backward_are_in_its_bucket() -> None:
     """Its backward is compiled in the first backward, in another thread."""
     with pytest.MonkeyPatch.context() as patch, one_rank():

@@ -27,6 +27,7 @@ def test_settings_and_their_variables() -> None:
     assert all("=" in one and "PATH" not in one for one in found.values())
 
 
+@pytest.mark.long
 def test_torch_takes_them_so() -> None:
     """In a process that has the variables, the settings are what the variables say."""
     program = "import torch._inductor.config, torch._functorch.config\n" + "\n".join(

@@ -116,12 +116,8 @@ def test_sample_models_in_the_interpreter(interpreters: Interpreters, sample: st
     assert interpreters.wrong(sample) == {}
 
 
-ARCHS = [
-    pytest.param(arch, marks=[] if arch == "sm_90" else pytest.mark.long) for arch in ARCHITECTURES
-]
-
-
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.long
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_all_that_ran_compiles(interpreters: Interpreters, arch: str, tmp_path: Path) -> None:
     store, count = Store(tmp_path), 0
     for module in interpreters.modules():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
-from _pytest.mark import ParameterSet
 from torch.utils import _pytree as pytree
 
 from compiler.codegen.choices import Ask
@@ -16,7 +14,9 @@ from compiler.processor import feature_flags
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed, windows
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
 from tests.cpu.codegen.units import each_isa
+from tests.long import mostly_long
 
+SOME = (torch.float32, torch.bfloat16)
 NARROW = runnable(feature_flags())[1:]
 """The other instruction sets of this machine."""
 
@@ -56,12 +56,6 @@ def _check(name: str, answer: Any, inputs: tuple[Any, ...], program: CompiledPro
         )
 
 
-def _some(dtypes: Sequence[torch.dtype], *short: torch.dtype) -> list[ParameterSet]:
-    """Parameters for one test each; those of other dtypes than `short` are long."""
-    marks = {dtype: () if dtype in short else (pytest.mark.long,) for dtype in dtypes}
-    return [pytest.param(dtype, id=str(dtype), marks=marks[dtype]) for dtype in dtypes]
-
-
 def _every(step: int, cases: dict[str, Case]) -> dict[str, Case]:
     """Each `step`-th case. Kinds alternate in twos and fours: an odd step meets all of them."""
     return dict(list(cases.items())[::step])
@@ -72,7 +66,7 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("dtype", mostly_long(FLOATS, SOME), ids=str)
 def test_floats(dtype: torch.dtype) -> None:
     check(floats(dtype))
 
@@ -86,17 +80,18 @@ def test_mixed() -> None:
     check(mixed())
 
 
-@pytest.mark.parametrize("dtype", _some(FLOATS, torch.float32))
+@pytest.mark.parametrize("dtype", mostly_long(FLOATS, ()), ids=str)
 def test_windows(dtype: torch.dtype) -> None:
     check(windows(dtype))
 
 
-def test_windows_of_sixteen_bits() -> None:
-    """`test_windows` has each in bfloat16 (long)."""
-    check(_every(3, windows(torch.bfloat16)))
+@pytest.mark.parametrize("dtype", SOME, ids=str)
+def test_some_windows(dtype: torch.dtype) -> None:
+    """`test_windows` has all (long)."""
+    check(_every(3, windows(dtype)))
 
 
-@pytest.mark.parametrize("dtype", _some(FLOATS[:3]))
+@pytest.mark.parametrize("dtype", mostly_long(FLOATS[:3], ()), ids=str)
 @pytest.mark.parametrize("isa", each_isa(NARROW))
 def test_windows_in_other_instruction_sets(isa: Isa, dtype: torch.dtype) -> None:
     check(windows(dtype), isa)
@@ -104,11 +99,11 @@ def test_windows_in_other_instruction_sets(isa: Isa, dtype: torch.dtype) -> None
 
 @pytest.mark.parametrize("isa", each_isa(NARROW))
 def test_some_windows_in_other_instruction_sets(isa: Isa) -> None:
-    check(_every(3, windows(torch.float32)), isa)
+    check(_every(5, windows(torch.float32)), isa)
 
 
 def test_windows_of_dynamic_sizes() -> None:
-    check(_every(3, windows(torch.float32)), dynamic=True)
+    check(_every(7, windows(torch.float32)), dynamic=True)
 
 
 @pytest.mark.long

@@ -281,16 +281,16 @@ def small() -> dict[str, Case]:
 
 
 def chosen(name: str) -> dict[str, Case]:
-    """Cases by a dtype's name, or `mixed`, `windows`, `dynamic`, `some dynamic`, `two ways`,
-    `moments`, `small`."""
+    """Cases by a dtype's name, or `mixed`, `windows`, `dynamic`, `two ways`, `moments`, `small`;
+    with `some ` before it, a third of them, as `_every` of test_nests.py."""
+    if name.startswith("some "):
+        return dict(list(chosen(name.removeprefix("some ")).items())[::3])
     if name == "mixed":
         return nest_cases.mixed()
     if name == "windows":
         return nest_cases.windows(torch.float32)
     if name == "dynamic":
         return nest_cases.floats(torch.float32)
-    if name == "some dynamic":  # as `_every` of test_nests.py
-        return dict(list(nest_cases.floats(torch.float32).items())[::3])
     if name == "two ways":
         return two_ways()
     if name == "small":

@@ -42,9 +42,20 @@ def _tier(isa: Isa) -> tuple[pytest.MarkDecorator, ...]:
     return () if isa.name in ends else (pytest.mark.long,)
 
 
+LONG_WIDTHS = (WIDTHS[-4], WIDTHS[-2])
+"""The portable set's 4-byte nest, which `test_nests.py` has in many forms, and one lane of the
+widest set, which is that of the portable one."""
 each_width = pytest.mark.parametrize(
     ("isa", "lanes"),
-    [pytest.param(isa, lanes, id=f"{isa.name}-{lanes}", marks=_tier(isa)) for isa, lanes in WIDTHS],
+    [
+        pytest.param(
+            isa,
+            lanes,
+            id=f"{isa.name}-{lanes}",
+            marks=pytest.mark.long if (isa, lanes) in LONG_WIDTHS else _tier(isa),
+        )
+        for isa, lanes in WIDTHS
+    ],
 )
 """A test for each of `WIDTHS`."""
 

@@ -15,6 +15,7 @@ from compiler.engine.attention_masks import ATTENTION, attention_masks
 from compiler.engine.backend import backend
 from compiler.trace.records import Decided
 from tests.cpu.worker.recorded import recorded
+from tests.long import mostly_long
 
 L = 12
 
@@ -199,7 +200,7 @@ MODELS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", mostly_long(MODELS, ("LlamaModel", "ViTModel")))
 def test_models_of_transformers_attend_without_a_mask(name: str) -> None:
     transformers = pytest.importorskip("transformers")
     make = getattr(transformers, name)

@@ -156,6 +156,7 @@ def test_the_lowering_of_the_page_computes_what_the_operation_does(
     torch.testing.assert_close(torch.compile(module.model, backend=backend)(x), module.model(x))
 
 
+@pytest.mark.long
 def test_the_timing_of_the_page_runs(folder: Path) -> None:
     program = (
         "import torch, runpy\n"

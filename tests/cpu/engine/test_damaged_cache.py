@@ -24,6 +24,7 @@ from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.trace.records import AnyRecord, Settings, Warned
 from compiler.trace.writer import TraceWriter
+from tests.long import mostly_long
 
 ROOT = Path(__file__).parents[3]
 
@@ -167,8 +168,15 @@ def damage(files: list[Path], how: str) -> None:
             file.write_bytes(contents[number - 1])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", [*BYTES, *THINGS])
+EACH = [(how, kind) for how in (*BYTES, *THINGS) for kind in KINDS]
+ONCE = [(how, KINDS[number % len(KINDS)]) for number, how in enumerate((*BYTES, *THINGS))]
+"""Each kind of damage, to one kind of entry after the other."""
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    mostly_long(EACH, [*ONCE, *(one for one in EACH if one[0] in ("half", "rotated"))]),
+)
 def test_a_kind_of_entry_that_is_damaged(
     children: Children, kind: str, how: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from compiler.engine.backend import backend
@@ -20,6 +21,7 @@ def test_a_chain_whose_values_are_used_twice() -> None:
     check(model, torch.randn(9))
 
 
+@pytest.mark.long
 def test_a_long_chain() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         for place in range(600):

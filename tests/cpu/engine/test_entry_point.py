@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
@@ -38,7 +40,10 @@ print("done")
 """
 
 
-def test_neither_side_sees_the_others_packages(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "starts", [1, pytest.param(2, marks=pytest.mark.long)], ids=["cold", "cold and warm"]
+)
+def test_neither_side_sees_the_others_packages(tmp_path: Path, starts: int) -> None:
     theirs = tmp_path / "project" / "compiler"
     theirs.mkdir(parents=True)
     (theirs / "__init__.py").write_text("WHOSE = 'theirs'\n")
@@ -54,7 +59,7 @@ def test_neither_side_sees_the_others_packages(tmp_path: Path) -> None:
         "TCW_STRICT": "1",
         "TCW_CACHE_DIR": str(caches),
     }
-    for _start in ("cold", "warm"):
+    for _ in range(starts):
         done = subprocess.run(
             [sys.executable, str(program)],
             env=environment,

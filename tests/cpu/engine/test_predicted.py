@@ -18,6 +18,7 @@ from compiler.gpu.architectures import ARCHITECTURES
 from compiler.runtime.gpu.stages import NoTriton
 from compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
 from tests.cpu.recorded import Recorded, record
+from tests.long import mostly_long
 from viewers.summary import summarise
 
 pytest.importorskip("triton")
@@ -70,6 +71,7 @@ def of_the_gpu(found: Recorded) -> list[Kernel]:
     return [k for k in found.all(Kernel) if k.predicted and k.language != "aten"]
 
 
+@pytest.mark.long
 def test_a_training_step() -> None:
     found = recorded(device="cuda", arch="sm_90")
     assert found.all(Warned) == []
@@ -112,7 +114,7 @@ def test_the_real_compile_is_the_same() -> None:
     assert real(recorded(device="cuda", arch="sm_90")) == real(recorded())
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", mostly_long(ARCHITECTURES, ("sm_80",)))
 def test_each_architecture(arch: str) -> None:
     found = recorded(train=False, device="cuda", arch=arch)
     assert f".target {arch}" in found.text(found.all(KernelBinary)[0].ptx)

@@ -14,7 +14,7 @@ from compiler.engine.backend import backend
 from tests.cpu.engine import random_checks as checks
 from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 
-EXAMPLES = int(os.environ.get("TCW_RANDOM_GRAPHS", "10"))
+EXAMPLES = int(os.environ.get("TCW_RANDOM_GRAPHS", "4"))
 """The number of programs of each kind; CONTRIBUTING.md has the command for a long run."""
 
 SHRINK = (Phase.shrink,) if os.environ.get("TCW_SHRINK") else ()

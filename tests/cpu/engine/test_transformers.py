@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from compiler.engine.backend import backend
 from tests.cpu.transformer_models import RECIPES, Recipe, _ids
+from tests.long import mostly_long
 
 BOUND = 1e-5
 """Absolute and relative tolerances in f32: forward and gradients."""
@@ -66,9 +67,6 @@ def _plain(output: Any) -> Any:
     return output.to_tuple() if hasattr(output, "to_tuple") else output
 
 
-SLOW = {"longformer", "reformer", "mamba", "t5", "whisper"}
-"""Their gradients are long tests, those of t5 apart; of the others, and t5, what is computed
-without gradients is one."""
 TWO_SIZES = {"gpt2", "convnext"}
 """A second batch size compiles a model again, with symbolic sizes: of the others a long test."""
 
@@ -89,13 +87,7 @@ def check_forward(name: str, batches: tuple[int, ...]) -> None:
             torch.testing.assert_close(one, other, rtol=BOUND, atol=BOUND)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in TWO_SIZES | SLOW - {"t5"} else pytest.mark.long)
-        for name in MODELS
-    ],
-)
+@pytest.mark.parametrize("name", mostly_long(MODELS, {"gpt2"}))
 def test_forward(name: str) -> None:
     check_forward(name, (2, 3) if name in TWO_SIZES else (2,))
 
@@ -112,11 +104,7 @@ NOT_REPEATED = {"reformer"}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.long if name in SLOW - {"t5"} else ())
-        for name in MODELS
-        if name not in NOT_REPEATED
-    ],
+    mostly_long((n for n in MODELS if n not in NOT_REPEATED), {"t5", "mixtral", "convnext"}),
 )
 def test_gradients(name: str) -> None:
     torch.manual_seed(0)

@@ -54,6 +54,7 @@ def inputs(dtype: torch.dtype = BF16) -> tuple[torch.Tensor, ...]:
     )
 
 
+@pytest.mark.long
 def test_a_thousand_ones_are_a_thousand() -> None:
     """In Triton's interpreter. In bfloat16, their sum stops at 256."""
     pytest.importorskip("triton")

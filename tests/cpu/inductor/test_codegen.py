@@ -191,11 +191,12 @@ def generated(model: nn.Module, inputs: tuple[torch.Tensor, ...], *, recorded: b
 @pytest.mark.parametrize(
     ("model", "inputs"),
     [
-        (Zoo(), zoo_inputs()),
-        (Softmax(), (torch.ones(4, 8, 16),)),
-        (Transformer(1), (torch.ones(2, 8, 32),)),
+        pytest.param(Zoo(), zoo_inputs(), id="zoo", marks=pytest.mark.long),
+        pytest.param(Softmax(), (torch.ones(4, 8, 16),), id="softmax"),
+        pytest.param(
+            Transformer(1), (torch.ones(2, 8, 32),), id="transformer", marks=pytest.mark.long
+        ),
     ],
-    ids=["zoo", "softmax", "transformer"],
 )
 def test_recording_does_not_change_the_code(
     model: nn.Module, inputs: tuple[torch.Tensor, ...]

@@ -29,6 +29,7 @@ def work(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return done.sum() + torch.ops._c10d_functional.wait_tensor(again).sum()
 
 
+@pytest.mark.long
 def test_the_schedule_is_torch_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     schedules: list[Any] = []
     monkeypatch.setattr(debug, "_dump_collective_schedule", schedules.append)
@@ -41,7 +42,7 @@ def test_the_schedule_is_torch_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.details) == len(found.operations)
 
 
-@pytest.mark.parametrize("locality", [True, False])
+@pytest.mark.parametrize("locality", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_sizes_lines_and_what_overlaps(locality: bool) -> None:
     """What overlaps is what torch's code calls between the start and the wait. By default it moves
     the wait up, so that nothing does."""

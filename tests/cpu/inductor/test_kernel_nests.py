@@ -11,12 +11,13 @@ from compiler.inductor.kernel_nests import Member, nested
 from compiler.trace.records import Kernel
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
+from tests.long import mostly_long
 
 _LOOP = re.compile(r"( *)(?:for|reduce) p\d+ in (\d+):")
 _CPP = re.compile(r" *for\(int64_t \w+=[^;]*; \w+<static_cast<int64_t>\((\d+)L\);")
 
 
-@pytest.fixture(scope="module", params=["softmax", "transformer", "zoo"])
+@pytest.fixture(scope="module", params=mostly_long(("softmax", "transformer", "zoo"), ("zoo",)))
 def recorded(request: pytest.FixtureRequest) -> Recorded:
     if request.param == "zoo":
         return record(Zoo(), *zoo_inputs())[0]

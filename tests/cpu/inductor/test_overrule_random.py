@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from compiler.trace.records import (
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.decided import pairs_in
 
-SHORT, LONG = 1, 200
+pytestmark = pytest.mark.long
 
 
 def normalised(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -50,9 +51,10 @@ class Base:
 
 
 @pytest.fixture(scope="module")
-def bases() -> list[Base]:
-    found = []
-    for function in GRAPHS:
+def bases() -> Callable[[int], Base]:
+    @cache
+    def base(number: int) -> Base:
+        function = GRAPHS[number]
         torch.manual_seed(0)
         inputs = (torch.randn(16, 16), torch.randn(16, 16))
         recorded, _ = run(function, inputs, {}, until="codegen")
@@ -63,8 +65,9 @@ def bases() -> list[Base]:
             for value in partition.values
             if value.choice != "input"
         }
-        found.append(Base(function, inputs, pairs, saved))
-    return found
+        return Base(function, inputs, pairs, saved)
+
+    return base
 
 
 def same(id: str) -> bool:
@@ -132,15 +135,9 @@ def check(base: Base, seed: int) -> None:
             assert last[id].choice == FUSE
 
 
-@pytest.mark.parametrize("seed", range(SHORT))
-def test_vetoes_and_forces(bases: list[Base], seed: int) -> None:
-    check(bases[seed % len(bases)], seed)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(SHORT, LONG))
-def test_many_vetoes_and_forces(bases: list[Base], seed: int) -> None:
-    check(bases[seed % len(bases)], seed)
+@pytest.mark.parametrize("seed", range(200))
+def test_vetoes_and_forces(bases: Callable[[int], Base], seed: int) -> None:
+    check(bases(seed % len(GRAPHS)), seed)
 
 
 def flip(base: Base, seed: int) -> None:
@@ -159,12 +156,6 @@ def flip(base: Base, seed: int) -> None:
             assert choices.get(split_id(id)[2][0], "recomputed") == expected_choice
 
 
-@pytest.mark.parametrize("seed", range(SHORT))
-def test_flips_of_what_is_saved(bases: list[Base], seed: int) -> None:
-    flip(bases[seed % len(bases)], seed)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(SHORT, 30))
-def test_many_flips_of_what_is_saved(bases: list[Base], seed: int) -> None:
-    flip(bases[seed % len(bases)], seed)
+@pytest.mark.parametrize("seed", range(30))
+def test_flips_of_what_is_saved(bases: Callable[[int], Base], seed: int) -> None:
+    flip(bases(seed % len(GRAPHS)), seed)

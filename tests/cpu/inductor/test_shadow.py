@@ -90,8 +90,6 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
     ("model", "architectures"),
     [
         ("softmax_and_norm", tuple(ARCHITECTURES)),
-        ("reductions", ("sm_80",)),
-        ("dynamic_shapes", ("sm_100",)),
         pytest.param("reductions", tuple(ARCHITECTURES), marks=pytest.mark.long),
         pytest.param("dynamic_shapes", tuple(ARCHITECTURES), marks=pytest.mark.long),
     ],

@@ -73,8 +73,11 @@ def loops(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (x.amax(0), (x - x.mean(0)).square().sum(0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("function", "shape"), [(softmax_and_norm, (6, 50)), (loops, (2600, 3))], ids=["norm", "loops"]
+    ("function", "shape"),
+    [(softmax_and_norm, (6, 50)), (loops, (2600, 3))],
+    ids=["norm", "loops"],
 )
 def test_forward(
     function: Callable[..., tuple[torch.Tensor, ...]], shape: tuple[int, ...], run: Run

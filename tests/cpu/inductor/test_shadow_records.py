@@ -16,6 +16,7 @@ from compiler.trace.records import Settings
 from compiler.trace.writer import TraceWriter
 from tests.cpu.inductor.predictions import train
 
+pytestmark = pytest.mark.long
 ARCH = "sm_90"
 TIMED = ("phase", "progress", "frame-start", "frame-end", "source", "cache-lookup")
 

@@ -41,6 +41,7 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
 
 
+@pytest.mark.long
 def test_a_block_that_exceeds_the_registers_spills() -> None:
     kernel = compiled(32 * 256)
     usage = tools.resource_usage(kernel.asm["cubin"])

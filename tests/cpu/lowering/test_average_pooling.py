@@ -31,7 +31,7 @@ def test_windows_inside_are_strided_views(
 
 @pytest.mark.parametrize("included", [True, False])
 @pytest.mark.parametrize("up", [True, False])
-@pytest.mark.parametrize("stride", [1, 2, (3, 2)])
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.long), 2, (3, 2)])
 @pytest.mark.parametrize(("kernel", "padding"), BORDERS)
 def test_windows_at_the_border(
     kernel: object, padding: object, stride: object, up: bool, included: bool
@@ -100,7 +100,10 @@ def test_the_gradient_of_windows_side_by_side(rows: str) -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "stride", "padding"),
-    [(3, 1, 1), (3, 2, 1), ((2, 3), (1, 2), 0), (3, 3, 0), (2, 3, 0), (5, 2, (2, 1))],
+    [
+        *((3, 1, 1), (3, 2, 1), ((2, 3), (1, 2), 0), (3, 3, 0), (3, 3, 1), (2, 3, 0)),
+        (5, 2, (2, 1)),
+    ],
 )
 def test_gradients_of_any_windows(kernel: object, stride: object, padding: object) -> None:
     """Those that overlap, that leave pixels out, and that lie over the border."""

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid
+from tests.long import mostly_long
 
 
 def image(dtype: Dtype = torch.float32, *shape: int) -> torch.Tensor:
@@ -33,9 +34,20 @@ def test_gaps_and_windows_that_reach_beyond(options: dict[str, object]) -> None:
         lowered(lambda x: functional.max_pool2d(x, 3, 2, 1, **options), x)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+WINDOWS = [(3, 2, 1), (2, 2, 0), ((3, 2), (1, 2), (1, 0)), (3, 1, 1)]
+
+
 @pytest.mark.parametrize(
-    ("kernel", "stride", "padding"), [(3, 2, 1), (2, 2, 0), ((3, 2), (1, 2), (1, 0)), (3, 1, 1)]
+    ("dtype", "kernel", "stride", "padding"),
+    mostly_long(
+        [(dtype, *window) for dtype in FLOATS for window in WINDOWS],
+        [
+            (torch.float32, *WINDOWS[0]),
+            (torch.float32, *WINDOWS[2]),
+            (torch.bfloat16, *WINDOWS[1]),
+            (torch.float64, *WINDOWS[3]),
+        ],
+    ),
 )
 def test_indices_of_the_maxima(
     dtype: Dtype, kernel: object, stride: object, padding: object

@@ -12,6 +12,7 @@ from compiler.loops.expressions import Gather, Load, walk
 from compiler.loops.graph import Map
 from tests.cpu.lowering.harness import Lowered, lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid
+from tests.long import mostly_long
 
 
 def index_loads(result: Lowered) -> int:
@@ -25,8 +26,8 @@ def index_loads(result: Lowered) -> int:
     return found
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("factor", [2, 4, (2, 1), 0.5, (0.25, 4)])
+@pytest.mark.parametrize("dtype", mostly_long(FLOATS, (torch.float32, torch.bfloat16)))
+@pytest.mark.parametrize("factor", [*mostly_long((2, 4, 0.5), (2, 0.5)), (2, 1), (0.25, 4)])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_nearest_elements_by_a_whole_factor(mode: str, factor: Any, dtype: Dtype) -> None:
     x = grid(dtype, 2, 3, 8, 12)

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import allocations
 
+pytestmark = pytest.mark.long
 ROOT = Path(allocations.__file__).resolve().parent.parent
 COUNTED = """
 import json

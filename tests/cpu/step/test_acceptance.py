@@ -100,7 +100,8 @@ def test_a_fusion_is_refused_another_vetoed_measured_saved_and_replayed(
     assert written(replay(model, overrides, folder, cold)) == written(runs[3]) == written(runs[1])
 
 
-@pytest.mark.parametrize("engine", ["tcw", pytest.param("inductor", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["tcw", "inductor"])
 def test_stepping_through_a_training_step_gives_the_same_kernels(engine: Engine, gpt: Path) -> None:
     settings = Settings(file=str(gpt), engine=engine, grad="train", until="codegen")
     alone = Recording()

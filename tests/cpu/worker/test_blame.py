@@ -48,6 +48,7 @@ def test_a_model_that_closes_every_file_is_told_so(tmp_path: Path) -> None:
     assert "bug in tcw" not in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "line", "hint"),
     [
@@ -74,6 +75,7 @@ def test_what_torch_raises_by_itself_is_torchs(
         assert hint in out
 
 
+@pytest.mark.long
 def test_an_ascii_output_is_no_fault(tmp_path: Path) -> None:
     code, out, _ = explained(
         tmp_path, MODEL, "--until", "capture", command=tcw_process, PYTHONIOENCODING="ascii"
@@ -82,7 +84,7 @@ def test_an_ascii_output_is_no_fault(tmp_path: Path) -> None:
     assert out.isascii()
 
 
-@pytest.mark.parametrize("gigabytes", [0.1, 0.4, 0.8])
+@pytest.mark.parametrize("gigabytes", [0.1, 0.4, pytest.param(0.8, marks=pytest.mark.long)])
 def test_a_limit_of_memory_is_the_machines(tmp_path: Path, gigabytes: float) -> None:
     def limit() -> None:
         most = int(gigabytes * (1 << 30))
@@ -135,6 +137,7 @@ def test_the_users_own_words_blame_nobody(tmp_path: Path) -> None:
     assert "Eager fails too" in out
 
 
+@pytest.mark.long
 def test_a_temporary_folder_that_cannot_be_written_is_no_internal_error(tmp_path: Path) -> None:
     """Another one is used, or the machine is blamed; never tcw."""
     code, out, err = explained(

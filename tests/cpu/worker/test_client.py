@@ -38,6 +38,7 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> str:
     return mark
 
 
+@pytest.mark.long
 @cold
 def test_stopped_by_another_thread(hanging: Settings, mark: str, tmp_path: Path) -> None:
     stop = threading.Event()
@@ -124,21 +125,16 @@ def test_many_recordings_leave_no_descriptor_open(tmp_path: Path) -> None:
 
 
 @cold
-def test_the_guardian_sleeps(tmp_path: Path) -> None:
+def test_the_guardian_sleeps_and_standard_input_is_empty(tmp_path: Path) -> None:
     text = (
         "import os, time\ntime.sleep(0.3)\n"
-        "print(open(f'/proc/{os.getppid()}/status').read())\nmodel = example_inputs = None\n"
+        "print(open(f'/proc/{os.getppid()}/status').read())\ninput()\n"
     )
     found = recorded(tmp_path, text)
     printed = "".join(output.text for output in found.all(Output))
     assert "State:\tS (sleeping)" in printed
-
-
-@cold
-def test_standard_input_is_empty(tmp_path: Path) -> None:
-    found = recorded(tmp_path, "input()\n")
     assert found.failure.type == "EOFError"
-    assert found.line == 1
+    assert found.line == 4
 
 
 def test_records_are_numbered_in_the_end(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def git(folder: Path, *arguments: str) -> None:
             "model.py:25  gelu computes in float64, was float32",
             "model.py:25 is edited: y = F.gelu(x.double()).float() + x",
             id="dtype",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "        a = F.scaled_dot_product_attention(y, y, y)",
@@ -82,6 +83,7 @@ def git(folder: Path, *arguments: str) -> None:
             "model.py:27  scaled_dot_product_attention also reads mask",
             "model.py:27 is edited: a = F.scaled_dot_product_attention(y, y, y, attn_mask=mask)",
             id="mask",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "        y = F.gelu(x) + x",
@@ -89,6 +91,7 @@ def git(folder: Path, *arguments: str) -> None:
             "model.py:25  plantedlib::twice is new",
             "model.py:25 is edited: y = twice(F.gelu(x)) + x",
             id="custom op",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "        self.scale = 2",
@@ -161,6 +164,7 @@ def test_options_of_one_side(tmp_path: Path) -> None:
     assert "model.py → model.py --dynamic" in done.out
 
 
+@pytest.mark.long
 def test_a_side_of_another_interpreter(tmp_path: Path) -> None:
     """Of another name for this one: the worker is started by its file, and nothing differs."""
     (tmp_path / "model.py").write_text(MODEL)
@@ -190,7 +194,12 @@ def test_an_interpreter_that_cannot_record_is_refused_before_anything_runs(tmp_p
     assert "is a trace" in done.err
 
 
-def test_calls_of_both_sides_are_timed_in_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "interpreter", [(), pytest.param(("--python-a", sys.executable), marks=pytest.mark.long)]
+)
+def test_calls_of_both_sides_are_timed_in_turn(
+    interpreter: tuple[str, ...], tmp_path: Path
+) -> None:
     """Each in a process of its own, that is there until the last turn: a revision, recorded with an
     interpreter that is named, and the file as it is."""
     model = """\
@@ -209,7 +218,7 @@ example_inputs = (torch.randn(160, 160),)
     git(tmp_path, "add", "model.py")
     git(tmp_path, "commit", "-qm", "one")
     file.write_text(model.replace("TIMES", "4"))
-    sides = ("--base", "HEAD", "model.py", "--python-a", sys.executable)
+    sides = ("--base", "HEAD", "model.py", *interpreter)
     done = tcw(tmp_path, "diff", *sides, "--measure", "--json", *OPTIONS)
     assert done.code == 0, done.err
     found = json.loads(done.out)

@@ -6,6 +6,8 @@ import os
 import queue
 import signal
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,7 @@ from compiler.trace.records.session import Engine
 from tests.cpu.worker.driven import MODEL, Person, person, written
 from tests.cpu.worker.test_kill import parent_of
 from tests.decided import asked_in, pairs_in
+from tests.long import mostly_long
 from viewers.recording import Recording
 from workbench.worker.client import Driver, record
 
@@ -52,6 +55,8 @@ example_inputs = (torch.randn(64, 32), torch.randn(64, 32))
 
 ENGINES: tuple[Engine, ...] = ("inductor", "tcw")
 engines = pytest.mark.parametrize("engine", ENGINES)
+all_steps = pytest.mark.parametrize("engine", mostly_long(ENGINES, ("tcw",)))
+"""Of a session with every kind of step, which takes Inductor twenty seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -71,23 +76,22 @@ def alone(settings: Settings) -> Recording:
 
 
 @pytest.fixture(scope="module")
-def undriven(file: Path) -> dict[str, Recording]:
-    return {
-        engine: alone(Settings(file=str(file), engine=engine, until="codegen"))
-        for engine in ENGINES
-    }
+def undriven(file: Path) -> Callable[[Engine], Recording]:
+    return cache(lambda engine: alone(Settings(file=str(file), engine=engine, until="codegen")))
 
 
 @pytest.fixture(scope="module")
-def driven(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Person]:
-    """Each engine once, with every kind of step, then run twice more."""
-    found = {}
-    for engine in ENGINES:
+def driven(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Engine], Person]:
+    """An engine once, with every kind of step, then run several times more."""
+
+    @cache
+    def found(engine: Engine) -> Person:
         settings = Settings(file=str(file), engine=engine)
         trace = tmp_path_factory.mktemp(engine) / "run.tcw"
         with person(settings, trace) as one:
             drive(one)
-        found[engine] = one
+        return one
+
     return found
 
 
@@ -123,20 +127,32 @@ def runs(one: Person) -> dict[int, Recording]:
     return Recording(one.records).runs
 
 
-@engines
+@all_steps
 def test_stepping_by_anything_gives_the_kernels_of_an_undriven_recording(
-    engine: str, driven: dict[str, Person], undriven: dict[str, Recording]
+    engine: Engine, driven: Callable[[Engine], Person], undriven: Callable[[Engine], Recording]
 ) -> None:
-    expected = written(undriven[engine])
+    expected = written(undriven(engine))
     assert expected
-    for number, run in runs(driven[engine]).items():
+    for number, run in runs(driven(engine)).items():
         if number != 2:
             assert written(run) == expected, number
 
 
-@engines
-def test_it_waited_where_it_was_told_to(engine: str, driven: dict[str, Person]) -> None:
-    found = runs(driven[engine])
+def test_stepping_by_decisions_gives_inductors_kernels(
+    file: Path, undriven: Callable[[Engine], Recording]
+) -> None:
+    with person(Settings(file=str(file), engine="inductor", until="codegen")) as one:
+        one.until_end("decision")
+    (run,) = runs(one).values()
+    assert written(run) == written(undriven("inductor"))
+    waits = [one.decision for one in run.all(Waiting) if one.kind == "decision"]
+    assert waits == [one.id for one in asked_in(run)]
+    assert waits
+
+
+@all_steps
+def test_it_waited_where_it_was_told_to(engine: Engine, driven: Callable[[Engine], Person]) -> None:
+    found = runs(driven(engine))
     first = found[1]
     kinds = [waiting.kind for waiting in first.all(Waiting)]
     assert kinds == ["start", *["step"] * len(first.all(Step)), "end"]
@@ -154,24 +170,26 @@ def test_it_waited_where_it_was_told_to(engine: str, driven: dict[str, Person]) 
     assert len(passes) == len(found[6].all(PassChange))
 
 
-@engines
-def test_both_engines_pass_through_all_stages(engine: str, driven: dict[str, Person]) -> None:
-    stages = {one.stage for one in runs(driven[engine])[1].all(StageStart)}
+@all_steps
+def test_both_engines_pass_through_all_stages(
+    engine: Engine, driven: Callable[[Engine], Person]
+) -> None:
+    stages = {one.stage for one in runs(driven(engine))[1].all(StageStart)}
     assert stages == {"autograd", "lowering", "fusion", "memory", "codegen", "build", "run"}
 
 
-@engines
+@all_steps
 def test_another_run_is_as_a_recording_of_its_own(
-    engine: str, driven: dict[str, Person], undriven: dict[str, Recording]
+    engine: Engine, driven: Callable[[Engine], Person], undriven: Callable[[Engine], Recording]
 ) -> None:
     """With a veto it is that of a recording with the same overrides; after it, run 1's again."""
-    found = runs(driven[engine])
+    found = runs(driven(engine))
     two = found[2]
     assert two.start is not None
     assert two.start.settings.overrides
     fresh = alone(structs.replace(two.start.settings, record="default", until="codegen"))
     assert written(two) == written(fresh)
-    assert written(two) != written(undriven[engine])
+    assert written(two) != written(undriven(engine))
     assert [one.overridden for one in two.all(Decided) if one.id in two.start.settings.overrides]
     for run in (found[1], two, found[3]):
         numerics = run.numerics
@@ -181,9 +199,11 @@ def test_another_run_is_as_a_recording_of_its_own(
     assert all(one == ids[0] for one in ids)
 
 
-@engines
-def test_no_time_that_was_measured_holds_a_wait(engine: str, driven: dict[str, Person]) -> None:
-    run = runs(driven[engine])[1]
+@all_steps
+def test_no_time_that_was_measured_holds_a_wait(
+    engine: Engine, driven: Callable[[Engine], Person]
+) -> None:
+    run = runs(driven(engine))[1]
     waited = sum(one.seconds for one in run.all(Resumed)[1:])
     last = max(step.at for step in run.all(Step))
     first = min(step.at for step in run.all(Step))
@@ -203,7 +223,7 @@ def test_no_time_that_was_measured_holds_a_wait(engine: str, driven: dict[str, P
 
 
 @engines
-def test_a_refused_force_keeps_waiting_and_a_veto_holds(engine: str, file: Path) -> None:
+def test_a_refused_force_keeps_waiting_and_a_veto_holds(engine: Engine, file: Path) -> None:
     settings = Settings(file=str(file), engine=engine, until="fusion")
     first = Breakpoint(number=1, kind="decision", decision="fuse", once=True)
     with person(settings, breakpoints=[first]) as one:

@@ -9,6 +9,7 @@ import pytest
 
 from compiler.trace.records import End, Failure, Output, Settings, Warned
 from tests.cpu.worker.recorded import recorded
+from tests.long import mostly_long
 from workbench.worker.isolation import PACKAGES
 
 cold = pytest.mark.cold_start
@@ -29,12 +30,15 @@ ours = sorted(
     and not (getattr(module, "__file__", None) or "").startswith({folder!r})
 )
 print("ours:", ours)
-example_inputs = [(torch.ones(2, requires_grad=True),), (torch.ones(3, requires_grad=True),)]
+example_inputs = [(torch.ones(size, requires_grad=True),) for size in {sizes}]
 """
 
 
 @cold
-def test_their_packages_load_and_nothing_of_ours_is_imported_late(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sizes", mostly_long([((2,),), ((2, 3),)], [((2,),)]))
+def test_their_packages_load_and_nothing_of_ours_is_imported_late(
+    sizes: tuple[int, ...], tmp_path: Path
+) -> None:
     """Each package of theirs raises where something of ours would be imported from it."""
     for name in PACKAGES:
         (tmp_path / name).mkdir()
@@ -44,6 +48,7 @@ def test_their_packages_load_and_nothing_of_ours_is_imported_late(tmp_path: Path
         imports="\n".join(f"import {name}; assert {name}.WHOSE == 'theirs'" for name in PACKAGES),
         factor="compiler.FACTOR",
         packages=PACKAGES,
+        sizes=sizes,
         folder=str(tmp_path),
     )
     found = recorded(tmp_path, text, until="run", grad="train")

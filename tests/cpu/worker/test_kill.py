@@ -251,6 +251,7 @@ def test_front_end_of_a_driven_recording_killed(file: Path, moment: float) -> No
 
 
 @pytest.mark.usefixtures("hangups")
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_workbench_ended_as_by_ctrl_c(file: Path, number: int) -> None:
     """On a terminal, which it leaves as it found it."""

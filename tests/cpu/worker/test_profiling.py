@@ -207,6 +207,7 @@ def test_a_call_that_is_not_there_is_said_before_anything_is_compiled(tmp_path: 
     assert not found.all(Graph)
 
 
+@pytest.mark.long
 def test_a_script_is_profiled_by_its_first_call(tmp_path: Path) -> None:
     script = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(2)))\n"
     found = profiled(tmp_path, script)

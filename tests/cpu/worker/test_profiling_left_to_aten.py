@@ -9,6 +9,8 @@ from compiler.trace.records import Graph, Kernel, KernelPrecision, Warned
 from compiler.trace.records.profile import CompiledStep, EagerOperation, Region
 from tests.cpu.worker.recorded import Recorded, recorded
 
+pytestmark = pytest.mark.long
+
 MODEL = """
 import torch
 

@@ -18,7 +18,8 @@ example_inputs = (torch.randn(32, 64),)
 """
 
 
-@pytest.mark.parametrize("grad", ["no-grad", pytest.param("train", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("grad", ["no-grad", "train"])
 def test_both_sides_are_lined_up_by_module(tmp_path: Path, grad: str) -> None:
     made = recorded(tmp_path, MODEL, engine="tcw", grad=grad, until="run", profile=True, rounds=3)
     steps = {one.id: one for one in made.all(CompiledStep)}

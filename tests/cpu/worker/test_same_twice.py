@@ -13,8 +13,8 @@ from tests.cpu.command_line import ROOT, tcw
 SAMPLES = sorted(path for path in (ROOT / "sample_models").glob("*.py") if path.stem[0] != "_")
 TRANSFORMERS = ("bert", "llama", "t5", "whisper", "mixtral", "mamba")
 TRAINED = ("training_step", "troubled_block")
-CHEAP = (("recompiles", "tcw"), ("softmax_layernorm", "inductor"))
-"""What plain pytest runs: recompiles, and Inductor's records."""
+CHEAP = (("softmax_layernorm", "inductor"),)
+"""What plain pytest compiles, and does not build."""
 
 ABOVE = "# a comment\n\n\ndef unused(x):\n    return x + 1\n\n\n"
 TRANSFORMER = """\
@@ -38,16 +38,20 @@ def _source(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "engine"),
+    ("name", "engine", "until"),
     [
-        pytest.param(name, engine, marks=() if (name, engine) in CHEAP else pytest.mark.long)
-        for name in (*(path.stem for path in SAMPLES), *TRANSFORMERS)
-        for engine in ("tcw", "inductor")
+        *(
+            pytest.param(name, engine, "run", marks=pytest.mark.long)
+            for name in (*(path.stem for path in SAMPLES), *TRANSFORMERS)
+            for engine in ("tcw", "inductor")
+        ),
+        *((name, engine, "codegen") for name, engine in CHEAP),
     ],
 )
-def test_two_runs_differ_in_nothing(name: str, engine: str, tmp_path: Path) -> None:
+def test_two_runs_differ_in_nothing(name: str, engine: str, until: str, tmp_path: Path) -> None:
     source, file = _source(name), tmp_path / "model.py"
     options = ["--engine", engine, "--quiet", "--train" if name in TRAINED else "--no-grad"]
+    options += ["--until", until]
     for trace, text in (("a.tcw", source), ("b.tcw", source), ("c.tcw", ABOVE + source)):
         file.write_text(text)
         done = tcw(tmp_path, "explain", "model.py", *options, "--trace", trace)

@@ -16,7 +16,7 @@ from tests.conftest import GOLDENS, Golden
 from tests.no_torch.hostile import hostile
 from tests.no_torch.two_runs import vetoed_run
 from viewers import json_diff
-from workbench.cli import codes
+from workbench.cli import codes, page
 from workbench.cli.main import main
 
 
@@ -50,14 +50,17 @@ def test_two_traces(
     golden("diff/veto.txt", capsys.readouterr().out)
 
 
-def test_a_page(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page(
+    traces: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "_SCREENS", 100)
     assert main(["diff", *traces, "-o", "diff.html"]) == codes.OK
     told = capsys.readouterr()
     assert told.out == (GOLDENS / "diff" / "veto.txt").read_text()
     assert "diff.html: " in told.err
-    page = Path("diff.html").read_text()
-    assert '"differences"' in page
-    assert "<title>tcw: before.tcw → after.tcw</title>" in page
+    written = Path("diff.html").read_text()
+    assert '"differences"' in written
+    assert "<title>tcw: before.tcw → after.tcw</title>" in written
     assert main(["diff", *traces, "-o", traces[0]]) == codes.USAGE
     assert Path(traces[0]).read_bytes().startswith(b'{"record"')
 

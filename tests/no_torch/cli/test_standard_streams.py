@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.long import mostly_long
 from workbench.cli import codes
 
 ROOT = Path(__file__).parents[3]
@@ -78,7 +79,9 @@ EVERY = {
 FULL = "tcw: stdout could not be written: No space left on device\n"
 
 
-@pytest.mark.parametrize("words", EVERY)
+@pytest.mark.parametrize(
+    "words", mostly_long(EVERY, ("profile model.py --json", "doctor", "explain gone.py --json"))
+)
 def test_a_stream_that_is_closed_full_or_not_read_changes_nothing_but_itself(
     words: str, folder: Path
 ) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from compiler.trace.records import AnyRecord
+from tests.long import mostly_long
 from tests.no_torch.fuzz import run
 from tests.no_torch.fuzz.damage import BASES, Base, damaged, fields
 from tests.no_torch.fuzz.everything import open_everything
@@ -31,7 +32,7 @@ def failures(first: int, count: int) -> list[dict[str, object]]:
 
 
 def test_damaged_traces_open() -> None:
-    assert failures(0, 40) == []
+    assert failures(0, 20) == []
 
 
 @pytest.mark.long
@@ -47,7 +48,7 @@ def test_each_field_of_each_record_is_damaged() -> None:
     assert len(fields()) > len(tags)
 
 
-@pytest.mark.parametrize("how", ["added", "replaced", pytest.param("long", marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", mostly_long(("added", "replaced", "long"), ("added",)))
 @pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)
 def test_no_text_reaches_a_screen_raw(base: Base, how: How, tmp_path: Path) -> None:
     path = tmp_path / "hostile.tcw"

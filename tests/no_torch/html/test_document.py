@@ -105,7 +105,8 @@ def test_it_has_the_rows_of_the_panes_and_their_links(block_page: tuple[Tour, st
             one: how == "exact" for one, how in expected.items() if one in by_number
         }
     lines = [one for one in by_number if one and refs.kind(one) == "src"]
-    lit = [one for one in lines if tour.lights().get(by_number.index(one))]
+    lights = tour.lights()
+    lit = [one for one in lines if lights.get(by_number.index(one))]
     assert lit, "no source line lights anything"
 
 
@@ -155,6 +156,7 @@ def test_pictures_have_the_blocks_and_edges_of_the_workbench(
     drawings = [one for one in data["panels"] if "picture" in one]
     assert drawings
     graphs = {graph.id for graph in tour.reader.recording.graphs.values()}
+    by_number = list(tour.pool.refs.values())
     for panel in drawings:
         (width, height, boxes, edges), _scale, shows, nodes = panel["picture"]
         assert len(boxes) == len(panel["rows"]) == len(shows)
@@ -170,7 +172,6 @@ def test_pictures_have_the_blocks_and_edges_of_the_workbench(
         assert not nodes or len(nodes) == len(boxes)
         for node in nodes:
             assert data["panels"][node]["pane"] == "node"
-        by_number = list(tour.pool.refs.values())
         for own in shows:
             assert all(refs.kind(by_number[one]) in ("fx", "k") for one in own)
     zoomed = [one for one in drawings if one.get("zooms")]

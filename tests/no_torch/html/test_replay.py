@@ -9,6 +9,7 @@ import pytest
 
 from compiler.trace.records import AnyRecord, GraphBreak
 from tests.block_trace import block_trace
+from tests.long import mostly_long
 from tests.no_torch.asking import stopped
 from tests.no_torch.html.test_document import check, data_of, page, words
 from tests.no_torch.two_runs import two_runs
@@ -49,7 +50,7 @@ def test_a_stop_shows_what_was_known_then() -> None:
         assert not any(place.moves or place.opens for place in tour.screens[key].places)
 
 
-@pytest.mark.parametrize("records", [block_trace, two_runs, stopped])
+@pytest.mark.parametrize("records", mostly_long((block_trace, two_runs, stopped), (stopped,)))
 def test_the_rest_of_the_page_is_of_the_whole_trace(
     records: Callable[[], list[AnyRecord]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,21 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.bounded import Bound, size_of
+from compiler.trace.bounded import LEVELS, Bound, size_of
 from compiler.trace.records import (
     End,
+    Environment,
     FrameEnd,
     FrameStart,
     LeftOut,
     Location,
     Lowered,
     Recompile,
+    Record,
     Settings,
     Source,
     Start,
     Text,
 )
 from compiler.trace.writer import TraceWriter
+from tests.long import mostly_long
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
 from viewers.summary import summarise
@@ -63,7 +66,7 @@ def test_a_short_recording_has_everything(tmp_path: Path) -> None:
     assert not found.all(LeftOut)
 
 
-@pytest.mark.parametrize("compiles", [1_000, pytest.param(4_000, marks=pytest.mark.long), 8_000])
+@pytest.mark.parametrize("compiles", mostly_long((1_000, 4_000, 8_000), (1_000,)))
 def test_of_a_long_one_less_and_less(tmp_path: Path, compiles: int) -> None:
     file = tmp_path / "a.tcw"
     found = written(file, compiles)
@@ -111,6 +114,51 @@ def test_a_record_as_large_as_the_bound_is_left_out() -> None:
     writer.emit(Text(hash="a", body="x" * 2 * SIZE))
     assert lines == []
     assert writer.emit(End(status="ok", seconds=0.0))
+
+
+def test_each_level_begins_at_its_part_of_the_size() -> None:
+    bound = Bound(SIZE)
+    begins = {}
+    for _ in range(200):
+        bound.takes(Environment(torch="2.13"), SIZE // 200)
+        if (step := bound.step()) is not None:
+            begins[step.level] = bound.written / SIZE
+    assert begins == {
+        "outline": pytest.approx(0.5, abs=0.01),
+        "headlines": pytest.approx(0.75, abs=0.01),
+        "end": pytest.approx(0.98, abs=0.01),
+    }
+
+
+def test_what_a_level_keeps() -> None:
+    place = Location(file="train.py", line=1)
+    frame = FrameStart(compile_id="0/0", attempt=0, function="step", location=place, call=1)
+    records: list[Record] = [
+        *(
+            Lowered(graph="0/0", node="n", target="aten.add", ir="Pointwise"),
+            Source(file="a.py", text=""),
+        ),
+        *(frame, End(status="ok", seconds=0.0)),
+    ]
+    taken = {}
+    for level in LEVELS:
+        bound = Bound(SIZE)
+        bound.level = level
+        taken[level] = [type(record) for record in records if bound.takes(record, 1)]
+    assert taken == {
+        "all": [Lowered, Source, FrameStart, End],
+        "outline": [Source, FrameStart, End],
+        "headlines": [FrameStart, End],
+        "end": [End],
+    }
+
+
+def test_the_last_part_is_kept_for_the_end() -> None:
+    bound = Bound(SIZE)
+    length = SIZE // 100
+    many = Lowered(graph="0/0", node="n", target="aten.add", ir="Pointwise")
+    assert sum(bound.takes(many, length) for _ in range(100)) == 98, "its level is not asked again"
+    assert bound.takes(End(status="ok", seconds=0.0), length)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def open_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
             reader = Reader(app, pilot)
             await reader.until(lambda: reader.bench.state != "opening")
             yield reader
+            reader.lines()
 
     return opened
 
@@ -172,5 +173,6 @@ def drive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drive:
             driver = Driver(app, pilot, fake)
             await driver.until(lambda: driver.bench.state == "waiting")
             yield driver
+            driver.lines()
 
     return driven

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 import textual.app
 import textual.pilot
-from textual._context import active_app
+from rich.console import RenderableType
+from textual._compositor import Compositor
+from textual._context import active_app, visible_screen_stack
 from textual.screen import Screen
 
 from workbench.tui.bench import Bench
@@ -87,7 +89,26 @@ def _undelivered(feed: LiveFeed) -> bool:
         return bool(feed._batch)
 
 
+_render_update = Compositor.render_update
+
+
+def _unseen(
+    compositor: Compositor,
+    full: bool = False,
+    screen_stack: list[Screen[Any]] | None = None,
+    simplify: bool = False,
+) -> RenderableType | None:
+    """In the place of `Compositor.render_update`: a frame that no terminal shows is not drawn,
+    which is half of what a key costs. A reader who looks at the screen has all of it drawn."""
+    if full:
+        return _render_update(compositor, full, screen_stack, simplify)
+    visible_screen_stack.set([] if screen_stack is None else screen_stack)
+    compositor._dirty_regions.clear()
+    return None
+
+
 @pytest.fixture(autouse=True)
 def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (textual.app, textual.pilot):
         monkeypatch.setattr(module, "wait_for_idle", wait_for_idle)
+    monkeypatch.setattr(Compositor, "render_update", _unseen)

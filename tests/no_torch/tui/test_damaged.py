@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from compiler.trace.reader import TraceError, read_trace
+from tests.long import mostly_long
 from tests.no_torch.fuzz.damage import damaged
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.test_hostile import whole
 from viewers.panes.arrangement import ARRANGEMENTS
 
 
-@pytest.mark.parametrize("number", [13, 190, 365, 546, 751])
+@pytest.mark.parametrize("number", mostly_long((13, 190, 365, 546, 751), (13, 365)))
 async def test_every_arrangement(number: int, open_trace: Open, tmp_path: Path) -> None:
     path = tmp_path / "damaged.tcw"
     made = damaged(number)

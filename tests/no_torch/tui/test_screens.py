@@ -292,6 +292,9 @@ ELSEWHERE = {
 }
 """Arrangements that other stories show."""
 
+WIDEST = ("recorded", "profiled")
+"""Shown in the widest terminal by plain pytest, too."""
+
 NO_SIDES = {"first": (), "second": ()}
 DRIVEN: dict[str, tuple[dict[str, object], Walk]] = {
     "driven": ({}, _driven),
@@ -387,8 +390,19 @@ def in_the_folder_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(
+            name,
+            size,
+            id=f"{name}-{size[0]}x{size[1]}",
+            marks=pytest.mark.long if size == SIZES[2] and name not in WIDEST else (),
+        )
+        for name in RECORDED
+        for size in SIZES
+    ],
+)
 async def test_recorded(
     name: str, size: tuple[int, int], open_trace: Open, tmp_path: Path, golden: Golden
 ) -> None:
@@ -396,7 +410,11 @@ async def test_recorded(
         await Album(golden, f"{size[0]}x{size[1]}").fill(reader, RECORDED[name][1])
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    "size",
+    [*SIZES[:2], pytest.param(SIZES[2], marks=pytest.mark.long)],
+    ids=lambda size: f"{size[0]}x{size[1]}",
+)
 @pytest.mark.parametrize("name", DRIVEN)
 async def test_driven(name: str, size: tuple[int, int], drive: Drive, golden: Golden) -> None:
     state, walk = DRIVEN[name]
@@ -426,13 +444,22 @@ async def test_theme(theme: str, open_trace: Open, tmp_path: Path, golden: Golde
         await Album(golden, ending).fill(reader, _profiled)
 
 
-async def test_no_line_is_too_long_or_too_short(open_trace: Open, block_file: Path) -> None:
+@pytest.mark.parametrize(
+    "turns",
+    [
+        ((40, 149), (77, 300), (99, 180), (100, 150)),
+        pytest.param(((40, 99, 149, 180), (77, 100, 150, 300)), marks=pytest.mark.long),
+    ],
+    ids=["some", "all"],
+)
+async def test_no_line_is_too_long_or_too_short(
+    turns: tuple[tuple[int, ...], ...], open_trace: Open, block_file: Path
+) -> None:
     """Nor while the terminal is resized, over each width at which panes come and go."""
     async with open_trace(block_file, (40, 30)) as reader:
         for index, (name, _) in enumerate(GOES):
             await reader.go(name)
-            widths = (40, 99, 149, 180) if index % 2 else (77, 100, 150, 300)
-            for width in widths:
+            for width in turns[index % len(turns)]:
                 await reader.pilot.resize_terminal(width, 30)
                 wanted = [width] * 30
                 await reader.until(lambda wanted=wanted: reader.cells() == wanted)  # type: ignore[misc]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from compiler.trace.records import AnyRecord, Graph
 from tests.block_trace import block_trace
+from tests.long import mostly_long
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.every_record import every_record
 from tests.no_torch.hostile import EVIL, How, hostile
@@ -31,7 +32,10 @@ HOWS: tuple[How, ...] = ("added", "replaced", "long")
 
 @pytest.mark.parametrize(
     ("how", "records"),
-    [*((how, every_record) for how in HOWS), ("added", both_engines_trace)],
+    mostly_long(
+        [*((how, every_record) for how in HOWS), ("added", both_engines_trace)],
+        [*((how, every_record) for how in HOWS if how != "long"), ("added", both_engines_trace)],
+    ),
 )
 def test_reports(how: How, records, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("NO_COLOR", "1")

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from compiler.measure.memory.saved import saved_bytes
 from sample_models.gpt import GPT
+from tests.long import mostly_long
 
 
 def told_by_hooks(model: nn.Module, *inputs: Any) -> int:
@@ -89,7 +90,7 @@ def test_what_hooks_put_elsewhere_is_counted() -> None:
     assert saved_bytes(y) == 2 * 4 * 32
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", mostly_long(("aot_eager", "inductor"), ("aot_eager",)))
 def test_compiled_graphs_keep_what_their_partition_says(backend: str) -> None:
     from compiler.autograd import HOOKS
     from compiler.trace.records import Partition

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from tests.cpu.measure.precision.verified import verified
+from tests.long import mostly_long
 
 pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
@@ -84,8 +85,16 @@ def reduced(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
-@ENGINES
-@pytest.mark.parametrize("function", [in_place, in_place_through_a_view, chosen, reduced])
+FUNCTIONS = (in_place, in_place_through_a_view, chosen, reduced)
+
+
+@pytest.mark.parametrize(
+    ("engine", "function"),
+    mostly_long(
+        [(engine, function) for engine in ("inductor", "tcw") for function in FUNCTIONS],
+        [("inductor", chosen), *(("tcw", function) for function in FUNCTIONS)],
+    ),
+)
 def test_a_function(engine: Any, function: Callable[..., Any]) -> None:
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(64, 48, generator=generator) for _ in range(2))

@@ -11,6 +11,7 @@ from compiler.runtime.toolchain import NoCompiler, find_compiler
 from tests.cpu.measure.planted import planted
 from tests.cpu.measure.precision.verified import Verified, verified
 from tests.cpu.measure.precision.wrong import wrong_inductor
+from tests.long import mostly_long
 
 pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
@@ -82,7 +83,7 @@ def test_in_inductor(dtype: torch.dtype) -> None:
 
 
 @DTYPES
-@pytest.mark.parametrize("engine", ["inductor", "tcw"])
+@pytest.mark.parametrize("engine", mostly_long(("inductor", "tcw"), ("tcw",)))
 def test_nothing_is_wrong_where_nothing_was_planted(engine: str, dtype: torch.dtype) -> None:
     found = verified(engine, layers, inputs(dtype), train=True)  # type: ignore[arg-type]
     assert found.all

@@ -127,6 +127,7 @@ def test_a_program_that_differs_under_capture() -> None:
     assert only_eager == {("", Path(__file__).name, line("looks"))}
 
 
+@pytest.mark.long
 def test_bert_and_gpt2() -> None:
     transformers = pytest.importorskip("transformers")
     ids = torch.arange(32).reshape(2, 16)

@@ -14,6 +14,7 @@ from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.trace.records import Decided, Kernel, Progress, WhatIf
 from tests.cpu.chances import by_chance
 from tests.cpu.measure.what_if.finished import Trace, finished
+from tests.long import mostly_long
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, difference
 from workbench.worker.ourselves import measuring
@@ -75,7 +76,7 @@ class Pair:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(what_if, "SECONDS", 1.0)
+    monkeypatch.setattr(what_if, "SECONDS", 0.3)
 
 
 def vetoed(engine: str, model: torch.nn.Module, x: torch.Tensor, id: str, **both: Any) -> Pair:
@@ -83,7 +84,7 @@ def vetoed(engine: str, model: torch.nn.Module, x: torch.Tensor, id: str, **both
     return Pair(model, [(x,)], {"overrides": {id: "apart"}}, engine=engine, **both)
 
 
-@pytest.fixture(scope="module", params=["tcw", "inductor"])
+@pytest.fixture(scope="module", params=mostly_long(("tcw", "inductor"), ("inductor",)))
 def softmax(request: pytest.FixtureRequest) -> Pair:
     engine: str = request.param
     return vetoed(engine, Softmax(), torch.randn(64, 256), SOFTMAX[engine])
@@ -116,6 +117,7 @@ def test_what_the_difference_of_both_says(softmax: Pair) -> None:
     assert found.figures[0].before == found.figures[0].after == 1
 
 
+@pytest.mark.long
 def test_a_graph_and_a_call(softmax: Pair) -> None:
     (graph,) = softmax.timed("graph")
     assert graph.graph == "0/0/inference"
@@ -127,6 +129,7 @@ def test_a_graph_and_a_call(softmax: Pair) -> None:
     assert call.before.median > 0
 
 
+@pytest.mark.long
 def test_its_runs_stay_what_they_were(softmax: Pair) -> None:
     """Compiled again to time a whole call, run 2 still has the veto."""
     softmax.timed("call")

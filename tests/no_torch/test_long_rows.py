@@ -1,0 +1,41 @@
+"""CONTRIBUTING lists each file with tests that plain `pytest` leaves out."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LONG = re.compile(r"pytest\.mark\.long\b|\bmostly_long\(|\beach_(isa|width)\b")
+
+
+def rows() -> list[str]:
+    """The files in the first column of the table; a row names a folder once."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| file | the long part |")[2].partition("\n\n")[0]
+    found = []
+    for row in table.splitlines():
+        folder = ""
+        for name in re.findall(r"`([^`]+\.py)`", row.split("|")[1] if "|" in row else ""):
+            folder = name.rpartition("/")[0] or folder
+            found.append(f"{folder}/{name.rpartition('/')[2]}")
+    return found
+
+
+FILES = sorted(
+    one.relative_to(ROOT).as_posix()
+    for one in (ROOT / "tests").rglob("test_*.py")
+    if one != Path(__file__) and LONG.search(one.read_text(encoding="utf-8"))
+)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_with_long_tests_has_a_row(file: str) -> None:
+    assert any(fnmatch(file, one) for one in rows())
+
+
+def test_a_row_names_files_that_have_long_tests() -> None:
+    assert [one for one in rows() if not any(fnmatch(file, one) for file in FILES)] == []
