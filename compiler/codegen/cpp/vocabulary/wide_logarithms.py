@@ -122,6 +122,7 @@ def atanh(lanes: Lanes, register: str, held: str) -> str:
         f"  {bits} k = ({near}) >> {mantissa};\n"
         f"  {register} e = {whole}, s = ({register})({shift});\n"
         f"  {register} n = multiply_add(s, t - (u - 1.0{end}), multiply_add(s, u, -d));\n"
+        f"  n = n - ((1.0{end} - d) - t);\n"
         f"  {register} w = n / multiply_add(s, u, d); w = s == 1.0{end} ? t : w;\n"
         f"  {register} z = w * w;\n"
         f"  {horner('p', 'z', _ATANH[held], register)}\n"
