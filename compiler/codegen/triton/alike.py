@@ -12,10 +12,13 @@ which the compiler is told.
 
 from __future__ import annotations
 
+import ast
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate, count, islice
+from operator import itemgetter
 
 from compiler.codegen.triton.kernel import Kernel, Number
 from compiler.loops.sizes import Size
@@ -24,28 +27,20 @@ SMALL = 1 << 20
 """Elements below which a division of each position does not matter beside the launch."""
 ALIGNED = 16
 """Multiples of more than this do not let an instruction move more."""
-_LITERAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+|\d+)(?![\w.])")
-_COMMENT = re.compile(r"^\s*#.*$|\s+# .*$", re.MULTILINE)
-_FIXED = re.compile(r"\[[^\]\[]*\]|(?:static_r|ar)ange\([^()]*\)|\"[^\"]*\"|'[^']*'")
-_HEAD = re.compile(r"^def NAME\(([^)]*)\):$", re.MULTILINE)
-_DIVIDES = re.compile(r"(?://|%) $")
-_ONE_NUMBER = re.compile(r"\b(?:program|block) (?://|%) $")
-"""A program's number is divided once."""
-_BOUND = re.compile(r"\b([xr]) < $")
-"""A mask: it matters to memory only where the dimension lies along it."""
-_LIMIT = re.compile(
-    r"\b(?:program|block) (?://|%|<|-) $|\bfirst(?:_\d+)? = $|minimum\([^()]*, $|range\(\d+, $"
-)
-"""A number of programs or steps: no address has it as a factor."""
-_NARROW = re.compile(r"\bu?int(?:8|16)\b|\*[iu](?:8|16)\b")
+PROGRAM = frozenset({"program", "block"})
+"""Numbers of a program: what they are divided by is divided once."""
+FIRST = "first"
+"""The first program of a piece; more of them have a number after it."""
+CONSTANT = frozenset({"arange", "static_range"})
+"""Functions whose arguments Triton needs when it compiles."""
+NARROW = frozenset({"int8", "int16", "uint8", "uint16", "*i8", "*i16", "*u8", "*u16"})
 """Where integers wrap around, a number would have to have their dtype."""
+WIDE = frozenset({"float64", "fp64", "*fp64"})
 _LAST = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Literal:
-    start: int
-    end: int
     text: str
     kept: bool
     """It must stay in the text."""
@@ -57,7 +52,7 @@ def shared(kernels: Sequence[Kernel]) -> list[Kernel]:
     """The same kernels in their order; those that are alike with numbers as parameters, so that
     their keys are equal."""
     groups: dict[object, dict[str, list[int]]] = {}
-    literals = [_literals(kernel) for kernel in kernels]
+    literals = [_literals(k.body, k.types, _elements(k) <= SMALL) for k in kernels]
     for place, kernel in enumerate(kernels):
         found = literals[place]
         if found:
@@ -82,48 +77,128 @@ def shared(kernels: Sequence[Kernel]) -> list[Kernel]:
 def _likeness(kernel: Kernel, literals: Sequence[_Literal]) -> object:
     """What kernels have in common that can be one."""
     text, _, tail = kernel.key.rpartition("\n")
+    bare = _replaced(text, dict.fromkeys(range(len(literals)), "#"))
     kinds = tuple(one.text if one.kept else one.kind for one in literals)
-    return _LITERAL.sub("#", text), tail, kernel.warps, kernel.sizes, kernel.divisible, kinds
+    return bare, tail, kernel.warps, kernel.sizes, kernel.divisible, kinds
 
 
-def _kind(text: str, before: str, code: str) -> str:
-    if not text.isdigit():
-        return "float"
-    mask = _BOUND.search(before)
-    if _LIMIT.search(before) or (mask and not re.search(rf"\+ {mask[1]}(?!\w| \*)", code)):
-        return "count"
-    return f"multiple of {math.gcd(int(text), ALIGNED)}"
-
-
-def _literals(kernel: Kernel) -> list[_Literal]:
-    """The numbers in a kernel's code, in order; none if their places are unknown."""
-    body = kernel.body
-    bare = _COMMENT.sub(lambda found: " " * len(found[0]), body)
-    head = _HEAD.search(body)
-    if head is None:
-        return []
-    fixed = [found.span() for found in _FIXED.finditer(bare)]
-    text, _, tail = kernel.key.rpartition("\n")
-    narrow = _NARROW.search(text) is not None or _NARROW.search(tail) is not None
-    wide = "float64" in text or "fp64" in tail
-    small = _elements(kernel) <= SMALL
+@lru_cache(maxsize=512)
+def _literals(body: str, types: tuple[str, ...], small: bool) -> list[_Literal]:
+    """The numbers in a kernel's code, in order. `small`: it has few positions to divide."""
+    parents = _parents(body)
+    functions = (node for node in parents if isinstance(node, ast.FunctionDef))
+    first = next(one.body[0].lineno for one in functions if one.name == "NAME")
+    words = {node.attr for node in parents if isinstance(node, ast.Attribute)} | set(types)
+    sums = (n for n in parents if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add))
+    steps = {one.right.id for one in sums if isinstance(one.right, ast.Name)}
     found = []
-    for one in _LITERAL.finditer(bare):
-        start, end = one.span()
-        before = bare[bare.rfind("\n", 0, start) + 1 : start]
-        divides = _DIVIDES.search(before) and not _ONE_NUMBER.search(before)
+    for start, end, node, value in _numbers(body):
+        parent = parents[node]
         kept = (
-            start < head.start()
-            or any(first <= start < last for first, last in fixed)
-            or before.endswith("=")
-            or float(one[0]) in (0, 1)
-            or (narrow if one[0].isdigit() else wide)
-            or (one[0].isdigit() and int(one[0]) > _LAST)
-            or (bool(divides) and not small)
+            node.lineno < first
+            or value in (0, 1)
+            or bool(words & (NARROW if isinstance(value, int) else WIDE))
+            or value > _LAST
+            or isinstance(parent, ast.keyword)
+            or _is_constant(node, parents)
+            or (_divides(node, parent) and not small)
         )
-        found.append(_Literal(start, end, one[0], kept, _kind(one[0], before, bare)))
-    texts = [one.text for one in found]
-    return found if texts == _LITERAL.findall(text) else []
+        kind = _kind(node, value, parent, steps) if isinstance(value, int) else "float"
+        found.append(_Literal(body[start:end], kept, kind))
+    return found
+
+
+@lru_cache(maxsize=512)
+def _numbers(text: str) -> list[tuple[int, int, ast.Constant, int | float]]:
+    """(start, end, node, value) of each number of a text, in order."""
+    lines = text.split("\n")
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    found = []
+    for node in _parents(text):
+        if not isinstance(node, ast.Constant):
+            continue
+        value = node.value
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            line, column = node.lineno - 1, node.col_offset
+            start = starts[line] + len(lines[line].encode()[:column].decode())
+            found.append((start, start + (node.end_col_offset or 0) - column, node, value))
+    return sorted(found, key=itemgetter(0))
+
+
+@lru_cache(maxsize=4)
+def _parents(text: str) -> dict[ast.AST, ast.AST]:
+    """The nodes of a text's syntax tree, with that which each is a part of."""
+    found: dict[ast.AST, ast.AST] = {}
+    pending: list[ast.AST] = [ast.parse(text)]
+    while pending:
+        node = pending.pop()
+        for part in ast.iter_child_nodes(node):
+            if not isinstance(part, (ast.expr_context, ast.operator, ast.cmpop)):
+                found[part] = node
+                pending.append(part)
+    return found
+
+
+def _is_constant(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether Triton needs the number when it compiles: in a shape, an index or a range."""
+    while not isinstance(node, ast.stmt):
+        parent = parents[node]
+        if isinstance(parent, ast.List) or (
+            isinstance(parent, ast.Subscript) and node is parent.slice
+        ):
+            return True
+        if isinstance(parent, ast.Call) and _name(parent.func) in CONSTANT:
+            return True
+        node = parent
+    return False
+
+
+def _divides(node: ast.Constant, parent: ast.AST) -> bool:
+    """Whether each position is divided by the number."""
+    return (
+        isinstance(parent, ast.BinOp)
+        and node is parent.right
+        and isinstance(parent.op, (ast.FloorDiv, ast.Mod))
+        and _last(parent.left) not in PROGRAM
+    )
+
+
+def _kind(node: ast.Constant, value: int, parent: ast.AST, steps: set[str]) -> str:
+    """`steps`: what addresses go up by themselves, not by a multiple of them."""
+    counts = False
+    if isinstance(parent, ast.Call):  # the end of a loop
+        place = next((n for n, one in enumerate(parent.args) if one is node), 0)
+        counts = place > 0 and _name(parent.func) in ("minimum", "range")
+    elif isinstance(parent, ast.Assign):
+        counts = _last(parent.targets[0]).partition("_")[0] == FIRST
+    elif isinstance(parent, ast.BinOp) and node is parent.right:
+        per_program = isinstance(parent.op, (ast.FloorDiv, ast.Mod, ast.Sub))
+        counts = per_program and _last(parent.left) in PROGRAM
+    elif isinstance(parent, ast.Compare) and isinstance(parent.ops[0], ast.Lt):
+        # a mask matters to memory only where the dimension lies along it
+        bounded = _last(parent.left)
+        counts = bounded in PROGRAM or (bounded in ("x", "r") and bounded not in steps)
+    return "count" if counts else f"multiple of {math.gcd(value, ALIGNED)}"
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else _last(function)
+
+
+def _last(expression: ast.expr) -> str:
+    """The name that an expression ends with, if it does."""
+    while isinstance(expression, ast.BinOp):
+        expression = expression.right
+    return expression.id if isinstance(expression, ast.Name) else ""
+
+
+def _replaced(text: str, names: Mapping[int, str]) -> str:
+    """The text with these of its numbers replaced, by their order."""
+    places = _numbers(text)
+    for n in sorted(names, reverse=True):
+        start, end, *_ = places[n]
+        text = text[:start] + names[n] + text[end:]
+    return text
 
 
 def _elements(kernel: Kernel) -> float:
@@ -139,10 +214,10 @@ def _across(kernel: Kernel) -> Iterator[tuple[Size, int, int]]:
         yield (*kernel.across, 1)
 
 
-def _names(kernels: Sequence[Kernel], count: int) -> list[str]:
+def _names(kernels: Sequence[Kernel], most: int) -> list[str]:
     """Names for the parameters that none of these kernels uses."""
-    taken = {word for kernel in kernels for word in re.findall(r"[A-Za-z_]\w*", kernel.body)}
-    return [name for n in range(len(taken) + count) if (name := f"number_{n}") not in taken]
+    every = (f"number_{n}" for n in count())
+    return list(islice((n for n in every if not any(n in k.body for k in kernels)), most))
 
 
 def _with_numbers(
@@ -156,14 +231,11 @@ def _with_numbers(
     parameters: dict[tuple[str, ...], str] = {}
     named = {n: parameters.setdefault(columns[n], names[len(parameters)]) for n in differing}
     numbers = {name: _number(name, literals, n, columns) for n, name in reversed(named.items())}
-    body = kernel.body
-    for n, name in reversed(named.items()):
-        body = body[: literals[n].start] + name + body[literals[n].end :]
     added = "".join(f", {name}" for name in sorted(numbers, key=names.index))
-    body = _HEAD.sub(lambda head: f"def NAME({head[1]}{added}):", body, count=1)
+    before, head, after = _replaced(kernel.body, named).partition("def NAME(")
+    body = before + head + after.replace("):\n", f"{added}):\n", 1)
     text, _, tail = kernel.key.rpartition("\n")
-    places = iter(range(len(literals)))
-    text = _LITERAL.sub(lambda found: named.get(next(places), found[0]), text)
+    text = _replaced(text, named)
     ordered = tuple(numbers[name] for name in sorted(numbers, key=names.index))
     kinds = " ".join(f"{one.type}/{one.multiple}" for one in ordered)
     return replace(kernel, body=body, key=f"{text}\n{tail} {kinds}", numbers=ordered)

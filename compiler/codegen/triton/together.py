@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import dedent
 
 from compiler.codegen.nests.names import Names, anonymous
 from compiler.codegen.triton.alike import shared
@@ -160,7 +161,7 @@ def _key(
     """The pieces' keys and the calls with numbered names, as `Kernel.key`."""
     parts = [key.rpartition("\n") for key in pieces]
     text = "".join(part.replace("tl.program_id(0)", "block") for part, _, _ in parts)
-    text += "block = tl.program_id(0)\n" + anonymous("\n".join(calls), list(names), "#")
+    text += "block = tl.program_id(0)\n" + anonymous(dedent("\n".join(calls)), list(names), "#")
     tails = "; ".join(tail for _, _, tail in parts)
     return f"{text}\n{' '.join(kinds)} {warps} {tails}"
 
