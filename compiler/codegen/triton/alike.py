@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, count, islice
@@ -77,7 +77,7 @@ def shared(kernels: Sequence[Kernel]) -> list[Kernel]:
 def _likeness(kernel: Kernel, literals: Sequence[_Literal]) -> object:
     """What kernels have in common that can be one."""
     text, _, tail = kernel.key.rpartition("\n")
-    bare = _replaced(text, dict.fromkeys(range(len(literals)), "#"))
+    bare = _replaced(text, ("#",) * len(literals))
     kinds = tuple(one.text if one.kept else one.kind for one in literals)
     return bare, tail, kernel.warps, kernel.sizes, kernel.divisible, kinds
 
@@ -108,7 +108,6 @@ def _literals(body: str, types: tuple[str, ...], small: bool) -> list[_Literal]:
     return found
 
 
-@lru_cache(maxsize=512)
 def _numbers(text: str) -> list[tuple[int, int, ast.Constant, int | float]]:
     """(start, end, node, value) of each number of a text, in order."""
     lines = text.split("\n")
@@ -192,12 +191,11 @@ def _last(expression: ast.expr) -> str:
     return expression.id if isinstance(expression, ast.Name) else ""
 
 
-def _replaced(text: str, names: Mapping[int, str]) -> str:
-    """The text with these of its numbers replaced, by their order."""
-    places = _numbers(text)
-    for n in sorted(names, reverse=True):
-        start, end, *_ = places[n]
-        text = text[:start] + names[n] + text[end:]
+@lru_cache(maxsize=512)
+def _replaced(text: str, names: tuple[str, ...]) -> str:
+    """The text with a name for each of its numbers, in order; an empty one leaves the number."""
+    for (start, end, *_), name in reversed(list(zip(_numbers(text), names, strict=True))):
+        text = text[:start] + (name or text[start:end]) + text[end:]
     return text
 
 
@@ -232,10 +230,11 @@ def _with_numbers(
     named = {n: parameters.setdefault(columns[n], names[len(parameters)]) for n in differing}
     numbers = {name: _number(name, literals, n, columns) for n, name in reversed(named.items())}
     added = "".join(f", {name}" for name in sorted(numbers, key=names.index))
-    before, head, after = _replaced(kernel.body, named).partition("def NAME(")
+    every = tuple(named.get(n, "") for n in range(len(literals)))
+    before, head, after = _replaced(kernel.body, every).partition("def NAME(")
     body = before + head + after.replace("):\n", f"{added}):\n", 1)
     text, _, tail = kernel.key.rpartition("\n")
-    text = _replaced(text, named)
+    text = _replaced(text, every)
     ordered = tuple(numbers[name] for name in sorted(numbers, key=names.index))
     kinds = " ".join(f"{one.type}/{one.multiple}" for one in ordered)
     return replace(kernel, body=body, key=f"{text}\n{tail} {kinds}", numbers=ordered)
