@@ -56,6 +56,8 @@ class Builder:
         self.read_in_place: Callable[[], bool] = lambda: False
         """Whether all readers of the node, or of views of it, are operations on elements, which
         can share a loop with it."""
+        self.only_returned: Callable[[], bool] = lambda: False
+        """Whether only the caller gets the node, or views of it."""
         self.unread: frozenset[int] = frozenset()
         """Positions of the outputs without users."""
         self.about_to_write: Callable[[str], None] = lambda value: None

@@ -1,6 +1,8 @@
 """Tensors created without inputs: constants, ranges, triangles.
 
-Memory that ATen leaves uninitialised is zero here. Random numbers are never generated here.
+Memory that ATen leaves uninitialised is as it is where only the caller gets it, and zero where the
+graph reads it: a constant, of which nothing is left once it is written over. Random numbers are in
+`random.py`.
 Sources: aten/src/ATen/native/TensorFactories.cpp, native/cpu/RangeFactoriesKernel.cpp.
 """
 
@@ -52,7 +54,7 @@ def ones(builder: Builder, *args: Any, **keywords: Any) -> Tensor:
     "new_empty_strided",
 )
 def empty(builder: Builder, *args: Any, **keywords: Any) -> Tensor:
-    return builder.buffer()
+    return builder.buffer() if builder.only_returned() else filled(builder, 0)
 
 
 @lowers("arange.start_step")

@@ -37,7 +37,7 @@ from compiler.lowering.in_place import replaced_arguments
 from compiler.lowering.kept import Kept, leaves
 from compiler.lowering.outputs import Outputs, operands
 from compiler.lowering.ownership import Ownership
-from compiler.lowering.readers import alone, read_in_place
+from compiler.lowering.readers import alone, only_returned, read_in_place
 from compiler.lowering.reals import Item, Real, Reals
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
 from compiler.lowering.sizes import Sizes
@@ -318,6 +318,7 @@ class _Driver:
             elif plain:
                 self.builder.taken_from = node.meta.get("original_aten")
                 self.builder.read_in_place = partial(read_in_place, node)
+                self.builder.only_returned = partial(only_returned, node)
                 replaced = self.replacing.get(node, "")
                 self.builder.in_place = replaced if self.builder.is_storable(replaced) else ""
                 self.unshared.clear()

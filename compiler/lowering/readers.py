@@ -21,6 +21,13 @@ def read_in_place(node: fx.Node) -> bool:
     return True
 
 
+def only_returned(node: fx.Node) -> bool:
+    """Whether only the caller gets it, or views of it: no operation reads or writes it."""
+    return all(
+        user.op == "output" or (_is_view(user) and only_returned(user)) for user in node.users
+    )
+
+
 def alone(node: fx.Node) -> bool:
     """Whether it reads only inputs of the graph, and only the caller reads it, on a CPU."""
     value = node.meta.get("val")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from compiler.codegen.draws.text import MUTEX
 from compiler.control.hooks import Missing, torch_version
 from compiler.control.tried_on import TRIED_ON
 from compiler.trace.records import HookStatus
@@ -30,8 +31,8 @@ FUNCTIONS = (
 )
 """In the order of `TorchGenerator` in codegen/draws/text.py."""
 
-_MUTEX, _MUTEX_BYTES = 16, 40
-"""Where the mutex lies in a generator; an unlocked one is all zeros."""
+_MUTEX_BYTES = 40
+"""Of a mutex; an unlocked one is all zeros."""
 
 
 @cache
@@ -41,7 +42,7 @@ def generator_functions() -> tuple[int, ...] | Missing:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         found = tuple(_address(library, name) for name in FUNCTIONS)
         generator = torch.Generator()
-        begin = address_of(generator) + _MUTEX
+        begin = address_of(generator) + MUTEX
     except (Missing, OSError) as error:
         return error if isinstance(error, Missing) else Missing(str(error))
     if any(ctypes.string_at(begin, _MUTEX_BYTES)):

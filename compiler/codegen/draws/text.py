@@ -51,6 +51,10 @@ FAMILIES = {
 DTYPES = tuple(BYTES)
 """A dtype's number in the library is its place here."""
 
+MUTEX = 16
+"""Bytes from a generator's begin to its mutex, which follows the reference count in
+`c10::GeneratorImpl`."""
+
 _TORCH = """\
 struct Engine;
 struct Kept { double value; bool some; };  // std::optional<double>
@@ -69,8 +73,6 @@ int sched_yield();
 """
 
 _ENTRY = """
-enum { MUTEX = 16 };  // where c10::GeneratorImpl has its mutex
-
 extern "C" void draw_numbers(void* generator, int family, int dtype, void* out, long n,
                              const double* a) {
   void* mutex = (char*)generator + MUTEX;
@@ -114,7 +116,8 @@ def draws_text(isa: Isa) -> str:
     for op in ("log", "log1p", "exp", "sqrt", "ceil"):
         wide.apply(op, ["x"], ["float64"], "float64")
     lines = [*_eight(vocabulary), *_names(wide), *_conversions(wide), FILE.read_text("utf-8")]
-    return "\n".join((_TORCH, vocabulary.prelude(), *lines, *_tables(), _ENTRY))
+    mutex = f"enum {{ MUTEX = {MUTEX} }};"
+    return "\n".join((_TORCH, vocabulary.prelude(), *lines, *_tables(), mutex, _ENTRY))
 
 
 def _eight(vocabulary: Vocabulary) -> Iterator[str]:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
+from compiler.lowering.readers import only_returned
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import DTYPES, check_each, forms, grid
 
@@ -32,6 +34,32 @@ MADE: dict[str, Callable[[], torch.Tensor]] = {
 @pytest.mark.parametrize("name", MADE)
 def test_made_of_nothing(name: str) -> None:
     lowered(lambda x: (x + 1, MADE[name]()), torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("fn", "returned"),
+    [
+        (torch.empty_like, True),
+        (lambda x: torch.empty_like(x).view(-1), True),
+        (lambda x: torch.empty_like(x).view(-1) + 1, False),
+        (lambda x: torch.empty_like(x).copy_(x), False),
+    ],
+)
+def test_memory_that_only_the_caller_gets(fn: Callable[..., torch.Tensor], returned: bool) -> None:
+    graph = make_fx(fn)(torch.ones(2, 3)).graph
+    (made,) = (node for node in graph.nodes if "empty" in str(node.target))
+    assert only_returned(made) == returned
+
+
+def test_memory_that_is_written_over_starts_as_a_constant() -> None:
+    """A copy of what it holds would be read and written once more."""
+
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty(4, 6)
+        out[:, :3], out[:, 3:] = x, x + 1
+        return out
+
+    assert lowered(halves, torch.randn(4, 3)).kinds()[0] == "Map"
 
 
 def test_like_another() -> None:
