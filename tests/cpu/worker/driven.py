@@ -24,6 +24,7 @@ from compiler.trace.records import (
     Wrapper,
 )
 from tests.cpu.worker.recorded import MARK, left_behind
+from tests.decided import pairs_in
 from viewers.recording import Recording
 from workbench.worker.client import Driver
 
@@ -135,6 +136,15 @@ def person(
         assert not read.losses.partial
         assert isinstance(read.records[-1], End)
         assert len(read.records) == len(one.records)
+
+
+def vetoed(one: Person) -> str:
+    """A fusion that its engine chose by itself."""
+    return next(pair.id for pair in pairs_in(one) if pair.fused and pair.phase == "commit")
+
+
+def runs(one: Person) -> dict[int, Recording]:
+    return Recording(one.records).runs
 
 
 def written(recording: Recording) -> dict[str, str]:

@@ -36,7 +36,7 @@ from compiler.trace.records import (
     Waiting,
 )
 from compiler.trace.records.session import Engine
-from tests.cpu.worker.driven import MODEL, Person, person, written
+from tests.cpu.worker.driven import MODEL, Person, person, runs, vetoed, written
 from tests.cpu.worker.test_kill import parent_of
 from tests.decided import asked_in, pairs_in
 from tests.long import mostly_long
@@ -116,15 +116,6 @@ def drive(one: Person) -> None:
     one.goes("frame")
     one.goes("over")
     one.until_end("pass")
-
-
-def vetoed(one: Person) -> str:
-    """A fusion that its engine chose by itself."""
-    return next(pair.id for pair in pairs_in(one) if pair.fused and pair.phase == "commit")
-
-
-def runs(one: Person) -> dict[int, Recording]:
-    return Recording(one.records).runs
 
 
 @all_steps
