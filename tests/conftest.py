@@ -107,7 +107,7 @@ def _quick_linker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     torch's libraries, which takes the default linker twice as long. Compilers for other machines
     look in folders of their own. A g++ without a gold of its own, or that gold cannot link for,
     keeps its own linker."""
-    compiler = shutil.which("g++")
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
     gold = shutil.which("ld.gold", path=os.path.dirname(compiler)) if compiler else None
     if not gold or not compiler:
         yield
