@@ -155,3 +155,15 @@ def test_an_at_sign_of_the_user_stays_one() -> None:
     code = "".join(row.split("//")[0] for row in made.code.splitlines())
     assert "@" not in code
     assert f"static void {name}(" in code
+
+
+def test_erf_that_is_added_to_one_takes_half_the_instructions() -> None:
+    x = torch.randn(4096)
+    assert "erf_quick(" in text(F.gelu, x, comment="y = gelu(x)")
+    assert "erf_quick(" in text(lambda x: (torch.erf(x) + 1) * 0.5, x, comment="y = cdf(x)")
+    assert "erf(" in text(lambda x: torch.erf(x) + 2, x, comment="y = erf(x) + 2")
+    both = text(lambda x: (torch.erf(x) + 1, torch.erf(x)), x, comment="y, z = …")
+    assert "erf(" in both
+    assert "erf_quick(" not in both
+    summed = text(lambda x: (torch.erf(x).sum(), 1 + torch.erf(x)), x, comment="y, z = …")
+    assert "erf_quick(" not in summed

@@ -126,6 +126,22 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
     assert not failures, "\n".join(failures)
 
 
+@each_width
+def test_a_quick_erf_has_a_small_absolute_error(isa, lanes) -> None:
+    if lanes == 1:
+        pytest.skip("a scalar takes libm's erf")
+    unit = Unit(isa, lanes)
+    number = elementwise(unit, "erf_quick", ["float32"], "float32", "float32")
+    unit.build()
+    x = points()
+    out = torch.empty_like(x)
+    unit.run(number, [x, out], x.numel())
+    exact, _ = float64_values("erf")
+    assert torch.equal(out.isnan(), x.isnan())
+    assert (out - exact).abs().nan_to_num(0).max() <= 4e-7
+    assert torch.equal(out[x.abs() > 3.9], x.sign()[x.abs() > 3.9])
+
+
 TWO_ULPS = {"pow": 1.0, "atan2": 1.5, "hypot": 1.5}
 
 

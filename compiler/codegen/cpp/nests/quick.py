@@ -1,15 +1,17 @@
-"""A maximum that need not propagate NaN, as in a softmax.
+"""Values that may be computed in fewer instructions because of what uses them.
 
 Propagating NaN takes three instructions instead of one on a maximum's dependency chain. If the
-maximum is used only in exp(x - max), and every such exponential is summed, the sum propagates NaN.
+maximum is used only in exp(x - max), as in a softmax, and every such exponential is summed, the sum
+propagates NaN. 1 + erf(x), as in GELU, loses erf's last bits where erf is small, so its absolute
+error counts and not its relative one.
 """
 
 from __future__ import annotations
 
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import FLOATS
-from compiler.loops.expressions import Expression, Local, Op, walk
-from compiler.loops.nest import Let, Reduction, Write
+from compiler.loops.expressions import Const, Expression, Local, Op, walk
+from compiler.loops.nest import Let, Reduction, Write, expressions
 
 
 def quick_max(facts: Facts, statement: Reduction) -> bool:
@@ -41,6 +43,28 @@ def quick_max(facts: Facts, statement: Reduction) -> bool:
         ):
             return False
     return bool(exponentials) and exponentials <= summed
+
+
+def added_to_one(facts: Facts) -> frozenset[Expression]:
+    """The float32 erf(x) of a nest that are used in 1 + erf(x) only."""
+    found: set[Expression] = set()
+    elsewhere: set[Expression] = set()
+    for statement in reversed(facts.nest.statements):
+        whole = statement.expression
+        if not isinstance(statement, Let) or Local(statement.name, statement.dtype) in elsewhere:
+            elsewhere.add(whole)
+        for part in expressions(statement):
+            if not isinstance(part, Op):
+                continue
+            if part.name == "erf" and part.dtype == "float32":
+                found.add(part)
+            if not (part.name == "add" and any(_is_one(argument) for argument in part.args)):
+                elsewhere.update(part.args)
+    return frozenset(found - elsewhere)
+
+
+def _is_one(expression: Expression) -> bool:
+    return isinstance(expression, Const) and expression.number == 1
 
 
 def _is(expression: Expression, name: str, args: tuple[Expression, ...]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.indices import checked_index
+from compiler.codegen.cpp.nests.quick import added_to_one
 from compiler.codegen.cpp.nests.registers import narrows
 from compiler.codegen.cpp.nests.window_reads import read_window
 from compiler.codegen.nests.facts import Facts
@@ -61,6 +62,7 @@ class Values:
         """Values that are read back from where they were stored."""
         self.blocks: dict[Read, tuple[Base, Address]] = {}
         """Reads whose elements are transposed in an array."""
+        self._quick = added_to_one(facts)
         self._stable: dict[object, str] = {}
         self._depths: dict[str, int] = {}
         """Scope depth of each `Let`, given where results are currently held."""
@@ -153,7 +155,9 @@ class Values:
         elif isinstance(expression, Op):
             args = [self.of(argument, scope) for argument in expression.args]
             dtypes = [argument.dtype for argument in expression.args]
-            text = scope.lanes.apply(expression.name, args, dtypes, expression.dtype, scope.count)
+            quick = scope.lanes.count > 1 and expression in self._quick
+            op = f"{expression.name}_quick" if quick else expression.name
+            text = scope.lanes.apply(op, args, dtypes, expression.dtype, scope.count)
             wanted = expression.name
         elif isinstance(expression, Read):
             text = self._read(expression, scope)

@@ -194,3 +194,38 @@ def erf(lanes: Lanes, register: str) -> str:
         f"  {register} tail = exp_nonpositive(multiply_add(q, t, -t));\n"
         f"  return t > 0.927734375f ? {signed} : multiply_add(r, x, x);"
     )
+
+
+def erf_quick(lanes: Lanes, register: str) -> str:
+    """erf with an absolute error of at most 4e-7, for 1 + erf(x): half the instructions of `erf`.
+
+    x P(x^2) / Q(x^2) up to 3.9, where erf is 1 - 3.5e-8. The coefficients are a minimax fit of the
+    absolute error (iteratively reweighted least squares), which is 1.5e-8 before rounding.
+    """
+    multiply_add(lanes, register)
+    absolute = arithmetic.of_floats(lanes, "abs", "float32").format("x")
+    signed = arithmetic.of_floats(lanes, "copysign", "float32").format("q", "x")
+    one = f"{register}{{}} + 1.0f"
+    numerator = (
+        "2.05038665e-6f",
+        "2.87457934e-4f",
+        "3.83689604e-3f",
+        "5.29669788e-2f",
+        "1.91941442e-1f",
+        "1.12837903f",
+    )
+    denominator = (
+        "3.82307716e-5f",
+        "1.18173974e-3f",
+        "1.51092433e-2f",
+        "1.14758383e-1f",
+        "5.03435452e-1f",
+        "1.0f",
+    )
+    return (
+        f"{register} t = {absolute}, s = x * x;\n"
+        f"  {horner('p', 's', numerator, register)}\n"
+        f"  {horner('q', 's', denominator, register)}\n"
+        f"  q = t * p / q; q = (t > 3.9f) | (q > 1.0f) ? {one} : q;\n"
+        f"  return {signed};"
+    )

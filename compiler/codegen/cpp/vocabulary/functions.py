@@ -37,6 +37,7 @@ _BODIES = {
     "sigmoid": exponentials.sigmoid,
     "tanh": exponentials.tanh,
     "erf": exponentials.erf,
+    "erf_quick": exponentials.erf_quick,
     "log": logarithms.log,
     "log2": logarithms.log2,
     "log10": logarithms.log10,
