@@ -1,6 +1,6 @@
 """Errors of elementary functions in ulp, against higher precision: ours, eager's and Inductor's.
 
-    python benchmarks/accuracy.py [--only NAME] [--dtype float32] [--stride 1] [--samples 4000]
+    python benchmarks/accuracy.py [--only NAMES] [--dtype float32] [--stride 1] [--samples 4000]
                                   [--jobs 14] [--minutes 4] [--reference cuda] [--sides tcw]
 
 float32, one argument: all 2^32 values (`--stride 64`: every 64th bit pattern), against torch's
@@ -237,7 +237,7 @@ def line(row: Row) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", help="this function alone")
+    parser.add_argument("--only", help="these functions, comma-separated")
     parser.add_argument("--dtype", choices=("float32", "float64"))
     parser.add_argument("--stride", type=int, default=1, help="of the float32 bit patterns")
     parser.add_argument("--samples", type=int, default=4000, help="arguments in float64")
@@ -253,8 +253,8 @@ def main() -> None:
     torch.set_num_threads(1)
     names = [*UNARY, *(name for name in BINARY if name not in EXACT[1:])]
     if given.only is not None:
-        names = [name for name in names if name == given.only]
-    if given.only is None:
+        names = [name for name in names if name in given.only.split(",")]
+    if len(names) > 1:
         print("| function | dtype | values | tcw, ulp | eager | Inductor | ours above 1 ulp | at |")
         print("|---|---|---|---|---|---|---|---|", flush=True)
     if given.jobs > 1:
