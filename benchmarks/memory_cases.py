@@ -1,11 +1,11 @@
-"""The cases of the peak memory comparison: the rows of `engine_speed.py`, the sample models, and
-third-party models (`transformers`, timm), each forward and, if trainable, forward and backward."""
+"""The cases of the peak memory comparison, each forward and, if trainable, forward and backward.
+
+They are the rows of `engine_speed.py`, the sample models, and models that we did not write.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
+
+from benchmarks.library_models import LIBRARY_MODELS, Inputs, Made, call, trains
 
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_models"
 ENGINES = ("inductor", "tcw")
 MEASURED = 20
 """Measured calls after two warm-up calls. With several threads, the buffers of MKL's products
 overlap differently in each call: in a training step by 4 of 50 MB."""
-
-Set = tuple[tuple[Any, ...], dict[str, Any]]
-Made = tuple[Callable[..., Any], list[Set]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def memory_cases(kernels: bool, models: bool, others: bool, only: str) -> list[M
     if others:
         for file in sorted(SAMPLES.glob("[!_]*.py")):
             found += _both(f"sample {file.stem}", partial(_sample, file.stem))
-        for name, written in OTHERS.items():
+        for name, written in LIBRARY_MODELS.items():
             found += _both(name, written)
     return [case for case in found if only in case.name]
 
@@ -77,7 +76,7 @@ def print_peaks(cases: Iterable[MemoryCase]) -> None:
         print(json.dumps([case.name, peaks]), flush=True)
 
 
-def _peak(engine: str, function: Callable[..., Any], sets: list[Set], train: bool) -> int:
+def _peak(engine: str, function: Callable[..., Any], sets: list[Inputs], train: bool) -> int:
     """The minimum over several calls: a call may coincide with a cache being filled, or with
     several threads of a product holding their buffers at once."""
     from benchmarks import allocations
@@ -104,28 +103,6 @@ def _both(name: str, make: Callable[[], Made]) -> list[MemoryCase]:
     return [MemoryCase(name, make, False), MemoryCase(f"{name}, train", make, True)]
 
 
-def trains(function: Callable[..., Any]) -> bool:
-    """Whether a function has parameters to train."""
-    return isinstance(function, nn.Module) and any(p.requires_grad for p in function.parameters())
-
-
-def call(function: Callable[..., Any], sets: list[Set], train: bool) -> Any:
-    """Call each set of inputs once, in training with the backward of its loss; returns the last
-    output."""
-    from compiler.measure.calls.runs import loss_of
-
-    output = None
-    with contextlib.redirect_stdout(io.StringIO()):
-        for positional, keyword in sets:
-            with contextlib.nullcontext() if train else torch.no_grad():
-                output = function(*positional, **keyword)
-            if train and isinstance(output, Tensor):
-                output.square().mean().backward()
-            elif train:
-                loss_of(output).backward()
-    return output
-
-
 def clear_gradients(function: Callable[..., Any]) -> None:
     if isinstance(function, nn.Module):
         function.zero_grad(set_to_none=True)
@@ -137,68 +114,3 @@ def _sample(name: str) -> Made:
     module = importlib.import_module(f"sample_models.{name}")
     sets = input_sets(module.example_inputs, module.__file__ or name)
     return module.model, [(one.positional, one.keyword) for one in sets]
-
-
-def _tokens(batch: int = 2, time: int = 64) -> Tensor:
-    return torch.randint(0, 500, (batch, time))
-
-
-def _bert() -> Made:
-    import transformers
-
-    model = transformers.BertModel(
-        transformers.BertConfig(
-            vocab_size=500,
-            hidden_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=512,
-        )
-    )
-    return model, [((_tokens(),), {})]
-
-
-def _gpt2() -> Made:
-    import transformers
-
-    config = transformers.GPT2Config(
-        vocab_size=500, n_positions=64, n_embd=128, n_layer=2, n_head=4
-    )
-    tokens = _tokens()
-    return transformers.GPT2LMHeadModel(config), [((tokens,), {"labels": tokens})]
-
-
-def _llama() -> Made:
-    import transformers
-
-    model = transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(
-            vocab_size=500,
-            hidden_size=128,
-            intermediate_size=352,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-        )
-    )
-    tokens = _tokens()
-    return model, [((tokens,), {"labels": tokens})]
-
-
-def _timm(name: str, size: int, **options: Any) -> Callable[[], Made]:
-    def make() -> Made:
-        import timm
-
-        return timm.create_model(name, **options), [((torch.randn(2, 3, size, size),), {})]
-
-    return make
-
-
-OTHERS: dict[str, Callable[[], Made]] = {
-    "transformers BERT, tiny": _bert,
-    "transformers GPT-2, tiny": _gpt2,
-    "transformers Llama, tiny": _llama,
-    "timm resnet18": _timm("resnet18", 128),
-    "timm vit_tiny": _timm("vit_tiny_patch16_224", 224),
-    "timm convnext_atto": _timm("convnext_atto", 128),
-}
