@@ -86,11 +86,11 @@ class SourceLine(JsonItem):
 
 
 class KernelItem(JsonItem):
-    """A generated kernel or a library call."""
+    """A generated kernel, a library call, or random numbers that the engine draws."""
 
     id: str
     engine: str
-    language: Literal["cpp", "triton", "aten"]
+    language: Literal["cpp", "triton", "aten", "rng"]
     name: str
     origins: list[str]
     """Nodes of the lowered graph that it computes."""

@@ -61,7 +61,7 @@ class KernelNames:
         graph = self.recording.graphs.get(kernel.graph)
         if graph is None:
             return label
-        if kernel.language == "aten":
+        if not kernel.generated:
             nodes = self.recording.nodes(graph.id)
             found = [nodes[name] for name in self._origins(kernel) if name in nodes]
             main = next((one for one in reversed(found) if not is_view(one)), None)

@@ -8,6 +8,8 @@ arithmetic does.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from compiler.trace.records import Kernel, KernelBinary, Node
@@ -16,18 +18,19 @@ from viewers.words import bytes_text, plural
 WORDS = 2
 """Most operations named in a short label."""
 
-WRITTEN_IN = {"cpp": "C++", "triton": "Triton", "aten": "ATen"}
-"""A kernel's language in words."""
+WRITTEN_IN = {"cpp": "C++", "triton": "Triton", "aten": "ATen", "rng": "engine"}
+"""A kernel's language, or whose code is called, in a word."""
 
-_OURS = "tcw."
-"""Namespace of what our own engine's library draws, which is a library call too."""
+CALLED = {"aten": "library call", "rng": "drawn by the engine"}
+"""What a kernel without generated code is, by its language."""
 
 
-def written_in(kernel: Kernel) -> str:
-    """`C++`, `ATen`, … for one kernel."""
-    if kernel.name.startswith(_OURS):
-        return "library"
-    return WRITTEN_IN.get(kernel.language, kernel.language)
+def calls_text(languages: Iterable[str] | Mapping[str, int]) -> str:
+    """`27 library calls, 2 draws`: the kernels without generated code, of the languages of all
+    or their counts."""
+    found = Counter(languages)
+    nouns = (("aten", "library call"), ("rng", "draw"))
+    return ", ".join(plural(found[one], noun) for one, noun in nouns if found[one])
 
 
 _MOVEMENT = frozenset({

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import takewhile
 
 from compiler.fusion.dependencies import Unit
@@ -32,8 +32,9 @@ def if_fused(grouping: Grouping, one: Group, two: Group, merge: Merge) -> str:
 def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusal) -> str:
     """Both groups in the outer loops that they have in common, one after the other.
 
-    `✗ RULE: reads VALUE` follows each read that the rule is about. Assembled as text, since there
-    is no such nest.
+    `✗ RULE: reads VALUE` follows each read that the rule is about. If it is about none, `✗ RULE:
+    REASON` follows the line at which the second group leaves the common loops. Assembled as text,
+    since there is no such nest.
     """
     nests = [
         _nest(grouping, Group(group.id, group.places, group.members, group.space))
@@ -48,8 +49,13 @@ def if_it_were_legal(grouping: Grouping, one: Group, two: Group, refusal: Refusa
         shared += 1
     values = list(dict.fromkeys(_forbidden_reads(grouping, one, two, refusal)))
     label = " + ".join(escaped(each.label) for each in nests if each.label)
-    body = _marked([*first, *second[shared:]], values, refusal.rule)
-    return "\n".join((f"{NAME}: {label}", *body)) + "\n"
+    parts = first, second[shared:]
+    ours, theirs = (_marked(lines, values, refusal.rule) for lines in parts)
+    if len(ours) + len(theirs) == sum(map(len, parts)):
+        leaves = parts[1][0]
+        depth = leaves.depth + (leaves.statement is None)
+        theirs.insert(1, f"{INDENT * (depth + 1)}✗ {refusal.rule}: {escaped(refusal.reason)}")
+    return "\n".join((f"{NAME}: {label}", *ours, *theirs)) + "\n"
 
 
 def _nest(grouping: Grouping, group: Group) -> Nest:
@@ -75,6 +81,8 @@ def _forbidden_reads(grouping: Grouping, one: Group, two: Group, refusal: Refusa
         between = grouping.reach.between(one.id, two.id)
         units = (u for place, u in enumerate(grouping.order.units) if between >> place & 1)
         return [name for unit in units for name in _made(unit)]
+    if refusal.rule == "barrier":
+        return [unit.buffer for unit in (*one.members, *two.members) if isinstance(unit, Store)]
     edges = grouping.between(one, two)
     space = common_space(one, two, edges, grouping.weights, grouping.edges)
     if isinstance(space, Space):
@@ -89,14 +97,16 @@ def _made(unit: Unit) -> list[str]:
     return [unit.name]
 
 
-def _marked(lines: Iterable[NestLine], values: list[str], rule: str) -> Iterator[str]:
+def _marked(lines: Iterable[NestLine], values: list[str], rule: str) -> list[str]:
     """The lines, and `✗ RULE: reads VALUE` below each that reads one of the values."""
+    marked = []
     for line in lines:
-        yield line.text
+        marked.append(line.text)
         read = set(buffers_read(line.statement)) if line.statement is not None else ()
         found = [escaped(value) for value in values if value in read]
         if found:
-            yield f"{INDENT * (line.depth + 1)}✗ {rule}: reads {', '.join(found)}"
+            marked.append(f"{INDENT * (line.depth + 1)}✗ {rule}: reads {', '.join(found)}")
+    return marked
 
 
 def _stored(grouping: Grouping, group: Group) -> Iterable[str]:

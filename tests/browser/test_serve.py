@@ -117,6 +117,15 @@ FITS = """(() => {
 })()"""
 
 
+WHOLE = """(() => {
+  const {buffer, rows, cols} = xterm;
+  const text = (row) =>
+    buffer.active.getLine(buffer.active.viewportY + row).translateToString(false, 0, cols);
+  return text(0).startsWith(" tcw ") && text(rows - 1).trimEnd().endsWith("all commands");
+})()"""
+"""Whether the first row is the header and the last one the footer, to its end."""
+
+
 @pytest.mark.parametrize("size", mostly_long(("12", "24"), ("24",)))
 async def test_the_terminal_fits_a_window_that_grows_and_shrinks(
     program: str, size: str, block_file: Path, tmp_path: Path
@@ -131,6 +140,7 @@ async def test_the_terminal_fits_a_window_that_grows_and_shrinks(
                 await page.call("Emulation.setDeviceMetricsOverride", mobile=False, **metrics)
                 await says(page, "`${innerWidth} ${innerHeight}`", f"{width} {height}")
                 await says(page, FITS, True)
+                await says(page, WHOLE, True)
 
 
 async def test_every_glyph_stays_in_its_cell(

@@ -258,7 +258,10 @@ class _Maker:
         for block in blocks:
             counts[block.hue] += len(block.nodes) if block.hue >= 0 else block.kind == "call"
         found = [(hue, words, counts[hue]) for hue, words in self.named.items() if counts[hue]]
-        return (*found, *([(-1, "library calls", counts[-1])] if counts[-1] else []))
+        kernels = self.view.recording.kernels
+        called = {kernels[block.kernel].language for block in blocks if block.kernel in kernels}
+        words = "calls" if "rng" in called else "library calls"
+        return (*found, *([(-1, words, counts[-1])] if counts[-1] else []))
 
     def _block(self, piece: _Piece) -> Block:
         nodes = [self.graph.nodes[index] for index in piece.nodes]
@@ -272,7 +275,7 @@ class _Maker:
             return self._single(piece, nodes[0], indices)
         group, kernel = piece.group, piece.group.kernel
         name = kernel.id if kernel else ""
-        call = kernel is not None and kernel.language == "aten"
+        call = kernel is not None and not kernel.generated
         whole = replace(group, alone=True)
         hue = -1 if call else self._hue(name or group.name, self._group_words(whole))
         if self.scale or piece.key.startswith(f"{self.graph.id}:draw:node:"):
@@ -309,7 +312,7 @@ class _Maker:
         words = short_label(short_target(main.target)) or short_target(main.target)
         named = f"{words} {main.module.rpartition('.')[2]}".strip()
         called = self.view.recording.kernels.get(kernel)
-        if called is not None and called.language == "aten":
+        if called is not None and not called.generated:
             named = self.view.facts.called.name(called)
         known = self.view.facts.nodes(self.graph.id)
         shapes = [known[n].value for n in main.inputs if n in known]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.highlight import Language, highlight
 from viewers.kit.spans import Line, Role, Span, text
+from viewers.labels import CALLED
 from viewers.panes.kernel import tidy, without_decorators
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToLineup
@@ -61,8 +62,9 @@ def diff(view: View, width: int) -> Content:
     kernels = change.after or change.before
     owner = view.facts if change.after or view.base is None else view.base
     name = ", ".join(kernel.id for kernel in kernels)
-    if change.language == "aten":
-        rows = empty(width, kernel_words(change), "a library call: no code is generated")
+    if not change.generated:
+        why = f"{CALLED[change.language]}: no code is generated"
+        rows = empty(width, kernel_words(change), why)
         return Content(name, owner.called.name(kernels[0]), rows=rows)
     before, after = _shown(view, change)
     found = diff_lines(before, after)

@@ -153,7 +153,7 @@ def _few(lines: str) -> str:
 def _kernel(facts: Facts, kernel: Kernel | None, room: int) -> Line:
     if kernel is None:
         return ((" " * room, "dim"),)
-    role: Role = "dim" if kernel.language == "aten" else "text"
+    role: Role = "text" if kernel.generated else "dim"
     words = plain(f"{kernel.id} {facts.called.name(kernel)}")
     return ((pad(cut(words, room - 1), room), role),)
 

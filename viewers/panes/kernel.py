@@ -10,7 +10,7 @@ from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelLine
 from viewers.kit.highlight import Language, highlight
 from viewers.kit.spans import Line, Span, text, width_of
-from viewers.labels import binary_words
+from viewers.labels import CALLED, binary_words
 from viewers.panes import profile_source
 from viewers.panes.assembly import code_lines
 from viewers.panes.names import line_text
@@ -84,7 +84,7 @@ def content(view: View, width: int) -> Content:
         return Content(name, rows=empty(width, *_nothing(view)))
     subject = view.facts.called.title(kernel)
     if not kernel.text:
-        called = ["library call"] if kernel.language == "aten" else []
+        called = [] if kernel.generated else [CALLED[kernel.language]]
         facts = [*kernel_words(view, kernel), *called]
         return Content(
             name,
@@ -158,8 +158,8 @@ def gutter_of(line: KernelLine | None) -> Span:
 
 def _call(view: View, kernel: Kernel) -> list[Row]:
     why = "its code is not in the trace"
-    if kernel.language == "aten":
-        why = "a library call: no code is generated"
+    if not kernel.generated:
+        why = f"{CALLED[kernel.language]}: no code is generated"
     rows = [
         BLANK,
         Row(

@@ -1,4 +1,4 @@
-"""The kernels of one compile: generated code and library calls, with the lines they come from."""
+"""The kernels of one compile: generated code and calls, with the lines they come from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from compiler.trace import refs
 from compiler.trace.records import Kernel
 from viewers.kit.spans import Line
+from viewers.labels import calls_text
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
@@ -37,9 +38,10 @@ def content(view: View, width: int) -> Content:
             title = above
             rows += [*([BLANK] if rows else []), Row(body=((f" {above}", "dim"),))]
         rows.append(_row(row.kernel, body))
-    calls = sum(kernel.language == "aten" for kernel in real)
-    noun = "library call" if width >= WIDE else "call"
-    words = f"{len(real) - calls} generated, {plural(calls, noun)}"
+    calls = [kernel.language for kernel in real if not kernel.generated]
+    words = f"{len(real) - len(calls)} generated"
+    if calls:
+        words += f", {calls_text(calls) if width >= WIDE else plural(len(calls), 'call')}"
     start = str(ToKernel(view.kernel)) if view.kernel else ""
     right: Line = ((words, "dim"),)
     return Content("kernels", view.compile_id, right, rows, start, tracks=bool(start))

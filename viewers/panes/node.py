@@ -9,7 +9,7 @@ from viewers.drawing.inputs import input_name
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.colours import fill_of
 from viewers.kit.spans import Line, text
-from viewers.labels import is_view, short_target
+from viewers.labels import CALLED, is_view, short_target
 from viewers.panes.names import operations_text
 from viewers.panes.profile_source import kernel_seconds
 from viewers.panes.rows import BLANK, Content, Row, empty
@@ -261,7 +261,9 @@ def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:
         words = f"folded by module: {plural(len(drawn.graph.nodes), 'node')} do not fit; ⏎ opens it"
         return [*heading, *(Row(body=((f" {line}", "dim"),)) for line in wrap(words, width - 2))]
     if block.kind == "call":
-        return [*heading, Row(body=((" a library call: never fused", "dim"),))]
+        kernel = view.recording.kernels.get(block.kernel)
+        called = CALLED["aten" if kernel is None else kernel.language]
+        return [*heading, Row(body=((f" {called}: never fused", "dim"),))]
     own = set(block.operations)
     if not own:
         return []

@@ -107,7 +107,7 @@ def _stages(view: View, piece: Piece) -> list[Row]:
     own = [kernel for kernel in kernels if not kernel.predicted]
     if own:
         languages = {LANGUAGES["cpp"] if k.language == "cpp" else k.language for k in own}
-        written = sum(kernel.language != "aten" for kernel in own)
+        written = sum(kernel.generated for kernel in own)
         word = "C++" if "C++" in languages else "Triton" if "triton" in languages else "calls"
         stages.append(("kernels", f"{written or len(own)} {word}"))
     stages += _profiled(view, piece)

@@ -164,8 +164,10 @@ class Facts:
     @cached_property
     def languages(self) -> list[KernelLanguage]:
         """The languages that the recording has kernels in, and what they were compiled to."""
-        written = {kernel.language for kernel in self.recording.kernels.values()}
-        written |= {"cpp"} if "aten" in written or not written else set()
+        kernels = self.recording.kernels.values()
+        written = {kernel.language for kernel in kernels}
+        if not kernels or not all(kernel.generated for kernel in kernels):
+            written.add("cpp")
         binaries = self.binaries.values()
         return [
             language
@@ -380,12 +382,16 @@ class View:
         return self.language != "cpp"
 
     def kernels(self) -> list[Kernel]:
-        """Kernels of this compile in the language that is shown, with the library calls between."""
+        """Kernels of this compile in the language that is shown, with the calls between."""
         found = self.facts.kernels_of.get(self.compile_id, [])
         wanted = "cpp" if self.language == "cpp" else "triton"
         predicted = {kernel.predicted for kernel in found if kernel.language == wanted} or {False}
-        wanted_too = ("aten", wanted)
-        return [k for k in found if k.language in wanted_too and k.predicted in predicted]
+        return [
+            kernel
+            for kernel in found
+            if kernel.language == wanted or not kernel.generated
+            if kernel.predicted in predicted
+        ]
 
     def kernels_of_graph(self) -> list[Kernel]:
         """Those of the graph that is shown; of a captured or joint graph, all."""
@@ -406,7 +412,7 @@ class View:
         return next(iter(written or kernels), None)
 
     def lit_lines(self, kernel: Kernel) -> int:
-        """How many lines of a kernel are counterparts; a library call counts as one."""
+        """How many lines of a kernel are counterparts; a call counts as one."""
         lit = sum(refs.kernel(kernel.id, line.line) in self.lit for line in kernel.lines)
         return lit or int(refs.kernel(kernel.id) in self.lit)
 

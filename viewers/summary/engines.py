@@ -107,7 +107,7 @@ def _column(engine: str, recording: Recording) -> EngineColumn:
         summary=summarise(recording),
         loop_nests=loop_nests(recording.kernels.values()),
         calls=sum(kernel.language == "aten" for kernel in kernels),
-        functions=sum(kernel.language != "aten" for kernel in kernels),
+        functions=sum(kernel.generated for kernel in kernels),
         peak_bytes=None if None in plans else max((one or 0 for one in plans), default=None),
     )
 

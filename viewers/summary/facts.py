@@ -135,7 +135,7 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
 def _fused(recording: Recording, group: str) -> str:
     if named_together(recording, group):
         return "yes"
-    generated = [one for one in recording.kernels.values() if one.language != "aten"]
+    generated = [one for one in recording.kernels.values() if one.generated]
     unknown = recording.lacks("fusion") and not any(one.origins for one in generated)
     return NOT_IN_LOG if unknown else "no"
 
@@ -303,7 +303,7 @@ def _library(kernel: Kernel, recording: Recording) -> str:
 def _dtypes(recording: Recording) -> Iterator[Fact]:
     """Generated kernels by the floating dtypes in which they compute."""
     for kernel in real_kernels(recording):
-        if kernel.language == "aten":
+        if not kernel.generated:
             continue
         graph = recording.graphs.get(kernel.graph)
         found = {

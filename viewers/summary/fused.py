@@ -23,7 +23,7 @@ def fused(recording: Recording, *what: str) -> bool:
     return any(
         all(_computes(kernel, one) for one in what)
         for kernel in kernels
-        if kernel.language != "aten" and kernel.predicted == predicted
+        if kernel.generated and kernel.predicted == predicted
     )
 
 

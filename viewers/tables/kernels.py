@@ -8,7 +8,7 @@ from viewers.kit.cells import cut
 from viewers.kit.lines import TextLine
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
-from viewers.labels import written_in
+from viewers.labels import WRITTEN_IN
 from viewers.places import FileNames
 from viewers.summary import KernelRow
 from viewers.words import bytes_text, plural, seconds_text
@@ -39,8 +39,8 @@ def kernels_lines(
 
 def _cells(row: KernelRow, place: str, seconds: Mapping[str, float], in_pane: bool) -> list[Cell]:
     kernel = row.kernel
-    language = written_in(kernel)
-    role: Role = "dim" if kernel.language == "aten" else "text"
+    language = WRITTEN_IN[kernel.language]
+    role: Role = "text" if kernel.generated else "dim"
     took = seconds.get(kernel.id)
     return [
         (kernel.id, "faint"),

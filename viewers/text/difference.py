@@ -58,7 +58,7 @@ def same_cut(difference: Difference) -> bool:
 
 def with_code(difference: Difference, change: KernelChange) -> bool:
     """Whether the code of both sides can be compared line by line."""
-    return len(set(difference.engines)) == 1 and change.language != "aten"
+    return len(set(difference.engines)) == 1 and change.generated
 
 
 def _settings(difference: Difference) -> list[TextLine]:

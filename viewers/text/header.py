@@ -6,6 +6,7 @@ import os
 
 from viewers.kit.colours import TONES
 from viewers.kit.lines import TextLine, line
+from viewers.labels import calls_text
 from viewers.places import FileNames
 from viewers.summary import Summary
 from viewers.summary.numerics import numerics_words
@@ -103,10 +104,10 @@ def counts(summary: Summary, captured_only: bool = False) -> TextLine:
 
 
 def kernel_count(summary: Summary) -> str:
-    """`39 kernels (27 library calls)`."""
-    calls = summary.kernels.by_language.get("aten", 0)
+    """`39 kernels (27 library calls, 2 draws)`."""
+    calls = calls_text(summary.kernels.by_language)
     count = plural(summary.kernels.count, "kernel")
-    return f"{count} ({plural(calls, 'library call')})" if calls else count
+    return f"{count} ({calls})" if calls else count
 
 
 def _numerics(summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""Records of generated code: one kernel per loop nest, one per ATen call, and the unit."""
+"""Records of generated code: one kernel per loop nest, one per call, and the unit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler.codegen.function import Function
 from compiler.engine.aten import calls_aten
 from compiler.engine.records.compiled import Compiled
 from compiler.graphs.nodes import target_name
-from compiler.loops.graph import Call
+from compiler.loops.graph import DRAWS, Call
 from compiler.loops.nest import Nest
 from compiler.loops.printer import nest_text
 from compiler.runtime.artifact import Artifact
@@ -95,7 +95,7 @@ def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> K
         predicted=compiled.predicted,
         name=call.target,
         label=label,
-        language="aten",
+        language="rng" if call.target.startswith(DRAWS) else "aten",
         nodes=compiled.members.get(call.name, ()),
         origins=origins,
         locations=locations,

@@ -74,7 +74,9 @@ def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
             continue
         last = len(node.domain) - 1
         if node.digit != last:
-            return Refusal("scan", f"{node.name} scans digit {node.digit} of {last + 1}")
+            return Refusal(
+                "scan", f"{node.name} scans digit {node.digit} of {last + 1}, not the last"
+            )
         mask = merged((size, digit == last) for digit, size in enumerate(node.domain))
         if elements(node.domain) != space.size or space.mask != mask:
             return Refusal("scan", f"{node.name} scans rows of {mask_text(mask)}")

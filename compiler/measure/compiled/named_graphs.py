@@ -38,7 +38,7 @@ def named_graphs(found: Sequence[G], records: Iterable[Record]) -> Named[G]:
     for record in records:
         if isinstance(record, Kernel) and not record.predicted:
             own = texts.setdefault(root_graph(record.graph)[0], {})
-            if record.language != "aten":
+            if record.generated:
                 own[record.name] = record.text
         elif isinstance(record, Wrapper) and not record.predicted:
             wrappers[base_graph(record.graph)] = record.text

@@ -208,7 +208,7 @@ class Origins:
         return {
             (one.graph, origin)
             for one in self.records
-            if isinstance(one, Kernel) and one.language == "aten"
+            if isinstance(one, Kernel) and not one.generated
             for origin in one.origins
         }
 

@@ -175,7 +175,7 @@ def _named(run: FinishedRun, found: Sequence[CompiledGraph]) -> Graphs:
     """Each graph's id in this run's records."""
     kernels = run.all(Kernel)
     named = named_graphs(found, kernels)
-    called = {root_graph(k.graph)[0] for k in kernels if k.language != "aten" and not k.predicted}
+    called = {root_graph(k.graph)[0] for k in kernels if k.generated and not k.predicted}
     for id in named.lost:
         if id in called:
             raise NotAlone(f"run {run.number} compiled again made other code of {id}")
@@ -203,7 +203,7 @@ def _known(
 
 def _code(kernel: Kernel, graphs: Graphs) -> str:
     graph = graphs.get(root_graph(kernel.graph)[0])
-    if kernel.language == "aten" or graph is None:
+    if not kernel.generated or graph is None:
         return kernel.text or kernel.name
     return _compared(graph.text(kernel.name), kernel.name) or kernel.text
 
@@ -261,9 +261,9 @@ def _both(
 
 
 def _replay(graph: CompiledGraph, kernels: Sequence[Kernel]) -> Replay:
-    calls = [kernel for kernel in kernels if kernel.language == "aten"]
+    calls = [kernel for kernel in kernels if not kernel.generated]
     if calls:
-        raise NotAlone(f"{calls[0].name} is a library call, which is timed with its graph")
+        raise NotAlone(f"{calls[0].name} is a call, which is timed with its graph")
     return captured(graph, {kernel.name for kernel in kernels})
 
 

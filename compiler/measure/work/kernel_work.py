@@ -62,7 +62,7 @@ class GraphWork:
     def of(self, kernel: Kernel) -> tuple[Work, ...]:
         """The work of each call of a kernel, in order; None for unknown quantities."""
         calls = _calls(kernel)
-        if kernel.language == "aten":
+        if not kernel.generated:
             work = self._of_library(kernel)
             return (work,) * len(calls)
         flops = self._flops(kernel.origins)
@@ -146,7 +146,7 @@ def _calls(kernel: Kernel) -> list[tuple[str, ...]]:
     """The operations of each call of a kernel. Calls share a kernel because they do the same work,
     so each has equally many."""
     count = max(1, len(kernel.steps))
-    if kernel.language == "aten" or len(kernel.nodes) % count:
+    if not kernel.generated or len(kernel.nodes) % count:
         return [kernel.nodes] * count
     size = len(kernel.nodes) // count
     return [kernel.nodes[size * place : size * (place + 1)] for place in range(count)]

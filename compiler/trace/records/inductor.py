@@ -159,7 +159,7 @@ class NestLoops(Part):
 
 
 class Kernel(Record):
-    """One generated kernel, or one call into a library."""
+    """One generated kernel, one library call, or random numbers that the engine draws itself."""
 
     id: str
     """`k4`: counts through the trace."""
@@ -168,7 +168,8 @@ class Kernel(Record):
     """The generated function's name; `extern_kernels.addmm` for a call."""
     label: str
     """Words: `softmax`, `add + layer norm`."""
-    language: Literal["cpp", "triton", "aten"]
+    language: Literal["cpp", "triton", "aten", "rng"]
+    """What it is generated in; `aten`: a library call; `rng`: drawn by the engine's own library."""
     text: TextHash = ""
     nodes: tuple[str, ...] = ()
     """Scheduler nodes (`op3`) in it."""
@@ -191,6 +192,11 @@ class Kernel(Record):
     """Its index in `MemoryPlan.steps`; the first one if it is called several times."""
     steps: tuple[Index, ...] = ()
     """All its indices if it is called several times."""
+
+    @property
+    def generated(self) -> bool:
+        """Whether code was generated for it."""
+        return self.language in ("cpp", "triton")
 
 
 class KernelBinary(Record):

@@ -218,3 +218,17 @@ def test_fusion_is_recorded_as_it_goes_on(training: tuple[Recorded, Products]) -
     rounds = [one for one in mine if isinstance(one, FusionRound)]
     assert sum(len(one.fused) for one in rounds) == sum(pair.choice == "fuse" for pair in pairs)
     assert round_ == len(products.fusions[0].rounds) + 1
+
+
+def test_random_numbers_are_drawn_by_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No library call, no generated code."""
+    monkeypatch.setenv("TCW_STRICT", "1")
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x * 2, 0.2, training=True) + 1
+
+    with record([*CAPTURE, *AUTOGRAD]) as recorded, listening(recorded.recorder, Gate({})):
+        torch.compile(function, backend=backend)(torch.randn(100, 100))
+    kernels = [(one.name, one.language, one.generated) for one in recorded.all(Kernel)]
+    assert kernels[0] == ("tcw.bernoulli.default", "rng", False)
+    assert [(language, generated) for _, language, generated in kernels[1:]] == [("cpp", True)]

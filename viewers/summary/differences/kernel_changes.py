@@ -51,6 +51,10 @@ class KernelChange:
     def language(self) -> str:
         return (self.after or self.before)[0].language
 
+    @property
+    def generated(self) -> bool:
+        return (self.after or self.before)[0].generated
+
     @cached_property
     def code(self) -> TextDiff:
         """A line diff of both sides' code; several kernels one below the other."""

@@ -85,7 +85,7 @@ def kind_words(change: KernelChange) -> str:
 
 def kernel_words(change: KernelChange) -> str:
     """`changed, +8 −2 lines`."""
-    if change.language == "aten":
+    if not change.generated:
         return kind_words(change)
     return f"{kind_words(change)}, +{change.code.added} −{change.code.removed} lines"
 

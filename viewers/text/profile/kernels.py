@@ -57,6 +57,6 @@ def _stem(profile: Profile, step: CompiledStep) -> tuple[str, str]:
     at = numbers_text(one.line for one in places if one.file == places[0].file)
     row = None if at else profile.row_of_thing(step.id)
     at = at or (plain(where(row)) if row is not None else "")
-    if kernel is None or kernel.language == "aten":
+    if kernel is None or not kernel.generated:
         return (bare(step.name), at)
     return (re.sub(r"_\d+$", "", kernel_label(kernel)), at)

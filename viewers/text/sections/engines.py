@@ -82,8 +82,8 @@ def _kernel(names: KernelNames, kernels: Sequence[Kernel], place: int) -> Cell:
     if place >= len(kernels):
         return ""
     kernel = kernels[place]
-    if kernel.language == "aten":
-        return (f"{kernel.id} {names.name(kernel)}  ATen", "dim")
+    if not kernel.generated:
+        return (f"{kernel.id} {names.name(kernel)}  {WRITTEN_IN[kernel.language]}", "dim")
     nests = f"  {plural(kernel.loop_nests, 'nest')}" if kernel.loop_nests > 1 else ""
     return f"{kernel.id} {names.name(kernel)}{nests}"
 

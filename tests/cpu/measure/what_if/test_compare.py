@@ -194,7 +194,7 @@ def test_an_operation_that_became_a_call() -> None:
         engine="tcw",
     )
     found = pair.timed("kernel")
-    assert any("library call" in one.reason for one in found if one.scope == "kernel")
+    assert any("is a call, which" in one.reason for one in found if one.scope == "kernel")
     graph = found[-1]
     assert (graph.scope, graph.graph) == ("graph", "0/0/inference")
     assert graph.before is not None

@@ -5,8 +5,9 @@ from msgspec.structs import replace
 from compiler.trace.records import Kernel, Location
 from tests.no_torch import profiles
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import kernels
+from viewers.panes import kernel, kernels
 from viewers.panes.view import View
+from viewers.text.header import kernel_count
 from viewers.text.sections import SectionView, section
 
 
@@ -19,6 +20,22 @@ def test_every_kernel_of_the_compile_with_its_lines(block: View) -> None:
     assert "22 registers" in rows["kernel:k9"]
     assert content.right[0][0] == "5 generated, 4 library calls"
     assert any("predicted for a GPU" in row.text for row in content.rows)
+
+
+def test_what_the_engine_draws_is_not_a_library_call(block: View) -> None:
+    records = [
+        replace(one, language="rng") if isinstance(one, Kernel) and one.id == "k1" else one
+        for one in block.recording.records
+    ]
+    view = view_of(records)
+    content = kernels.content(view, 80)
+    assert content.right[0][0] == "5 generated, 3 library calls, 1 draw"
+    assert kernel_count(view.summary) == "37 kernels (15 library calls, 1 draw)"
+    view.kernel = "k1"
+    shown = kernel.content(view, 80)
+    assert "drawn by the engine" in "".join(words for words, _ in shown.right)
+    assert any("drawn by the engine: no code is generated" in row.text for row in shown.rows)
+    assert not any("library" in row.text for row in shown.rows)
 
 
 def test_the_chosen_kernel_is_where_the_cursor_stands(block: View) -> None:
