@@ -22,7 +22,7 @@ from compiler.fusion.rules.order import (
     scans_are_innermost,
     scatters_run_alone,
 )
-from compiler.fusion.rules.riders import riders_are_plain
+from compiler.fusion.rules.riders import riders_are_plain, riders_save_kernels
 from compiler.fusion.rules.rows import rows_are_plain
 from compiler.fusion.weights import Weights
 from compiler.loops.graph import Call, Compute, Graph, Reduce, Store
@@ -79,6 +79,7 @@ class Grouping:
         for refusal in (
             rows_are_plain(space, reduces, self.weights),
             riders_are_plain(space, members, self.weights),
+            riders_save_kernels(space, members, self.order.place, self.edges, self.weights),
             scans_are_innermost(space, members),
             scatters_run_alone(space, members),
             no_barrier(one, two, space, self.order),

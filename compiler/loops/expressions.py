@@ -156,13 +156,19 @@ def convert(expression: Expression, dtype: str) -> Expression:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and all its subexpressions, arguments first."""
+    found: list[Expression] = []
+    _collect(expression, found)
+    return iter(found)
+
+
+def _collect(expression: Expression, found: list[Expression]) -> None:
     if isinstance(expression, Op):
         for argument in expression.args:
-            yield from walk(argument)
+            _collect(argument, found)
     elif isinstance(expression, (Gather, ReadIndexed)):
         for term in expression.terms:
-            yield from walk(term.index)
-    yield expression
+            _collect(term.index, found)
+    found.append(expression)
 
 
 def rewrite(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from compiler.loops.expressions import Address, Expression, IndexTerm, Read, ReadIndexed, walk
 from compiler.loops.graph import ReduceOp, ScanOp, StoreMode
@@ -124,7 +125,6 @@ def buffers_read(statement: Statement) -> Iterator[str]:
 
 def expressions(statement: Statement) -> Iterator[Expression]:
     """All expressions of a statement, with their subexpressions."""
-    yield from walk(statement.expression)
-    if isinstance(statement, Write):
-        for term in statement.terms:
-            yield from walk(term.index)
+    if not isinstance(statement, Write) or not statement.terms:
+        return walk(statement.expression)
+    return chain(walk(statement.expression), *(walk(term.index) for term in statement.terms))

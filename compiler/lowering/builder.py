@@ -69,6 +69,9 @@ class Builder:
         self.in_place = ""
         """The input that the operation may overwrite instead of copying it, if any."""
         self._constants: dict[str, Scalar] = {}
+        self._storable: set[str] = set()
+        """The inputs and buffers among the first `_seen` nodes."""
+        self._seen = 0
         self.reserved: frozenset[str] = frozenset()
         """Names of FX nodes. Only a value made for a node may take its name."""
         self._names: set[str] = set()
@@ -83,9 +86,11 @@ class Builder:
 
     def is_storable(self, value: str) -> bool:
         """Whether stores may write the value, i.e. it is an input or a buffer."""
-        return any(
-            node.name == value for node in self.graph.nodes if isinstance(node, (Input, Buffer))
-        )
+        for node in self.graph.nodes[self._seen :]:
+            if isinstance(node, (Input, Buffer)):
+                self._storable.add(node.name)
+        self._seen = len(self.graph.nodes)
+        return value in self._storable
 
     def constant_of(self, tensor: Tensor) -> Scalar | None:
         """The number that fills the tensor, if it was created as a constant."""

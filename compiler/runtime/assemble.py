@@ -16,7 +16,7 @@ from compiler.codegen.unit import Unit
 from compiler.loops.program import Program
 from compiler.memory.plan import Plan
 from compiler.runtime.artifact import Artifact, KernelText, SegmentEntry
-from compiler.runtime.toolchain import unit_flags
+from compiler.runtime.toolchain import launching_flags, unit_flags
 from compiler.runtime.wrapper import wrapper_text
 
 
@@ -54,7 +54,7 @@ def assemble(
         unit=code + methods_text(segments) if segments else "",
         sites=tuple(sites),
         kernels=kernels,
-        flags=unit_flags(isa or detect()),
+        flags=launching_flags() if unit.device is not None else unit_flags(isa or detect()),
         libraries=unit.libraries,
         device=device,
         arch=arch,

@@ -65,6 +65,10 @@ class Facts:
                 is_let = isinstance(statement, Let)
                 self.levels[statement.name] = 1 + max(below, default=0) if is_let else 0
 
+    def of(self, nest: Nest) -> Facts:
+        """Those of another nest; these if it is the same."""
+        return self if nest is self.nest else Facts(nest)
+
     def is_main(self, statement: Statement) -> bool:
         """Whether the statement is a reduction that each row completes."""
         return isinstance(statement, Reduction) and not (

@@ -56,4 +56,5 @@ def anonymous(body: str, names: list[str], comment: str = "//") -> str:
     """A body without comments and with numbered names: equal for nests of equal structure."""
     number = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(names))}
     bare = re.sub(rf"^\s*{comment}.*\n|\s+{comment} .*$", "", body, flags=re.MULTILINE)
-    return re.sub(r"[A-Za-z_]\w*", lambda found: number.get(found[0], found[0]), bare)
+    # what follows a point is an attribute, such as that of `tl.where`
+    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda found: number.get(found[0], found[0]), bare)

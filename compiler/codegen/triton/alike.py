@@ -5,20 +5,22 @@ columns of a ResNet's batch norms are four kernels. A kernel takes a tenth of a 
 compile, a number of a launch nothing.
 
 What a kernel is as fast with is left as it is: numbers that all of these kernels share, tiles, and
-what the positions of a large kernel are divided by. A number in an address tells how many elements
-one instruction may move, so that these kernels' numbers are multiples of the same power of two,
-which the compiler is told.
+what the positions of a large kernel are divided by, unless it is a power of two, which takes one
+instruction as a parameter, too. A number in an address tells how many elements one instruction may
+move, so that these kernels' numbers are multiples of the same power of two, which the compiler is
+told.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, count, islice
-from operator import itemgetter
+from operator import attrgetter
 
 from compiler.codegen.triton.kernel import Kernel, Number
 from compiler.loops.sizes import Size
@@ -36,7 +38,10 @@ CONSTANT = frozenset({"arange", "static_range"})
 NARROW = frozenset({"int8", "int16", "uint8", "uint16", "*i8", "*i16", "*u8", "*u16"})
 """Where integers wrap around, a number would have to have their dtype."""
 WIDE = frozenset({"float64", "fp64", "*fp64"})
+POWER = "power of two"
+"""The kind of a number whose remainders `power_remainder` of functions.py takes as fast."""
 _LAST = (1 << 31) - 1
+_DIGITS = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,25 @@ class _Literal:
     """A number that only others of its kind may replace."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a number stands in a text, from its first character to behind its last."""
+
+    start: int
+    end: int
+    dividend: str
+    """The variable whose remainder by the number is taken; "" for others."""
+
+
 def shared(kernels: Sequence[Kernel]) -> list[Kernel]:
     """The same kernels in their order; those that are alike with numbers as parameters, so that
     their keys are equal."""
     groups: dict[object, dict[str, list[int]]] = {}
-    literals = [_literals(k.body, k.types, _elements(k) <= SMALL) for k in kernels]
-    for place, kernel in enumerate(kernels):
-        found = literals[place]
+    literals: dict[int, list[_Literal]] = {}
+    for place in _candidates(kernels):
+        kernel = kernels[place]
+        small = _elements(kernel) <= SMALL
+        found = literals[place] = _literals(kernel.body, kernel.types, small)
         if found:
             same = groups.setdefault(_likeness(kernel, found), {})
             same.setdefault(kernel.key, []).append(place)
@@ -74,6 +91,17 @@ def shared(kernels: Sequence[Kernel]) -> list[Kernel]:
     return made
 
 
+def _candidates(kernels: Sequence[Kernel]) -> list[int]:
+    """The places of kernels with one that differs from them in digits only. The others need not be
+    parsed."""
+    groups: dict[object, list[int]] = {}
+    for place, kernel in enumerate(kernels):
+        bare = _DIGITS.sub("#", kernel.key)
+        groups.setdefault((bare, kernel.sizes, kernel.divisible), []).append(place)
+    several = (g for g in groups.values() if len({kernels[place].key for place in g}) > 1)
+    return sorted(place for group in several for place in group)
+
+
 def _likeness(kernel: Kernel, literals: Sequence[_Literal]) -> object:
     """What kernels have in common that can be one."""
     text, _, tail = kernel.key.rpartition("\n")
@@ -91,9 +119,13 @@ def _literals(body: str, types: tuple[str, ...], small: bool) -> list[_Literal]:
     words = {node.attr for node in parents if isinstance(node, ast.Attribute)} | set(types)
     sums = (n for n in parents if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add))
     steps = {one.right.id for one in sums if isinstance(one.right, ast.Name)}
+    rows = set(_rows(parents))
     found = []
-    for start, end, node, value in _numbers(body):
-        parent = parents[node]
+    for place, node in zip(_places(body), _numbers(body), strict=True):
+        parent, value = parents[node], node.value
+        assert isinstance(value, (int, float))
+        divides = _divides(node, parent)
+        power = divides and place.dividend in rows and _is_power(value)
         kept = (
             node.lineno < first
             or value in (0, 1)
@@ -101,27 +133,61 @@ def _literals(body: str, types: tuple[str, ...], small: bool) -> list[_Literal]:
             or value > _LAST
             or isinstance(parent, ast.keyword)
             or _is_constant(node, parents)
-            or (_divides(node, parent) and not small)
+            or (divides and not small and not power)
         )
-        kind = _kind(node, value, parent, steps) if isinstance(value, int) else "float"
-        found.append(_Literal(body[start:end], kept, kind))
+        if power:
+            kind = POWER
+        else:
+            kind = _kind(node, value, parent, steps) if isinstance(value, int) else "float"
+        found.append(_Literal(body[place.start : place.end], kept, kind))
     return found
 
 
-def _numbers(text: str) -> list[tuple[int, int, ast.Constant, int | float]]:
-    """(start, end, node, value) of each number of a text, in order."""
+def _rows(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The variables with the positions of a program, a row of them from a multiple of `ALIGNED`:
+    `x = tl.program_id(0) * 1024 + tl.arange(0, 1024)`."""
+    for node in nodes:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.BinOp(
+                    left=ast.BinOp(op=ast.Mult(), right=ast.Constant(value=int(step))),
+                    op=ast.Add(),
+                    right=ast.Call(func=function, args=[_, ast.Constant(value=width)]),
+                ),
+            ) if _name(function) == "arange" and step == width and step % ALIGNED == 0:
+                yield name
+
+
+def _is_power(value: float) -> bool:
+    """Whether a mask takes remainders by the number, and they are rows as long as `ALIGNED`."""
+    return isinstance(value, int) and value >= ALIGNED and value.bit_count() == 1
+
+
+@lru_cache(maxsize=1024)
+def _places(text: str) -> list[_Place]:
+    """Where each number of a text is, in order."""
     lines = text.split("\n")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    parents = _parents(text)
     found = []
-    for node in _parents(text):
-        if not isinstance(node, ast.Constant):
-            continue
-        value = node.value
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            line, column = node.lineno - 1, node.col_offset
-            start = starts[line] + len(lines[line].encode()[:column].decode())
-            found.append((start, start + (node.end_col_offset or 0) - column, node, value))
-    return sorted(found, key=itemgetter(0))
+    for node in _numbers(text):
+        line, column = node.lineno - 1, node.col_offset
+        start = starts[line] + len(lines[line].encode()[:column].decode())
+        end = start + (node.end_col_offset or 0) - column
+        dividend = ""
+        match parents[node]:
+            case ast.BinOp(left=ast.Name(id=name), op=ast.Mod(), right=divisor) if divisor is node:
+                dividend = name
+        found.append(_Place(start, end, dividend))
+    return found
+
+
+def _numbers(text: str) -> list[ast.Constant]:
+    """The numbers of a text, in order."""
+    constants = (node for node in _parents(text) if isinstance(node, ast.Constant))
+    found = [n for n in constants if type(n.value) in (int, float)]
+    return sorted(found, key=attrgetter("lineno", "col_offset"))
 
 
 @lru_cache(maxsize=4)
@@ -191,12 +257,18 @@ def _last(expression: ast.expr) -> str:
     return expression.id if isinstance(expression, ast.Name) else ""
 
 
-@lru_cache(maxsize=512)
-def _replaced(text: str, names: tuple[str, ...]) -> str:
-    """The text with a name for each of its numbers, in order; an empty one leaves the number."""
-    for (start, end, *_), name in reversed(list(zip(_numbers(text), names, strict=True))):
-        text = text[:start] + (name or text[start:end]) + text[end:]
-    return text
+def _replaced(text: str, names: Sequence[str], powers: Sequence[int] = ()) -> str:
+    """The text with a name for each of its numbers, in order; an empty one leaves the number.
+    `powers`: the places among them of powers of two that remainders are taken by."""
+    pieces, last = [], 0
+    for n, (place, name) in enumerate(zip(_places(text), names, strict=True)):
+        start, put = place.start, name or text[place.start : place.end]
+        if name and n in powers:
+            start = text.rindex(place.dividend, last, start)
+            put = f"power_remainder({place.dividend}, {name})"
+        pieces += [text[last:start], put]
+        last = place.end
+    return "".join((*pieces, text[last:]))
 
 
 def _elements(kernel: Kernel) -> float:
@@ -231,13 +303,16 @@ def _with_numbers(
     numbers = {name: _number(name, literals, n, columns) for n, name in reversed(named.items())}
     added = "".join(f", {name}" for name in sorted(numbers, key=names.index))
     every = tuple(named.get(n, "") for n in range(len(literals)))
-    before, head, after = _replaced(kernel.body, every).partition("def NAME(")
+    powers = [n for n in named if literals[n].kind == POWER]
+    before, head, after = _replaced(kernel.body, every, powers).partition("def NAME(")
     body = before + head + after.replace("):\n", f"{added}):\n", 1)
     text, _, tail = kernel.key.rpartition("\n")
-    text = _replaced(text, every)
+    text = _replaced(text, every, powers)
     ordered = tuple(numbers[name] for name in sorted(numbers, key=names.index))
     kinds = " ".join(f"{one.type}/{one.multiple}" for one in ordered)
-    return replace(kernel, body=body, key=f"{text}\n{tail} {kinds}", numbers=ordered)
+    needs = kernel.needs | {"power_remainder"} if powers else kernel.needs
+    key = f"{text}\n{tail} {kinds}"
+    return replace(kernel, body=body, key=key, numbers=ordered, needs=needs)
 
 
 def _number(

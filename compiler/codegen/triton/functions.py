@@ -15,6 +15,9 @@ FUNCTIONS = {
     "min_of": "return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)",
     "max_of_integers": "return tl.maximum(a, b)",
     "min_of_integers": "return tl.minimum(a, b)",
+    "power_remainder": (
+        "return tl.max_contiguous(tl.multiple_of(a & (b - 1), 16), 16)  # vectors of a row"
+    ),
     "floor_divide_integers": (
         "quotient = a // b\n"
         "    return tl.where((a % b != 0) & ((a < 0) != (b < 0)), quotient - 1, quotient)"

@@ -101,10 +101,10 @@ class Writer:
         """`dtypes`: of each buffer, pseudo-buffers of the workspace included. `streamed`: buffers
         that are too large to be found in a cache again. `divisible`: symbols that are multiples of
         16, so that rows of such lengths begin where a thread may load several elements at once."""
-        nest = part.nest
+        nest, facts = part.nest, Facts(part.nest)
         if tile.looped and tile.online:
-            nest = with_online_sums(Facts(nest), lambda _: True, nan_in_both=True)
-        self.part, self.tile, self.nest, self.facts = part, tile, nest, Facts(nest)
+            nest = with_online_sums(facts, lambda _: True, nan_in_both=True)
+        self.part, self.tile, self.nest, self.facts = part, tile, nest, facts.of(nest)
         self.dtypes, self.comments, self.shared = dtypes, comments, shared
         self.streamed = streamed
         self.names, self.root = Names(RESERVED), Scope()

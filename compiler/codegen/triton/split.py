@@ -40,8 +40,9 @@ class Split:
     def __init__(self, nest: Nest, limits: Limits, shared: frozenset[str] = frozenset()) -> None:
         self.limits = limits
         self.nest = simplify(nest)
-        self.nest, means = with_moments(Facts(self.nest), self._streams)
-        self.facts = Facts(self.nest)
+        facts = Facts(self.nest)
+        self.nest, means = with_moments(facts, self._streams)
+        self.facts = facts.of(self.nest)
         self._paired = {
             s.expression
             for s in self.nest.statements

@@ -90,13 +90,16 @@ def _rows_of_edges(large: Group, edges: list[Edge], small: bool, all_edges: Edge
             return edge.relation.mask
         if edge.producer_group == large.id and isinstance(edge.producer, Reduce):
             mask = mask_of(edge.producer.domain, edge.producer.reduced)
-            if small or len(mask) != 2 or _comes_back(edge, mask, all_edges):
+            if small or len(mask) != 2 or comes_back(edge, mask, all_edges):
                 return mask
     return None
 
 
-def _comes_back(edge: Edge, mask: Mask, all_edges: Edges) -> bool:
-    """Whether a value derived from a reduction, row by row, is read along all of its rows."""
+def comes_back(edge: Edge, mask: Mask, all_edges: Edges) -> bool:
+    """Whether a reduction that an edge reads, or a value derived from it row by row, is read along
+    all of its rows."""
+    if edge.relation.kind == "broadcast" and edge.relation.mask == mask:
+        return True
     seen = {edge.reader_place}
     left = [edge.reader_place]
     while left:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compiler.fusion.counts import elements
+from compiler.fusion.edges import Edges
 from compiler.fusion.groups import Space
 from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length
 from compiler.fusion.rules import Refusal
+from compiler.fusion.rules.domain import SMALL, comes_back
 from compiler.fusion.weights import Weights
 from compiler.loops.graph import Compute, Reduce
 
@@ -38,6 +42,28 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
             legal=True,
             numbers={"most_working_set": near},
         )
+    return None
+
+
+def riders_save_kernels(
+    space: Space, members: list[Compute], place: Mapping[str, int], edges: Edges, weights: Weights
+) -> Refusal | None:
+    """On a GPU, a riding reduction of columns is finished by a kernel of its own. A small one whose
+    result its own elements read back is left to the kernel that reads them again."""
+    if space.mask is None or not weights.machine.columns or weights.number(space.size) > SMALL:
+        return None
+    for node in members:
+        if not isinstance(node, Reduce) or elements(node.domain) != space.size:
+            continue
+        mask = mask_of(node.domain, node.reduced)
+        readers = edges.of_producer[place[node.name]]
+        if mask != space.mask and any(comes_back(edge, mask, edges) for edge in readers):
+            return Refusal(
+                "too little",
+                f"{node.name} would take a kernel more, for elements that are read again anyway",
+                legal=True,
+                numbers={"most_elements": SMALL},
+            )
     return None
 
 

@@ -20,6 +20,7 @@ from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.nest import Nest
 from compiler.memory.plan import Segment
 from compiler.memory.planner import plan
+from compiler.runtime.assemble import assemble
 from tests.cpu.codegen.nests import programs
 
 F32 = torch.float32
@@ -231,6 +232,29 @@ def test_the_host_launches_them(golden) -> None:
     (program,) = programs(lambda x: (x * 2).sum(0), torch.randn(8192, 256), machine=GPU)
     made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
     golden("codegen/triton/launch.cpp", made.code)
+
+
+def test_the_hosts_unit_is_built_without_a_search_for_vectors() -> None:
+    (program,) = programs(lambda x: (x * 2).sum(0), torch.randn(8192, 256), machine=GPU)
+    made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
+    flags = assemble(plan(program), program, made, device=0, arch="sm_90").flags
+    assert "-Og" in flags
+    assert not any(flag.startswith(("-O1", "-march", "-ftree")) for flag in flags)
+
+
+def test_alternating_softmaxes_are_a_kernel_each() -> None:
+    """The greatest of the columns rode with the softmax of the rows: a third kernel finished it."""
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        for number in range(4):
+            x = x.softmax(number % 2)
+        return x
+
+    (program,) = programs(run, torch.randn(64, 64), machine=GPU)
+    limits = Limits(ARCHITECTURES["sm_90"], {})
+    dtypes = buffer_dtypes(program)
+    made = [emit(step, dtypes, limits) for step in program.steps if isinstance(step, Nest)]
+    assert [len(one.kernels) for one in made] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,10 @@ def small() -> dict[str, Case]:
             lambda x, y, z: (x.sum(0), y.sum(0), z.sum(0)),
             (torch.randn(4096, 64), torch.randn(3072, 128), torch.randn(4096, 16)),
         ),
+        "layers of several widths": (
+            lambda x, a, y, b: ((x * a) @ y * b,),
+            (torch.randn(64, 32), torch.randn(32), torch.randn(32, 128), torch.randn(128)),
+        ),
         "transposed in several sizes": (
             lambda x, y, z: (x.mT.contiguous(), y.mT.contiguous(), z.mT.contiguous()),
             (torch.randn(80, 144), torch.randn(160, 48), torch.randn(96, 208)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.codegen.triton import alike
 from compiler.codegen.triton.alike import shared
 from compiler.codegen.triton.kernel import Kernel
 from compiler.codegen.triton.tiles import Tile
@@ -20,6 +21,14 @@ def NAME(a, sum):
         r = start + tl.arange(0, 32)[None, :]
         total += tl.load(a + x + r * {columns}).to(tl.float32)
     tl.store(sum + part * {columns} + x, tl.sum(total, 1)[:, None])
+"""
+SCALED = """\
+@triton.jit
+def NAME(a, b):
+    x = tl.program_id(0) * {block} + tl.arange(0, {block})
+    value = tl.load(a + x)
+    x0 = {at} % {columns}
+    tl.store(b + x, value * tl.load(a + x0))
 """
 IMAGES = """\
 @triton.jit
@@ -100,6 +109,38 @@ def test_what_positions_are_divided_by() -> None:
     assert one.key == two.key
     assert one.numbers[0].value == 49
     assert two.numbers[0].value == 51
+
+
+def scaled(columns: int, block: int = 1024, at: str = "x") -> Kernel:
+    return kernel(SCALED.format(columns=columns, block=block, at=at))
+
+
+def test_remainders_by_powers_of_two() -> None:
+    """A mask takes them, which a parameter is as good for, and rows stay rows for the compiler."""
+    one, two = shared([scaled(256), scaled(2048)])
+    assert one.key == two.key
+    assert "x0 = power_remainder(x, number_0)\n" in one.body
+    assert one.needs == {"power_remainder"}
+    assert [n.value for n in one.numbers] == [256]
+    assert [(n.value, n.multiple) for n in two.numbers] == [(2048, 16)]
+
+
+def test_remainders_that_no_mask_takes() -> None:
+    for one, two in (
+        (scaled(256), scaled(768)),  # no power of two
+        (scaled(256), scaled(8)),  # rows shorter than a vector
+        (scaled(256, block=8), scaled(512, block=8)),  # positions that are not aligned
+        (scaled(256, at="(x // 64)"), scaled(512, at="(x // 64)")),  # not in a row
+        (scaled(256, at="value"), scaled(512, at="value")),  # values, which may be negative
+    ):
+        assert shared([one, two]) == [one, two]
+
+
+def test_kernels_without_others_like_them_are_not_parsed(monkeypatch) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr(alike, "_literals", lambda body, *_: parsed.append(body) or [])
+    alike.shared([sums(100352, 256, 9), scaled(256), scaled(256)])
+    assert not parsed
 
 
 def test_dtypes_that_a_parameter_would_change() -> None:

@@ -6,11 +6,12 @@ import pytest
 
 from compiler.fusion.fuse import fuse
 from compiler.fusion.rules import RULES
+from compiler.fusion.weights import CPU, GPU, Machine
 from compiler.loops.expressions import Const, Gather, IndexTerm, Iota
 from compiler.loops.graph import Scan
 from compiler.loops.layouts import Layout, permute
 from compiler.loops.sizes import symbol
-from tests.no_torch.fusion.build import Builder, F, columns, load, op, rows, rule, together
+from tests.no_torch.fusion.build import Builder, F, columns, load, nests, op, rows, rule, together
 
 
 def pointwise(first: tuple[int, ...], second: tuple[int, ...]) -> Builder:
@@ -308,3 +309,38 @@ def test_empty() -> None:
 @pytest.mark.parametrize("name", sorted(RULES))
 def test_every_rule_has_words(name: str) -> None:
     assert RULES[name].strip()
+
+
+def chained(shape: tuple[int, int], back: bool = True) -> Builder:
+    """A softmax of rows and the greatest of its columns; `back`: as the start of their softmax."""
+    b = Builder()
+    b.input("x", *shape)
+    b.reduce("amax", shape, "kr", load("x"), "max")
+    b.map("exp", shape, op("exp", op("sub", load("x"), load("amax", rows(*shape)))))
+    b.reduce("sum", shape, "kr", load("exp"))
+    b.map("div", shape, op("div", load("exp"), load("sum", rows(*shape))))
+    b.reduce("top", shape, "rk", load("div"), "max")
+    if back:
+        b.map("power", shape, op("exp", op("sub", load("div"), load("top", columns(*shape)))))
+        b.reduce("total", shape, "rk", load("power"))
+        b.map("end", shape, op("div", load("power"), load("total", columns(*shape))))
+        b.output("end", *shape)
+    b.output("top", shape[1])
+    return b
+
+
+@pytest.mark.parametrize(
+    ("machine", "shape", "back", "rides"),
+    [
+        (GPU, (64, 64), True, False),
+        (GPU, (64, 64), False, True),  # nothing reads the elements again
+        (GPU, (4096, 64), True, True),  # it takes longer to read them again
+        (CPU, (64, 64), True, True),  # no kernel finishes it
+    ],
+)
+def test_a_small_rider_that_takes_a_kernel(
+    machine: Machine, shape: tuple[int, int], back: bool, rides: bool
+) -> None:
+    found = nests(fuse(chained(shape, back).graph, machine=machine))
+    assert any({"div", "top"} <= names for names in found) == rides
+    assert any({"top", "end"} <= names for names in found) == (not rides)
