@@ -134,7 +134,7 @@ def bits_of(number: float, dtype: str) -> int:
             packed = struct.pack("<H", 0x7C00 if number > 0 else 0xFC00)
         return int(struct.unpack("<h", packed)[0])
     try:
-        (word,) = struct.unpack("<I", struct.pack("<f", number))
+        word = int.from_bytes(struct.pack("<f", number), "little")
     except OverflowError:
         word = 0x7F800000 if number > 0 else 0xFF800000
     rounded = (word + 0x7FFF + (word >> 16 & 1)) >> 16
