@@ -15,7 +15,7 @@ from compiler.decision import Decision, Detail
 from compiler.fusion.counts import common, elements
 from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
-from compiler.fusion.surrounded import surrounded
+from compiler.fusion.surrounded import cheap, surrounded
 from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
@@ -68,8 +68,8 @@ def with_columns(
         for node in graph.nodes
         if is_compute(node)
         for part in reads(node)
-        if isinstance(part, Gather) and part.otherwise is not None and part.value in maps
-        if follow(node.name, set()).within_border(part) is None
+        if isinstance(part, Gather) and part.value in maps
+        if follow(node.name, set()).cheaply(part) is None
     }
     considered: list[Picked] = []
     nodes: list[Node] = []
@@ -91,12 +91,10 @@ def with_columns(
             if not isinstance(part, Gather) or part.value not in maps or part.value in stored:
                 return part
             source = maps[part.value]
-            if part.otherwise is not None:
-                path = follow(reader, kept - {part.value})
-                found = path.within_border(part)
-            elif weights.number(elements(source.domain)) < fewest:
-                return part
-            else:
+            path = follow(reader, kept - {part.value})
+            found = path.cheaply(part)
+            few = weights.number(elements(source.domain)) >= fewest and part.otherwise is None
+            if found is None and few:
                 path = follow(reader, set())
                 found = path.at(source, part, DEEP)
             if found is None or not _checks(found):
@@ -168,10 +166,12 @@ class _Follow:
     path: list[str] = field(default_factory=list)
     """The values whose elements are recomputed."""
 
-    def within_border(self, where: Gather) -> Expression | None:
-        """What a read with a border sees, if that is cheaper to compute than to keep."""
+    def cheaply(self, where: Gather) -> Expression | None:
+        """The element that `where` picks, if that is cheaper to compute than to keep."""
         found = self.at(self.maps[where.value], where, DEEP)
-        return None if found is None else surrounded(found, where, self.work)
+        if found is None or not cheap(found, where, self.work):
+            return None
+        return found if where.otherwise is None else surrounded(found, where)
 
     def at(self, node: Map, where: Gather, deep: int) -> Expression | None:
         """The element of `node` that `where` picks, or None if it cannot be expressed."""

@@ -6,30 +6,44 @@ zeros if f(-0) = 0. Then x is read where f(x) would have been, and nothing is wr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from math import copysign
 
 from compiler.loops.dtypes import BYTES, FLOATS
-from compiler.loops.expressions import Const, Expression, Gather, Load, Op, rewrite, walk
+from compiler.loops.expressions import Const, Expression, Gather, Load, Op, rewrite
 
 CHEAP = 8
 """Instructions up to which recomputing an element is cheaper than a round trip through memory."""
 
 
-def surrounded(found: Expression, read: Gather, work: int) -> Expression | None:
-    """The element that a read with a border sees, in terms of memory; None if that is no gain.
+def cheap(found: Expression, read: Gather, work: int) -> bool:
+    """Whether an element that an index picks is cheaper to compute there than to keep.
 
-    `found` is the element inside the border, and takes `work` instructions.
+    `found` is the element in terms of memory, and takes `work` instructions.
     """
-    if work > CHEAP or read.otherwise != 0 or copysign(1, read.otherwise) < 0:
+    leaves = set(_leaves(found))
+    if work > CHEAP or not all(isinstance(leaf, Gather) for leaf in leaves):
+        return False
+    return sum(BYTES[leaf.dtype] for leaf in leaves) <= BYTES[read.dtype]
+
+
+def _leaves(expression: Expression) -> Iterator[Gather | Load]:
+    """The elements that an expression reads, without the indices at which it reads them."""
+    if isinstance(expression, Op):
+        for argument in expression.args:
+            yield from _leaves(argument)
+    elif isinstance(expression, (Gather, Load)):
+        yield expression
+
+
+def surrounded(found: Expression, read: Gather) -> Expression | None:
+    """What a read with a border sees, of which `found` is the element inside; None if zeros are
+    none there."""
+    if read.otherwise != 0 or copysign(1, read.otherwise) < 0:
         return None
     if any(term.checked for term in read.terms):
-        return None
-    leaves = {part for part in walk(found) if isinstance(part, (Gather, Load))}
-    if not all(isinstance(leaf, Gather) for leaf in leaves):
-        return None
-    if sum(BYTES[leaf.dtype] for leaf in leaves) > BYTES[read.dtype]:
         return None
     for border in (0.0, -0.0):
         value = _with_zeros(found, border)

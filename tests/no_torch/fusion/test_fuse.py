@@ -281,6 +281,19 @@ def test_what_is_no_zero_in_a_border_of_zeros_is_kept() -> None:
     assert set(fuse(b.graph).program.memories) == {"exp", "add"}
 
 
+def test_elements_that_cost_less_than_their_memory_are_computed_at_any_index() -> None:
+    b = Builder()
+    b.input("x", 64, 30, dtype="bfloat16")
+    b.input("i", 64, dtype="int64")
+    b.map("wide", (64, 30), op("convert", load("x", dtype="bfloat16")))
+    term = IndexTerm(load("i", Layout((64, 30), (1, 0)), dtype="int64"), 64, 30)
+    b.map("one", (64, 30), Gather("wide", (Layout((64, 30), (0, 1)),), (term,), F))
+    b.output("one", 64, 30)
+    assert set(fuse(b.graph).program.memories) == {"one"}
+    b.output("wide", 64, 30)
+    assert fuse(b.graph).picked == [], "it is in memory in any case"
+
+
 def rotary() -> Builder:
     """x * c + cat(-second half, first half) * s."""
     shape = (64, 32)
