@@ -85,6 +85,16 @@ def test_numbers_round_to_the_bits_of_a_sixteen_bit_float() -> None:
             assert bits_of(number, str(dtype).removeprefix("torch.")) == bits.item(), number
 
 
+def test_positions_that_are_compared_leave_vectors_whole() -> None:
+    x = torch.randn(64, 64)
+    for function in (torch.tril, torch.diag_embed, lambda x: torch.arange(64) / 3 + x):
+        body = text(function, x, comment="y = f(x)")
+        assert "load16(" in body, body
+        assert "i64x8" not in body, body
+    far = text(lambda x: torch.arange(64) * (1 << 40) < x.long(), x, comment="y = far(x)")
+    assert "i64x8" in far
+
+
 def test_a_small_nest_has_no_threads() -> None:
     body = text(lambda x: x * 2 + 1, torch.randn(8), comment="y = x * 2 + 1")
     assert "parallel" not in body

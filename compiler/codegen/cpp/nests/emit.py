@@ -16,6 +16,7 @@ from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases, weight_of
 from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS
 from compiler.codegen.cpp.nests.rows import Loops
+from compiler.codegen.cpp.nests.short_positions import with_short_positions
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
@@ -60,7 +61,7 @@ def emit(
     """
     phases = Phases(vocabulary.isa, frozenset(shared), chooser=chooser)
     nest, dtypes = as_bits(without_round_trips(nest), dtypes)
-    phases.add(nest)
+    phases.add(with_short_positions(nest))
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
         dtypes,
