@@ -230,6 +230,10 @@ def picked(view: View, where: Gather) -> tuple[View, tuple[IndexTerm, ...]] | No
         if len(along.shape) > 1:
             return None
         stride = along.strides[0] if along.shape else 0
+        if stride == 0 and where.otherwise is not None:
+            if term.size != 1:
+                return None  # what lies beyond the border depends on the index
+            stride = term.stride
         if stride != 0:
             terms.append(replace(term, stride=stride))
     seen = compose_views(view, where.view)

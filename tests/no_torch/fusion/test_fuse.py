@@ -259,6 +259,15 @@ def test_what_a_border_of_zeros_surrounds_is_computed_where_it_is_read() -> None
     assert sorted(borders) == ["-0.0", "0.0"], "the sign of a zero is eager's"
 
 
+def test_a_border_stays_around_what_is_repeated_inside() -> None:
+    b = Builder()
+    b.input("x", 64)
+    b.map("half", (64, 30), op("mul", load("x", Layout((64, 30), (1, 0))), Const(0.5, F)))
+    bordered(b, "add", "half", 1)
+    b.output("add", 64, 32)
+    assert set(fuse(b.graph).program.memories) == {"half", "add"}
+
+
 def test_a_border_is_read_from_the_last_value_that_must_be_kept() -> None:
     b = Builder()
     b.input("x", 64, 30)
