@@ -1,7 +1,8 @@
 """Columns: an element that an index picks from a computed value is computed at that index instead.
 
 A cross-entropy reads one element of each row of a log-softmax. The row need not be written for
-that: the few operations between the element and memory, or the row's scalars, are recomputed.
+that: the few operations between the element and memory, or the row's scalars, are recomputed. So is
+what a border of zeros surrounds (`surrounded.py`), as in the gradient of a difference.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.fusion.counts import common, elements
 from compiler.fusion.duplicates import carried
+from compiler.fusion.leaves import reads
+from compiler.fusion.surrounded import cheap, surrounded
 from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
@@ -56,6 +59,18 @@ def with_columns(
     stored = _operands(graph)
     computed = {node.name for node in graph.nodes if is_compute(node)}
     versions = Versions(graph)
+
+    def follow(reader: str, also: set[str]) -> _Follow:
+        return _Follow(maps, stored | also, versions, places[reader], places, computed)
+
+    kept = {
+        part.value
+        for node in graph.nodes
+        if is_compute(node)
+        for part in reads(node)
+        if isinstance(part, Gather) and part.value in maps
+        if follow(node.name, set()).cheaply(part) is None
+    }
     considered: list[Picked] = []
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -75,16 +90,16 @@ def with_columns(
         ) -> Expression:
             if not isinstance(part, Gather) or part.value not in maps or part.value in stored:
                 return part
-            if part.otherwise is not None:
-                return part
             source = maps[part.value]
-            if weights.number(elements(source.domain)) < fewest:
-                return part
-            follow = _Follow(maps, stored, versions, places[reader], places, computed)
-            found = follow.at(source, part, DEEP)
+            path = follow(reader, kept - {part.value})
+            found = path.cheaply(part)
+            few = weights.number(elements(source.domain)) >= fewest and part.otherwise is None
+            if found is None and few:
+                path = follow(reader, set())
+                found = path.at(source, part, DEEP)
             if found is None or not _checks(found):
                 return part
-            reason = f"{follow.work} instructions per picked element, nothing written"
+            reason = f"{path.work} instructions per picked element, nothing written"
             pair = (source.name, reader)
             decision = Decision(
                 graph.name,
@@ -94,10 +109,10 @@ def with_columns(
                 (PICK, STORE),
                 "column",
                 reason,
-                {"instructions": follow.work},
-                detail=_detail(maps, follow.path, origins) if gate.asks else None,
+                {"instructions": path.work},
+                detail=_detail(maps, path.path, origins) if gate.asks else None,
             )
-            held = carried(follow.path, names)
+            held = carried(path.path, names)
             both = (*held, *carried((reader,), names))  # a veto may name two nodes of the path
             done = gate.unless_vetoed(decision, STORE, both, both) == PICK
             if done:
@@ -106,8 +121,8 @@ def with_columns(
             return found if done else part
 
         made = map_leaves(node, leaf)
-        path = names.get(node.name, ())
-        extra = [o for n in reversed(path) if n in maps for o in maps[n].origins]
+        more = names.get(node.name, ())
+        extra = [o for n in reversed(more) if n in maps for o in maps[n].origins]
         nodes.append(replace(made, origins=tuple(dict.fromkeys((*extra, *made.origins)))))
     return nodes, considered
 
@@ -150,6 +165,13 @@ class _Follow:
     work: int = 0
     path: list[str] = field(default_factory=list)
     """The values whose elements are recomputed."""
+
+    def cheaply(self, where: Gather) -> Expression | None:
+        """The element that `where` picks, if that is cheaper to compute than to keep."""
+        found = self.at(self.maps[where.value], where, DEEP)
+        if found is None or not cheap(found, where, self.work):
+            return None
+        return found if where.otherwise is None else surrounded(found, where)
 
     def at(self, node: Map, where: Gather, deep: int) -> Expression | None:
         """The element of `node` that `where` picks, or None if it cannot be expressed."""
@@ -208,6 +230,10 @@ def picked(view: View, where: Gather) -> tuple[View, tuple[IndexTerm, ...]] | No
         if len(along.shape) > 1:
             return None
         stride = along.strides[0] if along.shape else 0
+        if stride == 0 and where.otherwise is not None:
+            if term.size != 1:
+                return None  # what lies beyond the border depends on the index
+            stride = term.stride
         if stride != 0:
             terms.append(replace(term, stride=stride))
     seen = compose_views(view, where.view)

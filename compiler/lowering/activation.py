@@ -18,6 +18,7 @@ from compiler.lowering.elements import (
     formula_map,
     larger,
     log1p,
+    minimum,
     sigmoid,
     smaller,
     tanh,
@@ -158,13 +159,25 @@ def silu_backward(grad: Element, x: Element) -> Element:
 
 @elementwise("mish")
 def mish(x: Element) -> Element:
-    return x * tanh(log1p(exp(x)))
+    return x * _tanh_softplus(x, _bounded_exp(x))
 
 
 @elementwise("mish_backward")
 def mish_backward(grad: Element, x: Element) -> Element:
-    t = tanh(log1p(exp(x)))
-    return grad * (t + x * sigmoid(x) * (1 - t * t))
+    e = _bounded_exp(x)
+    t = _tanh_softplus(x, e)
+    return grad * (t + x * (e / (1 + e)) * (1 - t * t))
+
+
+def _bounded_exp(x: Element) -> Element:
+    """exp(x), and exp(20) from there on, where tanh(softplus(x)) is 1 in float64 too."""
+    return exp(minimum(x, 20.0))
+
+
+def _tanh_softplus(x: Element, e: Element) -> Element:
+    """tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2): one exponential, no cancellation."""
+    n = e * (e + 2)
+    return where(x > 20, 1, n / (n + 2))
 
 
 @elementwise("gelu")

@@ -152,6 +152,8 @@ class Builder:
             (expression,) = expression.args
         if isinstance(expression, Const):
             self._constants[node.name] = expression.number
+        elif isinstance(node.expression, Load) and node.expression.value in self._constants:
+            self._constants[node.name] = self._constants[node.expression.value]
         return Tensor(node.name, stored_view(meta.shape, order), meta.shape, meta.dtype)
 
     def buffer(self, meta: Meta | None = None, name: str = "") -> Tensor:

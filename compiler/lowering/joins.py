@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
-from compiler.loops.expressions import Gather, IndexTerm, Iota
+from compiler.loops.dtypes import compute_dtype
+from compiler.loops.expressions import Gather, IndexTerm, Iota, SizeOf
 from compiler.loops.graph import StoreMode
 from compiler.loops.layouts import Layout, compose_views, permute, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
 from compiler.lowering.dimensions import bound, dimension, position, with_size
-from compiler.lowering.elements import constant, number
+from compiler.lowering.elements import Element, apply, constant, number, where
+from compiler.lowering.elements import position as index_along
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
@@ -169,8 +172,11 @@ def _replaced(
     filling = builder.constant_of(tensor)
     if filling is not None and builder.read_in_place() and isinstance(start, int):
         return _surrounded(builder, source, {dim: start}, filling)
-    whole = builder.buffer()
     end = add(start, count)
+    cover = builder.constant_of(source)
+    if cover is not None and builder.read_in_place():
+        return _covered(builder, tensor, dim, (start, end), cover)
+    whole = builder.buffer()
     for low, length, given in (
         (0, start, None),
         (start, count, source),
@@ -206,6 +212,28 @@ def _surrounded(
     )
     otherwise = constant(value, tensor.dtype).number
     return builder.map(Gather(memory.value, view, terms, memory.dtype, otherwise))
+
+
+def _covered(
+    builder: Builder, tensor: Tensor, dim: int, span: tuple[Size, Size], value: Scalar
+) -> Tensor:
+    """The tensor with a number at these indices of a dimension, which is chosen for each element:
+    what reads the elements one by one can share the loop."""
+    meta = builder.meta
+    order = storage_order(meta.shape, meta.strides)
+    at, inside = index_along(meta.shape, dim, order), []
+    if span[0] != 0:
+        inside.append(apply("ge", at, _size(span[0])))
+    if span[1] != meta.shape[dim] or not inside:
+        inside.append(apply("lt", at, _size(span[1])))
+    wide = compute_dtype(meta.dtype)
+    old = Element(builder.load(tensor, meta.shape, order)).to(wide)
+    new = where(reduce(lambda one, other: one & other, inside), number(value, wide), old)
+    return builder.map(new.to(meta.dtype).expression)
+
+
+def _size(size: Size) -> Element:
+    return number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
 
 
 @lowers("diagonal_scatter")

@@ -84,16 +84,29 @@ def worth(
 
 
 def _indices(builder: Builder, windows: Windows, seen: Sequence[Element], maxima: Tensor) -> Tensor:
+    """A window of nothing but the least value has its index at its first element in the plane, to
+    which the places beyond the border before it are moved."""
+    meta = builder.metas[1]
+    assert meta is not None
+    places = windows.places(storage_order(meta.shape, meta.strides))
+    return indices_of(builder, seen, places, maxima, windows.compute)
+
+
+def indices_of(
+    builder: Builder,
+    seen: Sequence[Element],
+    places: Sequence[Element],
+    maxima: Tensor,
+    compute: str,
+) -> Tensor:
     """Where each maximum lies in its plane: its first place in the window, or the last NaN.
 
-    A window of nothing but the least value has its index at its first element in the plane, to
-    which the places beyond the border before it are moved.
+    `seen` and `places`: of the elements of a window, in order, for the memory order of the indices.
     """
     meta = builder.metas[1]
     assert meta is not None
     order = storage_order(meta.shape, meta.strides)
-    greatest = Element(builder.load(maxima, meta.shape, order)).to(windows.compute)
-    places = windows.places(order)
+    greatest = Element(builder.load(maxima, meta.shape, order)).to(compute)
     found = places[-1]
     for element, place in zip(reversed(seen[:-1]), reversed(places[:-1]), strict=True):
         found = where(apply("eq", element, greatest), place, found)

@@ -13,19 +13,25 @@ def in_range(term: IndexTerm, axes: tuple[Axis, ...]) -> bool:
     if limits is not None:
         return limits[0] >= 0 and isinstance(size, int) and limits[1] < size
     position, repeat = quotient(index)
-    if position is None or position.address.then or not isinstance(size, int):
+    found = None if position is None else range_of(position, axes)
+    if found is None or not isinstance(size, int):
         return False
+    return found[0] >= 0 and found[1] // repeat < size
+
+
+def range_of(position: Position, axes: tuple[Axis, ...]) -> tuple[int, int] | None:
+    """The least and the greatest value of a position; None if they are unknown."""
     low = high = position.address.offset
-    if not isinstance(low, int) or not isinstance(high, int):
-        return False
+    if position.address.then or not isinstance(low, int) or not isinstance(high, int):
+        return None
     for axis, stride in zip(axes, position.address.strides, strict=True):
         if stride == 0:
             continue
         if not isinstance(axis.size, int) or not isinstance(stride, int):
-            return False
+            return None
         reach = (axis.size - 1) * stride
         low, high = low + min(reach, 0), high + max(reach, 0)
-    return low >= 0 and high // repeat < size
+    return low, high
 
 
 def unclamped(index: Expression) -> tuple[Expression, tuple[int, int] | None]:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from compiler.codegen.cpp.isa import AVX512
 from compiler.codegen.cpp.nests import emit
+from compiler.codegen.cpp.nests.moved import bits_of
 from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.unit import buffer_dtypes
@@ -57,6 +58,41 @@ def test_wide_elements_that_are_narrowed_leave_vectors_whole() -> None:
     assert "load16_f32(" in body
     body = text(lambda x: (x.float().cos(), x + 1), torch.arange(4096), comment="y = x.cos()")
     assert "load8(" in body
+
+
+def test_sixteen_bits_that_only_move_stay_as_they_are() -> None:
+    x, index = torch.randn(64, 64).bfloat16(), torch.randint(64, (64,))
+    moves = (
+        lambda x, i: x.index_select(1, i),
+        lambda x, i: x.t().contiguous(),
+        lambda x, i: torch.cat([x, x.flip(0)]),
+        lambda x, i: F.pad(x, (1, 1), value=0.5),
+        lambda x, i: torch.zeros_like(x).index_copy(0, i, x),
+    )
+    for move in moves:
+        body = text(move, x, index, comment="y = moved(x)")
+        assert "bf16" not in body, body
+        assert "short" in body
+    body = text(lambda x, i: (x.flip(0), x + 1), x, index, comment="y = x.flip(0), x + 1")
+    assert "bf16" in body  # one of the two computes
+
+
+def test_numbers_round_to_the_bits_of_a_sixteen_bit_float() -> None:
+    far = (1e5, -1e5, 3.4e38, -1e300, float("inf"), float("-inf"), float("nan"))
+    for dtype in (torch.bfloat16, torch.float16):
+        for number in (0.0, -0.0, 1, True, 0.1, -0.1, 1.00390625, 1e-7, 65519.0, 65520.0, *far):
+            bits = torch.tensor(float(number), dtype=dtype).view(torch.int16)
+            assert bits_of(number, str(dtype).removeprefix("torch.")) == bits.item(), number
+
+
+def test_positions_that_are_compared_leave_vectors_whole() -> None:
+    x = torch.randn(64, 64)
+    for function in (torch.tril, torch.diag_embed, lambda x: torch.arange(64) / 3 + x):
+        body = text(function, x, comment="y = f(x)")
+        assert "load16(" in body, body
+        assert "i64x8" not in body, body
+    far = text(lambda x: torch.arange(64) * (1 << 40) < x.long(), x, comment="y = far(x)")
+    assert "i64x8" in far
 
 
 def test_a_small_nest_has_no_threads() -> None:

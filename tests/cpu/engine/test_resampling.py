@@ -1,4 +1,4 @@
-"""The gradient of a resampling is ATen's operation."""
+"""The gradient of a resampling is ATen's operation, or by whole factors a sum of neighbours."""
 
 from __future__ import annotations
 
@@ -30,8 +30,29 @@ SHAPES = {1: (2, 3, 11), 2: (2, 3, 7, 9), 3: (1, 2, 5, 4, 6)}
 def test_the_gradient_is_one_call(
     mode: str, rank: int, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = torch.randn(SHAPES[rank]).requires_grad_()
-    calls = []
+    calls = calls_of_training(monkeypatch, mode, torch.randn(SHAPES[rank]), 1.7)
+    assert calls == [f"aten.{operation}.default"]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize(
+    ("shape", "factor"), [((2, 3, 11), 3), ((2, 3, 7, 9), (1, 4)), ((1, 2, 5, 4, 6), 2)]
+)
+def test_neighbours_of_one_pixel_are_summed(
+    mode: str, shape: tuple[int, ...], factor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for x in (torch.randn(shape), torch.randn(shape).bfloat16(), torch.randn(shape).double()):
+        assert not calls_of_training(monkeypatch, mode, x, factor)
+    if len(shape) == 4:
+        x = torch.randn(shape).to(memory_format=torch.channels_last)
+        assert not calls_of_training(monkeypatch, mode, x, factor)
+
+
+def calls_of_training(
+    monkeypatch: pytest.MonkeyPatch, mode: str, x: torch.Tensor, factor: Any
+) -> list[str]:
+    """The calls of a forward and its backward, whose results are compared with eager's."""
+    calls: list[str] = []
 
     def lower(*arguments: Any) -> Any:
         graph = lowering(*arguments)
@@ -39,18 +60,20 @@ def test_the_gradient_is_one_call(
         return graph
 
     def model(x: torch.Tensor) -> torch.Tensor:
-        return functional.interpolate(x.sin(), scale_factor=2.0, mode=mode) * 2
+        return functional.interpolate(x.sin(), scale_factor=factor, mode=mode) * 2
 
+    x = x.detach().requires_grad_()
     lowering = stages.lower
-    monkeypatch.setattr(stages, "lower", lower)
-    torch._dynamo.reset()
-    found, expected = torch.compile(model, backend=backend, dynamic=False)(x), model(x)
-    torch.testing.assert_close(found, expected)
-    down = torch.randn_like(expected)
-    (ours,) = torch.autograd.grad(found, x, down)
+    with monkeypatch.context() as patched:
+        patched.setattr(stages, "lower", lower)
+        torch._dynamo.reset()
+        found, expected = torch.compile(model, backend=backend, dynamic=False)(x), model(x)
+        torch.testing.assert_close(found, expected)
+        down = torch.randn_like(expected)
+        (ours,) = torch.autograd.grad(found, x, down)
     (eager,) = torch.autograd.grad(expected, x, down)
     torch.testing.assert_close(ours, eager)
-    assert calls == [f"aten.{operation}.default"]
+    return calls
 
 
 def test_torch_decomposes_as_before_afterwards() -> None:

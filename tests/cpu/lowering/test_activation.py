@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from compiler.loops.expressions import Op, walk
+from compiler.loops.graph import Map
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, check_each, corners, grid
 
@@ -62,3 +64,20 @@ def test_gradients(name: str) -> None:
 def test_prelu() -> None:
     x, weight = grid(torch.float32, 2, 3, 4).requires_grad_(), grid(torch.float32, 3)
     lowered(lambda x, w: functional.prelu(x, w), x, weight.requires_grad_(), calls=None)
+
+
+def test_mish_takes_one_exponential_each_way() -> None:
+    x = torch.cat([torch.linspace(-100, 100, 401), torch.tensor([float("inf"), -1e30])])
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        result = lowered(torch.nn.functional.mish, x.to(dtype).requires_grad_())
+        assert len(result.graphs) == 2
+        for graph in result.graphs:
+            names = [
+                part.name
+                for node in graph.nodes
+                if isinstance(node, Map)
+                for part in walk(node.expression)
+                if isinstance(part, Op)
+            ]
+            assert not {"tanh", "log1p", "sigmoid"} & {*names}
+            assert "exp" in names

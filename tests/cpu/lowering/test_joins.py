@@ -217,3 +217,19 @@ def test_neighbours_that_repeat_an_element_are_stores_side_by_side(repeats: int)
         assert len(stores) == (repeats if repeats <= 4 else 0)
         found = lowered(lambda x: x.repeat_interleave(repeats, 1) + 1, x)
         assert "Store" not in found.kinds()
+
+
+def test_a_number_that_covers_a_slice_is_part_of_its_readers_loop() -> None:
+    """As in the gradient of an assignment."""
+
+    def covered(x: torch.Tensor) -> torch.Tensor:
+        ends = [(0, 2), (1, 4), (3, 6), (0, 6)]
+        zeros = [torch.zeros_like(x[:, low:high]) for low, high in ends]
+        cut = [x.slice_scatter(z, 1, *end) for z, end in zip(zeros, ends, strict=True)]
+        row = x.select_scatter(torch.full_like(x[0], 3), 0, 1)
+        return sum(cut, start=row * 2)  # type: ignore[return-value]
+
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        x = grid(dtype, 4, 6)
+        for argument in (x, x.t().contiguous().t()):
+            assert set(lowered(covered, argument).kinds()) == {"Map"}

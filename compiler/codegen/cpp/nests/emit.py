@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from compiler.codegen.choices import Chooser
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
+from compiler.codegen.cpp.nests.moved import as_bits
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases, weight_of
 from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS
 from compiler.codegen.cpp.nests.rows import Loops
+from compiler.codegen.cpp.nests.short_positions import with_short_positions
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
@@ -58,7 +60,8 @@ def emit(
     element (a result that reuses an argument's memory). `chooser` may override choices.
     """
     phases = Phases(vocabulary.isa, frozenset(shared), chooser=chooser)
-    phases.add(without_round_trips(nest))
+    nest, dtypes = as_bits(without_round_trips(nest), dtypes)
+    phases.add(with_short_positions(nest))
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
         dtypes,

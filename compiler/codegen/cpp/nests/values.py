@@ -10,6 +10,7 @@ from compiler.codegen.cpp.nests.indices import checked_index
 from compiler.codegen.cpp.nests.quick import added_to_one
 from compiler.codegen.cpp.nests.registers import narrows
 from compiler.codegen.cpp.nests.window_reads import read_window
+from compiler.codegen.cpp.vocabulary.types import SCALARS
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import Names, base_name
 from compiler.loops.dtypes import REDUCED, compute_dtype
@@ -166,7 +167,7 @@ class Values:
             text = self._read_indexed(expression, scope)
             wanted = f"{base_name(expression.buffer)}_value"
         elif isinstance(expression, Position):
-            text = self._position(expression.address, scope)
+            text = self._position(expression.address, scope, dtype=expression.dtype)
             wanted = "position"
         else:
             raise AssertionError(f"{type(expression).__name__} in a nest")
@@ -321,8 +322,10 @@ class Values:
 
     # Positions and indices
 
-    def _position(self, address: Address, scope: Scope, *, through: bool = False) -> str:
-        """The address as a number; in a lane scope, a register of int64."""
+    def _position(
+        self, address: Address, scope: Scope, *, through: bool = False, dtype: str = "int64"
+    ) -> str:
+        """The address as a number of this dtype; in a lane scope, a register of them."""
         start = self.start(address, scope)
         step: Size = self.lane_step(address, scope) if scope.is_lane else 0
         if address.then:
@@ -330,8 +333,10 @@ class Values:
         if not scope.is_lane:
             return f"({start})"
         if step == 1:
-            return scope.lanes.iota(start)
-        return f"({scope.lanes.iota('0')} * {step_text(step)} + ({start}))"
+            return scope.lanes.iota(start, dtype)
+        if dtype != "int64":
+            start = f"({SCALARS[dtype]})({start})"
+        return f"({scope.lanes.iota('0', dtype)} * {step_text(step)} + ({start}))"
 
     def start(self, address: Address, scope: Scope) -> str:
         """The address before its chain; in a lane scope, that of the first lane."""

@@ -107,4 +107,19 @@ def round_bits(lanes: Lanes, dtype: str, value: str) -> str:
 
 def rounded(lanes: Lanes, dtype: str, value: str) -> str:
     """A float32 register rounded through the 16-bit dtype."""
+    if dtype == "bfloat16":
+        return _rounded_words(lanes, value)
     return expand(lanes, dtype, round_bits(lanes, dtype, value))
+
+
+def _rounded_words(lanes: Lanes, value: str) -> str:
+    """The rounded upper halves where they are: nothing is narrowed and widened again."""
+    round_words(lanes)
+
+    def text() -> str:
+        f32 = lanes.type("float32")
+        words = _bits(lanes, f32, "bf16_words(x) & 0xffff0000u")
+        return f"INLINE {f32} rounded_bf16({f32} x) {{ return {words}; }}"
+
+    lanes.need(f"rounded_bf16({lanes.count})", text)
+    return f"rounded_bf16({value})"

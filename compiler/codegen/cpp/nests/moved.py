@@ -1,0 +1,141 @@
+"""16-bit floats that a nest only moves: their bits stay as they are, as 16-bit integers.
+
+Registers hold 16-bit floats as float32. Widening and rounding cost ten instructions a vector, which
+a copy, a gather or a scatter has no use for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from compiler.loops.dtypes import REDUCED
+from compiler.loops.expressions import Const, Expression, Local, Read, ReadIndexed
+from compiler.loops.nest import Let, Nest, Statement, Write, expressions
+
+BITS = "int16"
+
+
+def as_bits(nest: Nest, dtypes: Mapping[str, str]) -> tuple[Nest, Mapping[str, str]]:
+    """The nest with the values that it only moves as integers, and the dtypes of its buffers.
+
+    A value and the memory that it is read from or written to are integers together, or not at all.
+    """
+    together: dict[str, str] = {}
+    computed: set[str] = set()
+
+    def first(name: str) -> str:
+        while together.get(name, name) != name:
+            name = together[name]
+        return name
+
+    for statement in nest.statements:
+        own, source = _own(statement), _moved(statement)
+        moves = source is not None or _is_number(statement)
+        if own is not None and not moves:
+            computed.add(own)
+        if own is not None and source is not None:
+            together[first(source)] = first(own)
+        computed.update(_computed_with(statement, source))
+    kept = {first(name) for name in computed}
+    names = {name for name in _all(nest) if first(name) not in kept}
+    if not any(name.startswith(_memory("")) for name in names):
+        return nest, dtypes
+    statements = tuple(_rewritten(statement, names, dtypes) for statement in nest.statements)
+    found = {b: BITS if _memory(b) in names else dtype for b, dtype in dtypes.items()}
+    return replace(nest, statements=statements), found
+
+
+def _memory(buffer: str) -> str:
+    return f"memory {buffer}"
+
+
+def _local(name: str) -> str:
+    return f"local {name}"
+
+
+def _own(statement: Statement) -> str | None:
+    """What a statement puts a 16-bit float into; None for others."""
+    if statement.dtype not in REDUCED:
+        return None
+    if isinstance(statement, Write):
+        return _memory(statement.buffer)
+    return _local(statement.name)
+
+
+def _moved(statement: Statement) -> str | None:
+    """Where a statement takes a 16-bit float from that it only moves; None for others."""
+    same = statement.expression.dtype == statement.dtype
+    if not same or not isinstance(statement, (Let, Write)):
+        return None
+    adds = isinstance(statement, Write) and statement.mode == "add"
+    return None if adds else _source(statement.expression)
+
+
+def _is_number(statement: Statement) -> bool:
+    return isinstance(statement, (Let, Write)) and isinstance(statement.expression, Const)
+
+
+def _source(expression: Expression) -> str | None:
+    """Where an expression that only moves a 16-bit float takes it from; None for others."""
+    if expression.dtype not in REDUCED:
+        return None
+    if isinstance(expression, (Read, ReadIndexed)):
+        return _memory(expression.buffer)
+    return _local(expression.name) if isinstance(expression, Local) else None
+
+
+def _computed_with(statement: Statement, moved: str | None) -> Iterator[str]:
+    """The 16-bit floats that a statement does more with than to move them."""
+    if isinstance(statement, Write) and statement.mode == "add":
+        yield _memory(statement.buffer)
+    for part in expressions(statement):
+        source = _source(part)
+        if source is not None and (moved is None or part is not statement.expression):
+            yield source
+
+
+def _all(nest: Nest) -> Iterable[str]:
+    for statement in nest.statements:
+        own = _own(statement)
+        if own is not None:
+            yield own
+        for part in expressions(statement):
+            source = _source(part)
+            if source is not None:
+                yield source
+
+
+def _rewritten(statement: Statement, names: set[str], dtypes: Mapping[str, str]) -> Statement:
+    if _own(statement) not in names:
+        return statement
+    value, dtype = statement.expression, statement.dtype
+    new: Expression
+    if isinstance(value, Const):
+        new = Const(bits_of(value.number, dtype), BITS)
+    elif isinstance(value, ReadIndexed) and value.otherwise is not None:
+        new = replace(value, dtype=BITS, otherwise=bits_of(value.otherwise, value.dtype))
+    else:
+        assert isinstance(value, (Read, ReadIndexed, Local))
+        new = replace(value, dtype=BITS)
+    return replace(statement, dtype=BITS, expression=new)
+
+
+def bits_of(number: float, dtype: str) -> int:
+    """The bits of a number, rounded to a 16-bit float, as a signed integer."""
+    number = float(number)
+    if number != number:
+        return 0x7FC0 if dtype == "bfloat16" else 0x7E00
+    if dtype == "float16":
+        try:
+            packed = struct.pack("<e", number)
+        except OverflowError:
+            packed = struct.pack("<H", 0x7C00 if number > 0 else 0xFC00)
+        return int(struct.unpack("<h", packed)[0])
+    try:
+        word = int.from_bytes(struct.pack("<f", number), "little")
+    except OverflowError:
+        word = 0x7F800000 if number > 0 else 0xFF800000
+    rounded = (word + 0x7FFF + (word >> 16 & 1)) >> 16
+    return rounded - (1 << 16) if rounded >= 1 << 15 else rounded

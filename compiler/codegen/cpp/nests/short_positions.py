@@ -1,0 +1,86 @@
+"""Positions that are only compared or converted, in 32 bits where they fit.
+
+An int64 in a register halves the vectors of a nest. A causal mask, a diagonal and a triangle
+compare positions in a tensor's dimensions, which are small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.codegen.nests.index_range import range_of
+from compiler.loops.expressions import Const, Expression, Op, Position
+from compiler.loops.nest import Axis, Nest
+
+SHORT = "int32"
+LIMIT = 1 << 31
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+
+Range = tuple[int, int]
+"""The least and the greatest value of an expression."""
+
+
+def with_short_positions(nest: Nest) -> Nest:
+    """The nest with positions in 32 bits where they are compared or converted."""
+    statements = tuple(
+        statement if new is statement.expression else replace(statement, expression=new)
+        for statement in nest.statements
+        for new in (_visit(statement.expression, nest.axes),)
+    )
+    changed = any(a is not b for a, b in zip(statements, nest.statements, strict=True))
+    return replace(nest, statements=statements) if changed else nest
+
+
+def _visit(expression: Expression, axes: tuple[Axis, ...]) -> Expression:
+    if not isinstance(expression, Op):
+        return expression
+    if expression.name in COMPARISONS or expression.name == "convert":
+        moves = not all(isinstance(argument, Const) for argument in expression.args)
+        if moves and all(_range(argument, axes) is not None for argument in expression.args):
+            return replace(expression, args=tuple(map(_short, expression.args)))
+    args = tuple(_visit(argument, axes) for argument in expression.args)
+    if all(new is old for new, old in zip(args, expression.args, strict=True)):
+        return expression
+    return replace(expression, args=args)
+
+
+def _short(expression: Expression) -> Expression:
+    if isinstance(expression, Op):
+        return Op(expression.name, tuple(map(_short, expression.args)), SHORT)
+    assert isinstance(expression, (Const, Position))
+    return replace(expression, dtype=SHORT)
+
+
+def _range(expression: Expression, axes: tuple[Axis, ...]) -> Range | None:
+    """The range of an int64 that is made of positions and numbers, if it and all that it is made of
+    fit in 32 bits; None for any other expression."""
+    if expression.dtype != "int64":
+        return None
+    found: Range | None = None
+    if isinstance(expression, Const):
+        found = int(expression.number), int(expression.number)
+    elif isinstance(expression, Position):
+        found = range_of(expression, axes)
+    elif isinstance(expression, Op):
+        ranges = [_range(argument, axes) for argument in expression.args]
+        known = [one for one in ranges if one is not None]
+        found = _combined(expression.name, known) if len(known) == len(ranges) else None
+    return found if found is not None and -LIMIT <= found[0] <= found[1] < LIMIT else None
+
+
+def _combined(name: str, ranges: list[Range]) -> Range | None:
+    match name, ranges:
+        case "neg", [(low, high)]:
+            return -high, -low
+        case "add", [(a, b), (c, d)]:
+            return a + c, b + d
+        case "sub", [(a, b), (c, d)]:
+            return a - d, b - c
+        case "mul", [(a, b), (c, d)]:
+            ends = (a * c, a * d, b * c, b * d)
+            return min(ends), max(ends)
+        case "minimum", [(a, b), (c, d)]:
+            return min(a, c), min(b, d)
+        case "maximum", [(a, b), (c, d)]:
+            return max(a, c), max(b, d)
+    return None

@@ -1,0 +1,79 @@
+"""Gradients of resampling to the nearest element by whole factors: sums of windows side by side.
+
+ATen adds each gradient to its pixel, one at a time, row by row; so does a sum over a window.
+
+Source: aten/src/ATen/native/UpSample.h, `nearest_idx`; aten/src/ATen/native/cpu/
+UpSampleMoreKernel.cpp.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import reduce
+
+from compiler.loops.dtypes import FLOATS
+from compiler.loops.sizes import Size
+from compiler.lowering.builder import Builder
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
+from compiler.lowering.windows import Windows, tiles
+
+
+@lowers("upsample_nearest1d_backward", "upsample_nearest2d_backward", "upsample_nearest3d_backward")
+def nearest_backward(
+    builder: Builder,
+    grad: Tensor,
+    output_size: Sequence[Size],
+    input_size: Sequence[Size],
+    *scales: float | None,
+) -> Tensor:
+    return _summed(builder, grad, scales, middle=False)
+
+
+@lowers(
+    "_upsample_nearest_exact1d_backward",
+    "_upsample_nearest_exact2d_backward",
+    "_upsample_nearest_exact3d_backward",
+)
+def nearest_exact_backward(
+    builder: Builder,
+    grad: Tensor,
+    output_size: Sequence[Size],
+    input_size: Sequence[Size],
+    *scales: float | None,
+) -> Tensor:
+    return _summed(builder, grad, scales, middle=True)
+
+
+def _summed(
+    builder: Builder, grad: Tensor, scales: Sequence[float | None], *, middle: bool
+) -> Tensor:
+    rank = len(grad.shape) - 2
+    if grad.dtype not in FLOATS:
+        raise NoLowering("integers")
+    factors = tiles(grad.shape, builder.meta.shape, rank)
+    given = (*scales, *(None,) * (rank - len(scales)))
+    for size, factor, scale in zip(grad.shape[2:], factors, given, strict=True):
+        assert isinstance(size, int)
+        if not _side_by_side(size, factor, scale, middle):
+            raise NoLowering("pixels of several sizes")
+    windows = Windows(builder, grad, rank, factors)
+    total = reduce(lambda one, other: one + other, windows.seen(0))
+    return builder.map(total.to(builder.meta.dtype).expression)
+
+
+def _side_by_side(size: int, factor: int, scale: float | None, middle: bool) -> bool:
+    """Whether each `factor` neighbours of `size` elements take the same pixel.
+
+    ATen multiplies in float32: `scale`, if the user gave one, need not be the factor.
+    """
+    step = _float32(1 / scale if scale and scale > 0 else 1 / factor)
+    start, last = 0.5 if middle else 0.0, size // factor - 1
+    return all(
+        min(int(_float32((place + start) * step)), last) == place // factor for place in range(size)
+    )
+
+
+def _float32(number: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", number))[0])
