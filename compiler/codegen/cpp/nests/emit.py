@@ -11,7 +11,7 @@ from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from compiler.codegen.cpp.nests.passes import Passes
-from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases, weight_of
+from compiler.codegen.cpp.nests.phases import Phase, Phases, weight_of
 from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS
 from compiler.codegen.cpp.nests.rows import Loops
@@ -189,7 +189,7 @@ def _large(function: _Function, phase: Phase, main: Code) -> str:
             main.add(line)
     if phase.large is not None:
         return "true" if phase.large else "false"
-    return f"{c_expression(work)} >= {max(SMALL // weight_of(phase.facts), 1)}"
+    return f"{c_expression(work)} >= {max(phase.least // weight_of(phase.facts), 1)}"
 
 
 def _header(phase: Phase) -> str:
