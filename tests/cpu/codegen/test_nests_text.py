@@ -205,3 +205,20 @@ def test_a_product_has_few_chains() -> None:
     x = torch.rand(1 << 20)
     assert "8, true);" in text(lambda x: x.prod(), x, comment="y = x.prod()")
     assert "64, true);" in text(lambda x: x.sum(), x, comment="y = x.sum()")
+
+
+def test_copies_of_16_bit_floats_move_bits() -> None:
+    copies = {
+        "x.t()": lambda x, at: x.t().contiguous(),
+        "cat": lambda x, at: torch.cat([x, x]),
+        "pad": lambda x, at: torch.nn.functional.pad(x, (1, 1), value=-1.5),
+        "full": lambda x, at: torch.full_like(x, 0.3),
+        "x[at]": lambda x, at: x[at],
+        "index_copy": lambda x, at: x.index_copy(1, at, x),
+    }
+    at = torch.randperm(60)
+    for dtype in (torch.bfloat16, torch.float16):
+        x = torch.randn(60, 60).to(dtype)
+        for name, copy in copies.items():
+            assert "f32" not in text(copy, x, at, comment=name), name
+        assert "f32" in text(lambda x, at: -x, x, at, comment="-x")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from compiler.codegen.choices import Chooser
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.comments import Comments
+from compiler.codegen.cpp.nests.moved import as_bits
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from compiler.codegen.cpp.nests.passes import Passes
 from compiler.codegen.cpp.nests.phases import Phase, Phases, weight_of
@@ -58,7 +59,8 @@ def emit(
     element (a result that reuses an argument's memory). `chooser` may override choices.
     """
     phases = Phases(vocabulary.isa, frozenset(shared), chooser=chooser)
-    phases.add(without_round_trips(nest))
+    nest, dtypes = as_bits(without_round_trips(nest), dtypes)
+    phases.add(nest)
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
         dtypes,

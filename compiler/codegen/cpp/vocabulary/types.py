@@ -50,6 +50,20 @@ def limits(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype == "uint8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+def halfword(number: float, dtype: str) -> int | None:
+    """The 16 bits of a number in a 16-bit float dtype, for a NaN those of the quiet one; None if
+    the dtype does not hold it exactly."""
+    single = dtype == "bfloat16"
+    try:
+        raw = struct.pack("<f" if single else "<e", number)
+    except OverflowError:
+        return None
+    (back,) = struct.unpack("<f" if single else "<e", raw)
+    (bits,) = struct.unpack("<I" if single else "<H", raw)
+    exact = number != number or (back == number and not (single and bits & 0xFFFF))
+    return (bits >> 16 if single else bits) if exact else None
+
+
 def _shortest(value: float, dtype: str) -> str:
     """The shortest decimal text that parses to exactly `value` rounded to `dtype`."""
     if dtype == "float64":
