@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
-from compiler.loops.layouts import Layout, row_major
+from compiler.loops.layouts import Layout, Shape, row_major
 from compiler.loops.sizes import Size, multiply, subtract
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.dimensions import with_size
@@ -94,11 +94,17 @@ def _reduced(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 def _adaptive(builder: Builder, image: Tensor) -> Tensor:
     """Rows first: they are summed as vectors, and leave fewer elements for the columns."""
-    rank = len(image.shape)
-    for dim in (rank - 2, rank - 1):
+    dims = _pooled(image.shape, builder.meta.shape)
+    for dim in dims:
         uneven = Uneven(image.shape[dim], builder.meta.shape[dim])
-        image = _summed(builder, image, dim, uneven, last=dim == rank - 1, mean=True)
+        image = _summed(builder, image, dim, uneven, last=dim == dims[-1], mean=True)
     return image
+
+
+def _pooled(whole: Shape, windows: Shape) -> list[int]:
+    """Which of the last two dimensions have windows of more than one element."""
+    rank = len(whole)
+    return [dim for dim in (rank - 2, rank - 1) if whole[dim] != windows[dim]]
 
 
 def _summed(
@@ -173,15 +179,16 @@ def _adaptive_backward(builder: Builder, grad: Tensor) -> Tensor:
     compute = compute_dtype(builder.meta.dtype)
     order = storage_order(builder.meta.shape, builder.meta.strides)
     share = Element(builder.load(grad, shape, order)).to(compute)
-    for dim in (rank - 2, rank - 1):
+    dims = _pooled(builder.meta.shape, shape)
+    for dim in dims:
         forward = Uneven(builder.meta.shape[dim], shape[dim])
         share = share / forward.width(position(shape, dim, order)).to(compute)
     widths = row_major(tuple(shape[d] for d in order)).strides
     strides = tuple(widths[order.index(d)] for d in range(rank))
     spread = builder.map(share.expression, Meta(shape, strides, compute))
-    for dim in (rank - 1, rank - 2):
+    for dim in reversed(dims):
         uneven = Uneven(shape[dim], builder.meta.shape[dim])
-        spread = _summed(builder, spread, dim, uneven, last=dim == rank - 2, mean=False)
+        spread = _summed(builder, spread, dim, uneven, last=dim == dims[0], mean=False)
     return spread
 
 

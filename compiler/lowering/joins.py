@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
 from compiler.loops.dtypes import compute_dtype
@@ -17,8 +17,11 @@ from compiler.lowering.elements import Element, apply, constant, number, where
 from compiler.lowering.elements import position as index_along
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import diagonal_layout, piece
+
+SHORT_ROW = 64
+"""Elements of a row whose ends cost more than its middle: stores of a constant beside it."""
 
 
 def place(
@@ -81,7 +84,8 @@ def constant_pad(
         return builder.buffer()
     padded = [d for d in range(rank) if (before[d], after[d]) != (0, 0)]
     starts = {d: start for d in padded if isinstance(start := before[d], int)}
-    if builder.read_in_place() and len(starts) == len(padded):
+    one_loop = builder.read_in_place() or _short_rows(meta, padded)
+    if one_loop and len(starts) == len(padded):
         return _surrounded(builder, tensor, starts, value)
     whole = builder.buffer()
     inner = whole
@@ -96,6 +100,14 @@ def constant_pad(
         inner = piece(builder, inner, dim, before[dim], left)
     place(builder, inner, tensor)
     return whole
+
+
+def _short_rows(meta: Meta, padded: Collection[int]) -> bool:
+    """Whether rows of a padded tensor are so short that a pass over all of it costs less than a
+    cache line for each end of a row."""
+    innermost = storage_order(meta.shape, meta.strides)[-1]
+    size = meta.shape[innermost]
+    return innermost in padded and isinstance(size, int) and size <= SHORT_ROW
 
 
 @lowers("roll")

@@ -25,6 +25,8 @@ LOAD_WEIGHT = 1
 SIXTEEN_WEIGHT = 3
 """Of widening a 16-bit float."""
 GATHER_WEIGHT = 12
+LINE = 64
+"""Bytes of a cache line."""
 GUESS = 256
 """Assumed value of a symbolic size if a choice needs a number."""
 
@@ -137,15 +139,32 @@ class Facts:
 
     def widest(self) -> int:
         """Bytes of the widest element that a register holds."""
-        return max(
-            (
-                BYTES[compute_dtype(part.dtype)]
-                for statement in self.nest.statements
-                for part in expressions(statement)
-                if isinstance(part, (Op, Read, ReadIndexed))
-            ),
-            default=4,
-        )
+        held = [
+            part.dtype
+            for statement in self.nest.statements
+            for part in expressions(statement)
+            if isinstance(part, (Op, Read, ReadIndexed))
+        ]
+        held += [s.dtype for s in self.nest.statements if isinstance(s, Write)]
+        return max((BYTES[compute_dtype(dtype)] for dtype in held), default=4)
+
+    def gaps(self) -> int:
+        """Bytes of cache lines that are moved beside each position's elements, because they lie
+        apart."""
+        found = 0
+        every = {axis for axis, one in enumerate(self.nest.axes) if one.size != 1}
+        for statement in self.nest.statements:
+            touched = [p for p in expressions(statement) if isinstance(p, (Read, ReadIndexed))]
+            places = [(part.address, part.dtype) for part in touched]
+            if isinstance(statement, Write):
+                places.append((statement.address, statement.dtype))
+            for address, dtype in places:
+                steps = [
+                    abs(s) for s in map(address.strides.__getitem__, every) if isinstance(s, int)
+                ]
+                if steps and all(steps) and not address.then:
+                    found += min((min(steps) - 1) * BYTES[dtype], LINE - BYTES[dtype])
+        return found
 
     def in_range(self, term: IndexTerm) -> bool:
         """Whether an index is certainly in range."""

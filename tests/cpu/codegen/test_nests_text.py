@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from compiler.codegen.cpp.isa import AVX512
 from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.nests.moved import bits_of
 from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.cpp.vocabulary.types import bits_of
 from compiler.codegen.unit import buffer_dtypes
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
@@ -102,9 +102,52 @@ def test_a_small_nest_has_no_threads() -> None:
 
 
 def test_elements_of_eight_bytes_are_twice_the_work_to_share() -> None:
-    x = torch.randn(1 << 16)
-    assert "parallel" not in text(lambda x: -x, x, comment="y = -x")
-    assert "parallel" in text(lambda x: -x, x.double(), comment="y = -x")
+    x = torch.randn(1 << 14)
+    assert "parallel" not in text(lambda x: -x + 1, x, comment="y = -x + 1")
+    assert "parallel" in text(lambda x: -x + 1, x.double(), comment="y = -x + 1")
+    assert "parallel" not in text(lambda x: x.fill_(2.0), x, comment="x.fill_(2.0)")
+
+
+def test_what_eager_shares_is_shared() -> None:
+    """ATen shares from 32,768 elements on, and leaves them in the caches of several cores."""
+    for name in ("neg", "clone", "sqrt"):
+        words = text(getattr(torch, name), torch.rand(1 << 16), comment=f"y = torch.{name}(x)")
+        assert "parallel(" in words, name
+    fill = text(torch.zeros_like, torch.rand(1 << 15).double(), comment="y = zeros_like(x)")
+    assert "parallel(" in fill, "numbers of 8 bytes that nothing reads are moved too"
+
+
+def test_elements_that_lie_apart_move_a_line_each() -> None:
+    x = torch.randn(16_000)
+
+    def column(x: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
+        wide[:, 0] = x
+        return wide
+
+    assert "parallel" not in text(lambda x: x.clone(), x, comment="y = x.clone()")
+    wide = torch.empty(16_000, 20)
+    assert "parallel" in text(column, x, wide, comment="wide[:, 0] = x")
+
+
+def test_threads_take_ranges_of_what_they_write() -> None:
+    """The lanes lie outside the rows in memory: a thread that took rows would write into all lines
+    of the result, and so would the others."""
+    x = torch.randn(3, 1 << 16)
+    words = text(lambda x: x.t().contiguous(), x, comment="y = x.t().contiguous()")
+    assert "const long part = unit / 3;" in words
+    assert "const long row = unit % 3;" in words
+    words = text(lambda x: x.t().contiguous(), torch.randn(3, 8000), comment="y = x.t()")
+    assert "const long part = unit / 3;" in words
+    assert "const long start = part * 256;" in words
+
+
+def test_few_rows_of_many_columns_are_not_divided() -> None:
+    """Adding the partial sums of a block would take longer than its one or two rows."""
+    few = text(lambda x: x.sum(0), torch.randn(81, 13041), comment="y = x.sum(0)")
+    assert "parallel_in_turn" not in few
+    assert "parallel(" in few
+    many = text(lambda x: x.sum(0), torch.randn(1024, 8192), comment="y = x.sum(0)")
+    assert "parallel_in_turn" in many
 
 
 def test_only_memory_of_one_name_is_promised_not_to_overlap() -> None:
@@ -203,3 +246,27 @@ def test_erf_that_is_added_to_one_takes_half_the_instructions() -> None:
     assert "erf_quick(" not in both
     summed = text(lambda x: (torch.erf(x).sum(), 1 + torch.erf(x)), x, comment="y, z = …")
     assert "erf_quick(" not in summed
+
+
+def test_a_product_has_few_chains() -> None:
+    """Each of them may underflow by itself, step by step."""
+    x = torch.rand(1 << 20)
+    assert "8, true);" in text(lambda x: x.prod(), x, comment="y = x.prod()")
+    assert "64, true);" in text(lambda x: x.sum(), x, comment="y = x.sum()")
+
+
+def test_copies_of_16_bit_floats_move_bits() -> None:
+    copies = {
+        "x.t()": lambda x, at: x.t().contiguous(),
+        "cat": lambda x, at: torch.cat([x, x]),
+        "pad": lambda x, at: torch.nn.functional.pad(x, (1, 1), value=-1.5),
+        "full": lambda x, at: torch.full_like(x, 0.3),
+        "x[at]": lambda x, at: x[at],
+        "index_copy": lambda x, at: x.index_copy(1, at, x),
+    }
+    at = torch.randperm(60)
+    for dtype in (torch.bfloat16, torch.float16):
+        x = torch.randn(60, 60).to(dtype)
+        for name, copy in copies.items():
+            assert "f32" not in text(copy, x, at, comment=name), name
+        assert "f32" in text(lambda x, at: -x, x, at, comment="-x")

@@ -160,6 +160,16 @@ def test_adaptive_windows_of_several_sizes(
         lowered(pooled, x.detach().clone().requires_grad_())
 
 
+def test_a_dimension_that_keeps_its_size_is_not_pooled() -> None:
+    x = torch.randn(2, 3, 23)
+    found = lowered(lambda x: functional.adaptive_avg_pool1d(x, 5), x)
+    assert found.kinds() == ["Map"]
+    found = lowered(lambda x: functional.adaptive_avg_pool2d(x, (5, 23)), x.reshape(2, 1, 3, 23))
+    assert found.kinds() == ["Map"]
+    found = lowered(lambda x: functional.adaptive_avg_pool1d(x, 5), x.requires_grad_())
+    assert found.kinds(1) == ["Map", "Map"], "the share of each window, and the sum of the shares"
+
+
 def test_large_adaptive_windows_of_one_size() -> None:
     x = torch.randn(2, 3, 26, 24)
     lowered(lambda x: functional.adaptive_avg_pool2d(x, (2, 2)), x)

@@ -198,6 +198,16 @@ def test_what_is_read_element_by_element_has_no_buffer_for_its_border(dtype: Dty
             assert "Buffer" not in found.kinds()
 
 
+def test_short_rows_are_padded_in_one_loop() -> None:
+    """A store of a constant beside each row would move a line for it."""
+    short = torch.randn(4, 5, 41)
+    for pads in ((1, 2), (3, 0, 1, 1), (-1, 2)):
+        assert lowered(lambda x, pads=pads: F.pad(x, pads, value=1.0), short).kinds() == ["Map"]
+    several = lowered(lambda x: F.pad(x, (1, 2)), torch.randn(4, 5, 400)).kinds()
+    assert several == ["Buffer", "Store", "Store", "Store"]
+    assert "Store" in lowered(lambda x: F.pad(x, (0, 0, 1, 1)), short).kinds()
+
+
 def test_gradients_of_slices_are_added_without_buffers() -> None:
     def differences(x: torch.Tensor) -> torch.Tensor:
         return (x[:, 1:] - x[:, :-1]).square() * 2

@@ -6,10 +6,10 @@ a copy, a gather or a scatter has no use for.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from compiler.codegen.cpp.vocabulary.types import bits_of
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Const, Expression, Local, Read, ReadIndexed
 from compiler.loops.nest import Let, Nest, Statement, Write, expressions
@@ -120,22 +120,3 @@ def _rewritten(statement: Statement, names: set[str], dtypes: Mapping[str, str])
         assert isinstance(value, (Read, ReadIndexed, Local))
         new = replace(value, dtype=BITS)
     return replace(statement, dtype=BITS, expression=new)
-
-
-def bits_of(number: float, dtype: str) -> int:
-    """The bits of a number, rounded to a 16-bit float, as a signed integer."""
-    number = float(number)
-    if number != number:
-        return 0x7FC0 if dtype == "bfloat16" else 0x7E00
-    if dtype == "float16":
-        try:
-            packed = struct.pack("<e", number)
-        except OverflowError:
-            packed = struct.pack("<H", 0x7C00 if number > 0 else 0xFC00)
-        return int(struct.unpack("<h", packed)[0])
-    try:
-        word = int.from_bytes(struct.pack("<f", number), "little")
-    except OverflowError:
-        word = 0x7F800000 if number > 0 else 0xFF800000
-    rounded = (word + 0x7FFF + (word >> 16 & 1)) >> 16
-    return rounded - (1 << 16) if rounded >= 1 << 15 else rounded

@@ -19,11 +19,11 @@ from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS, Rider
 from compiler.codegen.cpp.nests.row_arrays import ARG
-from compiler.codegen.cpp.nests.schedule import COLUMNS, Schedule, schedule
+from compiler.codegen.cpp.nests.schedule import COLUMNS, UNITS, Schedule, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.units import BLOCKS, Units
 from compiler.codegen.cpp.nests.values import Base
-from compiler.codegen.nests.facts import Facts, estimate
+from compiler.codegen.nests.facts import LINE, Facts, estimate
 from compiler.codegen.nests.names import Names
 from compiler.codegen.nests.simplify import regroup, remade, simplify
 from compiler.codegen.nests.workspace import Workspace
@@ -32,16 +32,24 @@ from compiler.loops.expressions import Address, Expression, Local, Read, convert
 from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
 from compiler.loops.sizes import Size, multiply
 
-SMALL = 1 << 19
-"""Work (elements times instructions) below which a nest stays on one thread."""
+SMALL = 100_000
+"""Work (elements times instructions) below which a nest stays on one thread: 2 µs, of which half
+is what starting a team and waiting for it takes. ATen shares from 32,768 elements on; what it has
+shared lies in the caches of all cores."""
+DIVIDED = 1 << 19
+"""The same for a nest whose reductions threads would share: their parts have to be combined."""
 TOTALS = 8
 """The number of totals that the blocks share if one per block would take too much memory."""
 EACH_BYTES, TOTALS_BYTES = 1 << 14, 1 << 16
 """Workspace limits in bytes: for one total per block, and for `TOTALS` of them. If both are
 exceeded there is a single total. A block waits for earlier blocks of its total; with many threads
 this wait dominates, since each hand-over is a cache miss and they are sequential."""
-LINE = 64
-"""Bytes of a cache line."""
+PRODUCTS = 8
+"""Maximum number of blocks of a product. Each of its chains passes once through the numbers below
+the normal ones, at 150 cycles a step on an Intel core, if the factors are below 1."""
+EACH_ROWS = 4
+"""Rows of a block from which adding its partial sums to the totals costs little, where threads
+could share the columns instead."""
 LONG_ROWS = 1 << 16
 """Elements per reduction that justify several threads."""
 
@@ -57,6 +65,8 @@ class Phase:
     facts: Facts
     schedule: Schedule
     small: bool
+    least: int
+    """The work from which threads share the nest."""
     riders: dict[str, Rider] = field(default_factory=dict)
     blocks: int | None = None
     totals: int = 1
@@ -96,17 +106,18 @@ class Phases:
             return
         self._with_riders(facts, riders, choose)
 
-    def _phase(self, nest: Nest, choose: NestChooser | None) -> Phase:
+    def _phase(self, nest: Nest, choose: NestChooser | None, least: int = SMALL) -> Phase:
+        """`least`: the work from which threads share the nest."""
         nest = with_invariants(nest)
         facts = Facts(nest)
-        plan, small = schedule(facts, self.isa, choose), is_small(facts)
+        plan, small = schedule(facts, self.isa, choose), is_small(facts, least)
         walked = online(facts, plan)
         if walked is not nest:
             nest, facts = walked, Facts(walked)
-        phase = Phase(nest, facts, plan, small, choose=choose)
+        phase = Phase(nest, facts, plan, small, least, choose=choose)
         if choose is not None:
             work = work_of(facts)
-            one = questions.threads(choose, phase.small, work, SMALL)
+            one = questions.threads(choose, phase.small, work, least)
             if one != phase.small:
                 phase.small = one and work is not None
                 phase.large = not one
@@ -183,9 +194,12 @@ class Phases:
     ) -> Phase:
         order = {id(s): place for place, s in enumerate(nest.statements)}
         statements.sort(key=lambda s: order[id(s)])
-        phase = self._phase(replace(nest, statements=tuple(_needed(facts, statements))), choose)
+        riding = replace(nest, statements=tuple(_needed(facts, statements)))
+        phase = self._phase(riding, choose, DIVIDED)
         units = Units(phase.facts, phase.schedule, Names(RESERVED))
         most = 1 if phase.small else BLOCKS
+        if any(rider.op == "prod" for rider in riders):
+            most = min(most, PRODUCTS)
         if choose is not None:
             most = questions.partials(choose, most)
         phase.blocks = units.blocks(most)
@@ -410,16 +424,16 @@ def _inner_only(facts: Facts, rider: Reduction, choose: NestChooser | None) -> b
     return alone if choose is None else questions.rides(choose, rider.name, size, alone, rows)
 
 
-def is_small(facts: Facts) -> bool:
-    """Whether one thread is certainly enough."""
+def is_small(facts: Facts, least: int) -> bool:
+    """Whether the work is certainly less than `least`."""
     work = work_of(facts)
-    return work is not None and work < SMALL
+    return work is not None and work < least
 
 
 def weight_of(facts: Facts) -> int:
-    """Instructions for an element. Vectors of 8-byte elements have half the lanes, and move twice
-    the memory."""
-    return facts.element_weight() * max(facts.widest() // 4, 1)
+    """Instructions for an element, or the time in which as many 4-byte elements are moved. Vectors
+    of 8-byte elements have half the lanes, and move twice the memory."""
+    return facts.element_weight() * max(facts.widest() // 4, 1) + facts.gaps() // 4
 
 
 def work_of(facts: Facts) -> int | None:
@@ -446,7 +460,7 @@ def _spreads(facts: Facts, isa: Isa, choose: NestChooser | None) -> bool:
 
 def _few_results(facts: Facts, isa: Isa, mains: list[Statement]) -> bool:
     """Whether so few results have so many elements that threads should share each reduction."""
-    if is_small(facts):
+    if is_small(facts, DIVIDED):
         return False
     kept = long = 1
     for axis in facts.nest.axes:
@@ -464,4 +478,5 @@ def _few_results(facts: Facts, isa: Isa, mains: list[Statement]) -> bool:
         for s in facts.nest.statements
         if id(s) in _depending(facts, {m.name for m in mains if isinstance(m, Reduction)})
     )
-    return long >= 64 and (one_walk or kept < 4 * COLUMNS) and kept * long >= LONG_ROWS
+    narrow = kept < UNITS * COLUMNS or long >= BLOCKS * EACH_ROWS
+    return long >= 64 and narrow and (one_walk or kept < 4 * COLUMNS) and kept * long >= LONG_ROWS

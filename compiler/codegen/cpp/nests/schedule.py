@@ -155,15 +155,21 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         columns = COLUMNS if facts.reduced else SCATTERED
-        chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], columns)
+        outside = any(axis > lane for axis in outer)
+        chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], columns, outside)
         if choose is not None:
             chunk = questions.block(choose, chunk, sizes[lane])
     return Schedule(lane, lanes, outer, _units(sizes, outer, choose), chunk, inner)
 
 
-def _chunk(size: Size, rows: Size, inner: list[Size], columns: int) -> Size | None:
-    """How much of a kept lane axis a unit takes; None for all of it. `columns`: the least of it."""
+def _chunk(size: Size, rows: Size, inner: list[Size], columns: int, outside: bool) -> Size | None:
+    """How much of a kept lane axis a unit takes; None for all of it. `columns`: the least of it.
+
+    `outside`: rows lie within the lane axis in memory, which threads divide rather than the rows.
+    """
     width = CHUNK
+    while outside and width > columns and width * UNITS > 4 * estimate(size):
+        width //= 2
     if inner:
         depth = 1
         for extent in inner:
@@ -174,7 +180,9 @@ def _chunk(size: Size, rows: Size, inner: list[Size], columns: int) -> Size | No
     if isinstance(size, int):
         if size <= width:
             return None
-        if not inner and (size <= 2 * CHUNK or (estimate(rows) >= UNITS and size <= 1 << 16)):
+        if not (inner or outside) and (
+            size <= 2 * CHUNK or (estimate(rows) >= UNITS and size <= 1 << 16)
+        ):
             return None
     return width
 

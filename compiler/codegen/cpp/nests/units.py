@@ -1,6 +1,7 @@
 """Units of work: the positions of the outer axes, and chunks of the lane axis, as one index.
 
-Threads take ranges of units. With riders, units form blocks that depend only on the sizes, and
+Threads take ranges of units, whose axes are in the nest's order, that of what it writes: no two
+threads write into the same lines. With riders, units form blocks that depend only on the sizes, and
 blocks are summed in order, so that any number of threads gives the same bits.
 """
 
@@ -30,12 +31,8 @@ class Units:
         self.lane_name = "column"
         self._start, self._width, self.band = "start", "width", "band"
         self._name(names)
-        self.sizes: list[Size | str] = [self._size(a) for a in self._unit_axes()]
-        if schedule.tile is not None:
-            self.sizes.append(_parts(self._size(schedule.tile), schedule.band))
-        if self.chunk is not None:
-            assert schedule.lane is not None
-            self.sizes.append(_parts(self._size(schedule.lane), self.chunk))
+        self._part = "chunk"
+        self.sizes: list[Size | str] = []
         self._split(names)
 
     def _name(self, names: Names) -> None:
@@ -65,11 +62,21 @@ class Units:
     def _split(self, names: Names) -> None:
         """Code that splits a unit's index into axes and the start of a chunk."""
         axes = self._unit_axes()
-        parts = [self.axis_names[axis] for axis in axes]
-        if self.schedule.tile is not None:
-            parts.append(f"{self.band}_number")
+        found: list[tuple[int, str, Size | str]] = [
+            (axis, self.axis_names[axis], self._size(axis)) for axis in axes
+        ]
+        tile, lane = self.schedule.tile, self.schedule.lane
+        if tile is not None:
+            found.append(
+                (tile, f"{self.band}_number", _parts(self._size(tile), self.schedule.band))
+            )
         if self.chunk is not None:
-            parts.append("chunk" if not axes else names.exactly("part"))
+            assert lane is not None
+            self._part = "chunk" if not axes else names.exactly("part")
+            found.append((lane, self._part, _parts(self._size(lane), self.chunk)))
+        found.sort(key=lambda one: one[0])
+        parts = [name for _, name, _ in found]
+        self.sizes = [size for _, _, size in found]
         self.name = parts[0] if len(parts) == 1 else names.exactly("unit")
         if len(parts) > 1:
             for place, part in enumerate(parts):
@@ -95,7 +102,7 @@ class Units:
             size = c_expression(self._size(self.schedule.lane))
             chunk = c_expression(self.chunk)
             start, width = self._start, self._width
-            self.head.add(f"const long {start} = {parts[-1]} * {chunk};")
+            self.head.add(f"const long {start} = {self._part} * {chunk};")
             whole = self._size(self.schedule.lane)
             even = isinstance(whole, int) and isinstance(self.chunk, int) and not whole % self.chunk
             left = f"{size} - {start} < {chunk} ? {size} - {start} : {chunk}"

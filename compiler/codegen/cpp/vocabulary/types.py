@@ -50,6 +50,25 @@ def limits(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype == "uint8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+def bits_of(number: float, dtype: str) -> int:
+    """The bits of a number, rounded to a 16-bit float, as a signed integer."""
+    number = float(number)
+    if number != number:
+        return 0x7FC0 if dtype == "bfloat16" else 0x7E00
+    if dtype == "float16":
+        try:
+            packed = struct.pack("<e", number)
+        except OverflowError:
+            packed = struct.pack("<H", 0x7C00 if number > 0 else 0xFC00)
+        return int(struct.unpack("<h", packed)[0])
+    try:
+        word = int.from_bytes(struct.pack("<f", number), "little")
+    except OverflowError:
+        word = 0x7F800000 if number > 0 else 0xFF800000
+    rounded = (word + 0x7FFF + (word >> 16 & 1)) >> 16
+    return rounded - (1 << 16) if rounded >= 1 << 15 else rounded
+
+
 def _shortest(value: float, dtype: str) -> str:
     """The shortest decimal text that parses to exactly `value` rounded to `dtype`."""
     if dtype == "float64":

@@ -6,13 +6,13 @@ elements are not read; their lanes get the same given number.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import masked, memory
 from compiler.codegen.cpp.vocabulary.memory import Raw
 from compiler.codegen.cpp.vocabulary.strided import near_starts, shuffled
-from compiler.codegen.cpp.vocabulary.types import SIGNED, literal
+from compiler.codegen.cpp.vocabulary.types import SIGNED, bits_of, literal
+from compiler.loops.dtypes import REDUCED
 from compiler.loops.sizes import Size
 
 if TYPE_CHECKING:
@@ -164,8 +164,6 @@ def _one_by_one(lanes: Lanes, raw: Raw, places: Places, other: str) -> list[str]
 
 def _raw_number(dtype: str, number: bool | int | float) -> str:
     """The literal of a number as it lies in memory. 16-bit floats must hold it exactly."""
-    if dtype == "float16":
-        return str(struct.unpack("<H", struct.pack("<e", number))[0])
-    if dtype == "bfloat16":
-        return str(struct.unpack("<I", struct.pack("<f", number))[0] >> 16)
+    if dtype in REDUCED:
+        return str(bits_of(number, dtype) & 0xFFFF)
     return str(int(number)) if dtype == "bool" else literal(number, dtype)
