@@ -5,42 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_VIEWS = frozenset(
-    (
-        "view",
-        "_unsafe_view",
-        "reshape",
-        "permute",
-        "transpose",
-        "t",
-        "expand",
-        "expand_as",
-        "unsqueeze",
-        "squeeze",
-        "alias",
-        "detach",
-        "slice",
-        "select",
-        "split",
-        "split_with_sizes",
-        "chunk",
-        "unbind",
-        "as_strided",
-        "contiguous",
-        "clone",
-        "getitem",
-        "_reshape_alias",
-        "_to_copy",
-        "to_copy",
-        "unsafe_view",
-        "reshape_alias",
-        "convert_element_type",
-        "full",
-        "empty",
-        "lift_fresh_copy",
-        "inductor_force_stride_order",
-    )
-)
+_VIEWS = frozenset({
+    "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "expand", "expand_as",
+    "unsqueeze", "squeeze", "alias", "detach", "slice", "select", "split", "split_with_sizes",
+    "chunk", "unbind", "as_strided", "contiguous", "clone", "getitem", "_reshape_alias", "_to_copy",
+    "to_copy", "unsafe_view", "reshape_alias", "convert_element_type", "full", "empty",
+    "lift_fresh_copy", "inductor_force_stride_order",
+})  # fmt: skip
 """Ops that only move or convert data. A label names them only if it has nothing else to name."""
 
 _LABEL_WORDS = 4

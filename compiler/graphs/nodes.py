@@ -138,7 +138,7 @@ def node_stack(node: fx.Node) -> tuple[Location, ...]:
     return parse_stack_trace(trace) if isinstance(trace, str) else ()
 
 
-def describe_node(node: fx.Node, origins: tuple[str, ...] = (), made_by: str = "") -> Node:
+def describe_node(node: fx.Node, origins: tuple[str, ...] = ()) -> Node:
     """One FX node as a record part. Reads metadata only; installs no guard."""
     stack = node_stack(node)
     value, values = node_metas(node)
@@ -154,7 +154,6 @@ def describe_node(node: fx.Node, origins: tuple[str, ...] = (), made_by: str = "
         location=stack[-1] if stack else None,
         stack=stack if len(stack) > 1 else (),
         origins=origins,
-        made_by=made_by,
     )
 
 

@@ -16,17 +16,12 @@ from compiler.lowering.elements import (
     copysign,
     elementwise,
     eq,
-    exp,
     exp2,
     formula_map,
-    isinf,
     larger,
-    log1p,
-    maximum,
     sign,
     smaller,
     together,
-    trunc,
     unary,
     where,
 )
@@ -53,11 +48,6 @@ def subtract(x: Operand, y: Operand, alpha: Operand = 1) -> Element:
     return apply("fma", y, -alpha, x) if x.is_float else x - y * alpha
 
 
-@elementwise("rsub")
-def reverse_subtract(x: Operand, y: Operand, alpha: Operand = 1) -> Element:
-    return subtract(y, x, alpha)
-
-
 @elementwise("mul")
 def multiply(x: Operand, y: Operand) -> Element:
     x, y = together(x, y)
@@ -71,11 +61,6 @@ def divide(x: Operand, y: Operand, rounding_mode: str | None = None) -> Element:
     if rounding_mode == "trunc":
         return apply("trunc_divide", x, y)
     return x / y if isinstance(x, Element) else apply("div", x, y)
-
-
-@elementwise("floor_divide")
-def floor_divide(x: Operand, y: Operand) -> Element:
-    return apply("floor_divide", x, y)
 
 
 @elementwise("remainder")
@@ -120,7 +105,7 @@ def square(x: Element) -> Element:
     return x & x if x.dtype == "bool" else x * x
 
 
-@elementwise("sign", "sgn")
+@elementwise("sign")
 def signum(x: Element) -> Element:
     return x if x.dtype == "bool" else sign(x)
 
@@ -129,11 +114,6 @@ def signum(x: Element) -> Element:
 def same(x: Element, dtype: object = None) -> Element:
     """The element unchanged; storing it converts it to the output's dtype."""
     return x
-
-
-@elementwise("frac")
-def fraction(x: Element) -> Element:
-    return x - trunc(x)
 
 
 @elementwise("addcmul")
@@ -192,34 +172,6 @@ def mantissa_and_exponent(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 def copy_sign(x: Operand, y: Operand) -> Element:
     x, y = together(x, y)
     return copysign(x, y)
-
-
-@elementwise("logaddexp")
-def logaddexp(x: Element, y: Element) -> Element:
-    larger = maximum(x, y)
-    return where(isinf(x) & eq(x, y), x, larger + log1p(exp(-abs(x - y))))
-
-
-@elementwise("logaddexp2")
-def logaddexp2(x: Element, y: Element) -> Element:
-    larger = maximum(x, y)
-    term = log1p(exp2(-abs(x - y))) * (1 / math.log(2))
-    return where(isinf(x) & eq(x, y), x, larger + term)
-
-
-@elementwise("deg2rad")
-def deg2rad(x: Element) -> Element:
-    return x * (math.pi / 180)
-
-
-@elementwise("rad2deg")
-def rad2deg(x: Element) -> Element:
-    return x * (180 / math.pi)
-
-
-@elementwise("heaviside")
-def heaviside(x: Element, values: Element) -> Element:
-    return where(eq(x, 0), values, (x > 0).to(x.dtype))
 
 
 @elementwise("angle")

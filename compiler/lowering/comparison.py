@@ -66,16 +66,6 @@ def is_finite(x: Element) -> Element:
     return abs(x) < math.inf if x.is_float else number(True, "bool")
 
 
-@elementwise("isposinf", compares=True)
-def is_positive_infinity(x: Element) -> Element:
-    return eq(x, math.inf) if x.is_float else number(False, "bool")
-
-
-@elementwise("isneginf", compares=True)
-def is_negative_infinity(x: Element) -> Element:
-    return eq(x, -math.inf) if x.is_float else number(False, "bool")
-
-
 @elementwise("isreal", compares=True)
 def is_real(x: Element) -> Element:
     return number(True, "bool")

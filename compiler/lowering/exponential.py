@@ -94,7 +94,7 @@ def power(x: Operand, exponent: Operand) -> Element:
     return apply("pow", x, exponent)
 
 
-@elementwise("logit", "special_logit")
+@elementwise("special_logit")
 def logit(x: Element, eps: float | None = None) -> Element:
     if eps is not None:
         x = where(x < eps, eps, where(x > 1 - eps, 1 - eps, x))
@@ -110,24 +110,11 @@ def logit_backward(grad: Element, x: Element, eps: float | None = None) -> Eleme
     return where((x < 0) | (x > 1), math.nan, inner)
 
 
-@elementwise("xlogy", "special_xlogy")
+@elementwise("special_xlogy")
 def xlogy(x: Operand, y: Operand) -> Element:
     """x*log(y); 0 if x is 0, NaN if y is NaN."""
     x, y = together(x, y)
     return where(isnan(y), math.nan, where(eq(x, 0), 0, x * log(y)))
-
-
-@elementwise("special_xlog1py")
-def xlog1py(x: Operand, y: Operand) -> Element:
-    x, y = together(x, y)
-    return where(isnan(y), math.nan, where(eq(x, 0), 0, x * log1p(y)))
-
-
-@elementwise("special_entr")
-def entropy(x: Element) -> Element:
-    """-x*log(x); 0 at 0, -inf below 0, NaN at NaN."""
-    inside = where(eq(x, 0), 0, where(x > 0, -x * log(x), -math.inf))
-    return where(isnan(x), x, inside)
 
 
 @elementwise("special_ndtr")
@@ -138,7 +125,7 @@ def normal_distribution(x: Element) -> Element:
     return where(abs(scaled) < 1, middle, where(scaled > 0, 1 - tail, tail))
 
 
-@elementwise("sinc", "special_sinc")
+@elementwise("special_sinc")
 def sinc(x: Element) -> Element:
     product = x * math.pi
     return where(eq(x, 0), 1, apply("sin", product) / product)
@@ -148,10 +135,3 @@ def sinc(x: Element) -> Element:
 def softplus(x: Element, beta: Number = 1, threshold: Number = 20) -> Element:
     scaled = x if beta == 1 else x * beta
     return where(scaled > threshold, x, log1p(exp(scaled)) / beta)
-
-
-@elementwise("softplus_backward")
-def softplus_backward(grad: Element, x: Element, beta: Number, threshold: Number) -> Element:
-    scaled = x if beta == 1 else x * beta
-    z = exp(scaled)
-    return where(scaled > threshold, grad, grad * z / (z + 1.0))

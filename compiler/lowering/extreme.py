@@ -53,14 +53,6 @@ def minimum_of_all(builder: Builder, x: Tensor) -> Tensor:
     return extreme(builder, x, "min", dimensions(x, None), False)
 
 
-@lowers("aminmax")
-def aminmax(
-    builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    dims = dimensions(x, dim)
-    return extreme(builder, x, "min", dims, keepdim), extreme(builder, x, "max", dims, keepdim)
-
-
 @lowers("max.dim")
 def maximum_over(
     builder: Builder, x: Tensor, dim: int, keepdim: bool = False

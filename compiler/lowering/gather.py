@@ -93,32 +93,9 @@ def gather(
     return gathered(builder, tensor, dims, {dim: index}, wraps=False, says=says)
 
 
-@lowers("index_select")
-def index_select(builder: Builder, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
-    if not tensor.shape:
-        return builder.reshape(tensor, builder.meta.shape)
-    dim = dimension(dim, len(tensor.shape))
-    dims = {d: d for d in range(len(tensor.shape)) if d != dim}
-    after = (1,) * (len(tensor.shape) - dim - 1)
-    index = builder.reshape(index, (index.size, *after))
-    return gathered(builder, tensor, dims, {dim: index}, wraps=False)
-
-
-@lowers("take")
-def take(builder: Builder, tensor: Tensor, index: Tensor) -> Tensor:
-    flat = builder.reshape(tensor, (tensor.size,))
-    return gathered(builder, flat, {}, {0: index}, wraps=True)
-
-
 @lowers("index.Tensor")
 def index(builder: Builder, tensor: Tensor, indices: Indices) -> Tensor:
     found = advanced(builder, tensor, indices)
     # ATen decomposes index_select into this operation, and words its errors as for an embedding
     says = "" if str(builder.taken_from).startswith("aten.index_select") else INDEX
     return gathered(builder, tensor, found.dims, found.indices, wraps=True, says=says)
-
-
-@lowers("_unsafe_index.Tensor")
-def unsafe_index(builder: Builder, tensor: Tensor, indices: Indices) -> Tensor:
-    found = advanced(builder, tensor, indices)
-    return gathered(builder, tensor, found.dims, found.indices, wraps=True, checked=False)

@@ -50,13 +50,6 @@ def cat(builder: Builder, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return whole
 
 
-@lowers("stack")
-def stack(builder: Builder, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    dim = dimension(dim, len(builder.meta.shape))
-    rows = [builder.reshape(t, (*t.shape[:dim], 1, *t.shape[dim:])) for t in tensors]
-    return cat(builder, rows, dim)  # type: ignore[return-value]
-
-
 @lowers("constant_pad_nd")
 def constant_pad(
     builder: Builder, tensor: Tensor, pads: Sequence[Size], value: Scalar = 0

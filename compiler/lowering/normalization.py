@@ -1,8 +1,9 @@
-"""Layer, RMS and group normalisation, and their gradients. See also `batch_normalization.py`.
+"""Layer, RMS and group normalisation, and batch normalisation with running statistics.
 
-For 16-bit inputs, statistics are computed and held in float32, and rounded only as results of the
-operation. Sources: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, group_norm_kernel.cpp,
-torch/_decomp/decompositions.py.
+torch's decompositions express the gradients, and batch normalisation in training. For 16-bit
+inputs, statistics are computed and held in float32, and rounded only as results of the operation.
+Sources: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, group_norm_kernel.cpp,
+batch_norm_kernel.cpp.
 """
 
 from __future__ import annotations
@@ -113,72 +114,6 @@ def _with(operands: Sequence[Tensor], weight: Tensor | None) -> Sequence[Tensor]
     return operands if weight is None else (*operands, weight)
 
 
-@lowers("native_layer_norm_backward")
-def layer_norm_backward(
-    builder: Builder,
-    grad: Tensor,
-    x: Tensor,
-    shape: Sequence[Any],
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    mask: Sequence[bool],
-) -> tuple[Tensor | None, ...]:
-    """dx = rstd * (g - mean(g) - x̂ * mean(g * x̂)) with g = grad * weight, x̂ = (x - mean)*rstd."""
-    compute = compute_dtype(x.dtype)
-    outer_dims, inner_dims = inner(x, shape)
-    size = count(x, inner_dims)
-
-    def hat(e: Element, m: Element, r: Element) -> Element:
-        return (e - m) * r
-
-    dx = None
-    if mask[0]:
-        plain = total(
-            builder, lambda g, w=None: _times(g, w), _with((grad,), weight), inner_dims, compute
-        )
-        along = total(
-            builder,
-            lambda g, e, m, r, w=None: _times(g, w) * hat(e, m, r),
-            _with((grad, x, mean, rstd), weight),
-            inner_dims,
-            compute,
-        )
-
-        def formula(
-            g: Element, e: Element, m: Element, r: Element, p: Element, a: Element, w: Any = None
-        ) -> Element:
-            mean_gradient = over_count(p + hat(e, m, r) * a, size)
-            return r * (_times(g, w) - mean_gradient)
-
-        dx = formula_map(
-            builder, formula, _with((grad, x, mean, rstd, plain, along), weight), compute=compute
-        )
-    dweight = dbias = None
-    if mask[1] and weight is not None:
-        dweight = total(
-            builder,
-            lambda g, e, m, r: g * hat(e, m, r),
-            (grad, x, mean, rstd),
-            outer_dims,
-            compute,
-            dtype=weight.dtype,
-            keepdim=False,
-        )
-    if mask[2] and bias is not None:
-        dbias = total(
-            builder,
-            lambda g: g,
-            (grad,),
-            outer_dims,
-            compute,
-            dtype=bias.dtype,
-            keepdim=False,
-        )
-    return dx, dweight, dbias
-
-
 @lowers("_fused_rms_norm")
 def rms_norm(
     builder: Builder,
@@ -205,48 +140,6 @@ def rms_norm(
         builder, lambda e, r, w=None: _times(e * r, w), _with((x, rstd), weight), compute=compute
     )
     return answer, shown(builder, rstd, builder.metas[1])
-
-
-@lowers("_fused_rms_norm_backward")
-def rms_norm_backward(
-    builder: Builder,
-    grad: Tensor,
-    x: Tensor,
-    shape: Sequence[Any],
-    rstd: Tensor,
-    weight: Tensor | None,
-    mask: Sequence[bool],
-) -> tuple[Tensor | None, ...]:
-    """dx = rstd * (g - x̂ * mean(g * x̂)) with g = grad * weight, x̂ = x * rstd."""
-    compute = compute_dtype(x.dtype)
-    outer_dims, inner_dims = inner(x, shape)
-    size = count(x, inner_dims)
-    dx = dweight = None
-    if mask[0]:
-        along = total(
-            builder,
-            lambda g, e, r, w=None: _times(g, w) * (e * r),
-            _with((grad, x, rstd), weight),
-            inner_dims,
-            compute,
-        )
-        dx = formula_map(
-            builder,
-            lambda g, e, r, a, w=None: r * (_times(g, w) - e * r * over_count(a, size)),
-            _with((grad, x, rstd, along), weight),
-            compute=compute,
-        )
-    if mask[1] and weight is not None:
-        dweight = total(
-            builder,
-            lambda g, e, r: g * (e * r),
-            (grad, x, rstd),
-            outer_dims,
-            compute,
-            dtype=weight.dtype,
-            keepdim=False,
-        )
-    return dx, dweight
 
 
 def spread(builder: Builder, tensor: Tensor, wide: Shape, shape: Shape) -> Tensor:
@@ -290,79 +183,55 @@ def group_norm(
     return answer, shown(builder, mean, builder.metas[1]), shown(builder, rstd, builder.metas[2])
 
 
-@lowers("native_group_norm_backward")
-def group_norm_backward(
-    builder: Builder,
-    grad: Tensor,
-    x: Tensor,
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    batch: Size,
-    channels: Size,
-    area: Size,
-    groups: int,
-    mask: Sequence[bool],
-) -> tuple[Tensor | None, ...]:
-    """From the sums of grad*x and of grad per channel: all gradients are linear in them."""
+def _of_channels(builder: Builder, tensor: Tensor, x: Tensor) -> Tensor:
+    """(channels,) -> (1, channels, 1, …)."""
+    shape: Shape = tuple(size if d == 1 else 1 for d, size in enumerate(x.shape))
+    return builder.reshape(tensor, shape)
+
+
+def _running(
+    builder: Builder, x: Tensor, mean: Tensor, variance: Tensor, eps: float
+) -> tuple[Tensor, Tensor]:
+    """The running mean and 1/sqrt(running variance + eps), shaped like the channels."""
     compute = compute_dtype(x.dtype)
-    wide, each = _in_groups(batch, channels, area, groups)
-    planes = (batch, channels, area)
-    grads, inputs = builder.reshape(grad, planes), builder.reshape(x, planes)
-    products = total(builder, lambda g, e: g * e, (grads, inputs), [2], compute, keepdim=False)
-    sums = total(builder, lambda g: g, (grads,), [2], compute, keepdim=False)
-    in_groups: Shape = (batch, groups, each)
-    products, sums = (builder.reshape(t, in_groups) for t in (products, sums))
-    mean, rstd = (builder.reshape(t, (batch, groups, 1)) for t in (mean, rstd))
-    gamma = builder.reshape(weight, (groups, each)) if weight is not None else None
-    dx = dweight = dbias = None
-    if mask[0]:
-        of_products, of_sums = (
-            total(builder, lambda s, w=None: _times(s, w), _with((t,), gamma), [2], compute)
-            for t in (products, sums)
-        )
-        size = multiply(each, area)
-        small = dense((batch, groups, 1), compute)
-        slope = formula_map(
-            builder,
-            lambda b, m, d, r: over_count((b * m - d) * r * r * r, size),
-            (of_sums, mean, of_products, rstd),
-            meta=small,
-            name="slope",
-        )
-        shift = formula_map(
-            builder,
-            lambda c, m, b, r: -c * m - over_count(b * r, size),
-            (slope, mean, of_sums, rstd),
-            meta=small,
-            name="shift",
-        )
+    shaped = _of_channels(builder, variance, x)
+    rstd = formula_map(
+        builder,
+        lambda v: rsqrt(v + eps),
+        (shaped,),
+        meta=dense(shaped.shape, compute),
+        name="rstd",
+    )
+    return _of_channels(builder, mean, x), rstd
 
-        def along(tensor: Tensor, shape: Shape) -> Tensor:
-            return spread(builder, builder.reshape(tensor, shape), wide, x.shape)
 
-        of_group: Shape = (batch, groups, 1, 1)
-        operands = [grad, x, *(along(t, of_group) for t in (rstd, slope, shift))]
-        wide_gamma = along(gamma, (groups, each, 1)) if gamma is not None else None
-        dx = formula_map(
-            builder,
-            lambda g, e, r, c, d, w=None: g * _times(r, w) + e * c + d,
-            _with(operands, wide_gamma),
-            compute=compute,
-        )
-    dtype = weight.dtype if weight is not None else x.dtype
-    if mask[1]:
-        dweight = total(
-            builder,
-            lambda d, b, m, r: (d - b * m) * r,
-            (products, sums, mean, rstd),
-            [0],
-            compute,
-            dtype=dtype,
-            keepdim=False,
-        )
-        dweight = builder.reshape(dweight, (channels,))
-    if mask[2]:
-        dbias = total(builder, lambda b: b, (sums,), [0], compute, dtype=dtype, keepdim=False)
-        dbias = builder.reshape(dbias, (channels,))
-    return dx, dweight, dbias
+def _normalize(
+    builder: Builder,
+    x: Tensor,
+    of: tuple[Tensor, Tensor],
+    weight: Tensor | None,
+    bias: Tensor | None,
+) -> Tensor:
+    scale, shift = (
+        None if tensor is None else _of_channels(builder, tensor, x) for tensor in (weight, bias)
+    )
+    return formula_map(builder, normalized, (x, *of, scale, shift), compute=compute_dtype(x.dtype))
+
+
+def _nothing(builder: Builder, meta: Meta | None) -> Tensor | None:
+    return None if meta is None else formula_map(builder, lambda: 0, (), meta=meta)
+
+
+@lowers("_native_batch_norm_legit_no_training")
+def batch_norm_no_training(
+    builder: Builder,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor | None, ...]:
+    output = _normalize(builder, x, _running(builder, x, mean, variance, eps), weight, bias)
+    return output, *(_nothing(builder, meta) for meta in builder.metas[1:])

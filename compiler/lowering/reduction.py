@@ -19,10 +19,7 @@ from compiler.lowering.builder import Builder, reading_order
 from compiler.lowering.elements import (
     Element,
     formula_map,
-    isnan,
-    ne,
     number,
-    where,
 )
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
@@ -154,15 +151,6 @@ def total(
     return _over(builder, "sum", x, dim, keepdim)
 
 
-@lowers("nansum")
-def total_without_nan(
-    builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
-) -> Tensor:
-    return _over(
-        builder, "sum", x, dim, keepdim, lambda e: where(isnan(e), 0, e) if e.is_float else e
-    )
-
-
 _OF_BOOLEANS: dict[ReduceOp, ReduceOp] = {"sum": "any", "prod": "all"}
 
 
@@ -243,17 +231,3 @@ def _quantifier(builder: Builder, x: Tensor, op: ReduceOp, dim: Dims, keepdim: b
         dtype="bool",
     )
     return found if builder.meta.dtype == "bool" else finish(builder, same, (found,), "")
-
-
-@lowers("count_nonzero")
-def count_nonzero(builder: Builder, x: Tensor, dim: Dims = None) -> Tensor:
-    return reduce_formula(
-        builder,
-        "sum",
-        lambda e: ne(e, 0).to("int64"),
-        (x,),
-        dimensions(x, dim),
-        keepdim=False,
-        compute=compute_dtype(x.dtype),
-        dtype="int64",
-    )

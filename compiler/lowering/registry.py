@@ -1,4 +1,7 @@
-"""The registry of lowerings of ATen operations."""
+"""The registry of lowerings of ATen operations.
+
+An operation that `engine/decompositions.py` always decomposes needs none: it never gets here.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def scattered(
     return whole
 
 
-@lowers("index_put", "_unsafe_index_put")
+@lowers("index_put")
 def index_put(
     builder: Builder,
     tensor: Tensor,
@@ -236,18 +236,6 @@ def index_add(
         meta = builder.contiguous(source.shape, source.dtype)
         source = formula_map(builder, lambda x: x * alpha, [source], meta=meta)
     return _at_indices(builder, tensor, dim, index, source, add=True, wraps=False)
-
-
-@lowers("index_copy")
-def index_copy(builder: Builder, tensor: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    return _at_indices(builder, tensor, dim, index, source, add=False, wraps=False)
-
-
-@lowers("index_fill")
-def index_fill(
-    builder: Builder, tensor: Tensor, dim: int, index: Tensor, value: Tensor | Scalar
-) -> Tensor:
-    return _at_indices(builder, tensor, dim, index, value, add=False, wraps=True)
 
 
 def _at_indices(

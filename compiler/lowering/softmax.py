@@ -1,7 +1,8 @@
-"""Softmax and log-softmax along a dimension, and their gradients.
+"""Softmax, log-softmax and log-sum-exp.
 
 max, exp(x - max), sum, quotient: fused, three passes over each row (docs/compiler.md). A row of
-only -inf gives NaN, as in ATen. Source: aten/src/ATen/native/cpu/SoftMaxKernel.cpp.
+only -inf gives NaN, as in ATen. Sources: aten/src/ATen/native/cpu/SoftMaxKernel.cpp,
+native/ReduceOps.cpp (logsumexp_out_impl).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from compiler.loops.dtypes import compute_dtype
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, eq, exp, formula_map, log, where
-from compiler.lowering.reduction import dimensions, reduce_formula
+from compiler.lowering.reduction import Dims, dimensions, finish, reduce_formula, same
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -83,27 +84,26 @@ def log_softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> T
     return formula_map(builder, lambda e, m, s: e - m - log(s), (x, top, summed), compute=compute)
 
 
-@lowers("_softmax_backward_data")
-def softmax_backward(
-    builder: Builder, grad: Tensor, output: Tensor, dim: int, input_dtype: Any
-) -> Tensor:
-    summed = _row(builder, "sum", lambda g, y: g * y, (grad, output), dim, "sum")
-    return formula_map(
-        builder,
-        lambda g, y, s: (g - s) * y,
-        (grad, output, summed),
-        compute=compute_dtype(grad.dtype),
+@lowers("logsumexp")
+def logsumexp(builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    """Computed relative to the largest term, unless that is infinite."""
+    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
+    top = reduce_formula(
+        builder, "max", same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="amax"
     )
 
+    def finite(m: Element) -> Element:
+        return where(eq(abs(m), math.inf), 0, m)
 
-@lowers("_log_softmax_backward_data")
-def log_softmax_backward(
-    builder: Builder, grad: Tensor, output: Tensor, dim: int, input_dtype: Any
-) -> Tensor:
-    summed = _row(builder, "sum", lambda g: g, (grad,), dim, "sum")
-    return formula_map(
+    summed = reduce_formula(
         builder,
-        lambda g, y, s: g - exp(y) * s,
-        (grad, output, summed),
-        compute=compute_dtype(grad.dtype),
+        "sum",
+        lambda e, m: exp(e - finite(m)),
+        (x, top),
+        dims,
+        keepdim=True,
+        compute=compute,
+        dtype=compute,
+        name="sum",
     )
+    return finish(builder, lambda s, m: log(s) + finite(m), (summed, top), compute)

@@ -19,20 +19,14 @@ from compiler.lowering.tensors import Tensor
 
 @lowers(
     "view",
-    "_unsafe_view",
     "reshape",
     "_reshape_copy",
-    "_reshape_alias",
     "view_copy",
     "view_as",
     "flatten",
     "squeeze",
-    "squeeze_copy",
     "unsqueeze",
-    "unsqueeze_copy",
     "alias",
-    "alias_copy",
-    "detach",
     "detach_copy",
     "resolve_conj",
     "resolve_neg",
@@ -51,13 +45,13 @@ def view_dtype(builder: Builder, tensor: Tensor, dtype: object) -> Tensor:
     return tensor
 
 
-@lowers("permute", "permute_copy", "prims.transpose")
+@lowers("permute", "prims.transpose")
 def permuted(builder: Builder, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     order = dimensions(dims, len(tensor.shape))
     return builder.view(tensor, permute(tensor.shape, order), builder.meta.shape)
 
 
-@lowers("transpose", "transpose_copy", "swapaxes")
+@lowers("swapaxes")
 def transpose(builder: Builder, tensor: Tensor, first: int, second: int) -> Tensor:
     order = list(range(len(tensor.shape)))
     if order:
@@ -66,12 +60,12 @@ def transpose(builder: Builder, tensor: Tensor, first: int, second: int) -> Tens
     return permuted(builder, tensor, order)  # type: ignore[return-value]
 
 
-@lowers("t", "t_copy", "numpy_T")
+@lowers("numpy_T")
 def t(builder: Builder, tensor: Tensor) -> Tensor:
     return permuted(builder, tensor, range(len(tensor.shape))[::-1])  # type: ignore[return-value]
 
 
-@lowers("expand", "expand_copy", "expand_as", "broadcast_to")
+@lowers("expand", "expand_as", "broadcast_to")
 def expanded(builder: Builder, tensor: Tensor, size: object, *, implicit: bool = False) -> Tensor:
     shape = builder.meta.shape
     return builder.view(tensor, expand(tensor.shape, shape), shape)
@@ -137,16 +131,7 @@ def select(builder: Builder, tensor: Tensor, dim: int, index: Size) -> Tensor:
     return picked(builder, tensor, dim, position(index, tensor.shape[dim]))
 
 
-@lowers(
-    "split",
-    "split_copy",
-    "unsafe_split",
-    "split_with_sizes",
-    "split_with_sizes_copy",
-    "unsafe_split_with_sizes",
-    "chunk",
-    "unsafe_chunk",
-)
+@lowers("split", "split_copy", "split_with_sizes", "chunk", "unsafe_chunk")
 def split(
     builder: Builder, tensor: Tensor, sizes: object, dim: int = 0
 ) -> tuple[Tensor | None, ...]:
@@ -161,13 +146,7 @@ def split(
     return tuple(pieces)
 
 
-@lowers("unbind.int", "unbind_copy.int")
-def unbind(builder: Builder, tensor: Tensor, dim: int = 0) -> tuple[Tensor | None, ...]:
-    dim = dimension(dim, len(tensor.shape))
-    return tuple(picked(builder, tensor, dim, i) for i in range(len(builder.metas)))
-
-
-@lowers("diagonal", "diagonal_copy")
+@lowers("diagonal")
 def diagonal(
     builder: Builder, tensor: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -190,7 +169,7 @@ def diagonal_layout(tensor: Tensor, offset: int, dim1: int, dim2: int, length: S
     )
 
 
-@lowers("unfold", "unfold_copy")
+@lowers("unfold")
 def unfold(builder: Builder, tensor: Tensor, dim: int, size: int, step: int) -> Tensor:
     """Windows of `size` elements, `step` apart, in a new last dimension."""
     shape = builder.meta.shape

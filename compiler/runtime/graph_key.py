@@ -34,15 +34,11 @@ _BY_ORIGIN = (
 """Operations whose lowering depends on the operation that they were decomposed from."""
 
 
-def graph_key(
-    module: fx.GraphModule,
-    settings: Mapping[str, str],
-    lines: Mapping[str, str] | None = None,
-) -> GraphKey:
+def graph_key(module: fx.GraphModule, settings: Mapping[str, str]) -> GraphKey:
     """The key of a functionalised graph.
 
     `settings` are named texts of everything else that matters: the kind of graph, decompositions,
-    overrides. `lines` are further parts that belong to the graph.
+    overrides.
     """
     operations: list[str] = []
     values: list[str] = []
@@ -56,7 +52,6 @@ def graph_key(
         "operations": "\n".join(operations),
         "tensors": "\n".join(values),
         "constants": "\n".join(_constants(module)),
-        **(lines or {}),
     }
     return key_of(own, {**settings, **surroundings()})
 

@@ -13,11 +13,7 @@ from compiler.runtime.store import Store, digest
 from compiler.runtime.toolchain import Compiler
 
 FORMAT = 1
-COMMENTS = {
-    sign: re.compile(rf"^[ \t]*{sign}.*\n?|[ \t]+{sign} [^\"\n]*$", re.MULTILINE)
-    for sign in ("//", "#")
-}
-"""By the sign that begins a comment: C++, Python."""
+COMMENT = re.compile(r"^[ \t]*//.*\n?|[ \t]+// [^\"\n]*$", re.MULTILINE)
 
 
 class KernelEntry(msgspec.Struct, frozen=True):
@@ -57,9 +53,9 @@ class Library:
     wall_seconds: float
 
 
-def without_comments(text: str, sign: str = "//") -> str:
+def without_comments(text: str) -> str:
     """The text without comments, so that edits that only move the user's lines have no effect."""
-    return COMMENTS[sign].sub("", text)
+    return COMMENT.sub("", text)
 
 
 def kernel_key(unit: Unit, compiler: Compiler) -> str:

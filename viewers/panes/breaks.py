@@ -84,15 +84,12 @@ def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
     return _labelled("torch", [words + ALL], "dim", "torch")
 
 
-def _labelled(
-    label: str, lines: list[str], role: Role, key: str = "", copies: str = ""
-) -> list[Row]:
+def _labelled(label: str, lines: list[str], role: Role, key: str = "") -> list[Row]:
     return [
         Row(
             gutter=((" ", "text"),),
             body=((pad("" if index else label, LABEL), "dim"), text(row, role)),
             key=key if not index else "",
-            copies=copies,
         )
         for index, row in enumerate(lines)
     ]

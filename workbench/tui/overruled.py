@@ -127,6 +127,6 @@ def _quoted(words: str) -> str:
     return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def replay_command(settings: Settings, file: Path, verb: str = "explain") -> str:
+def replay_command(settings: Settings, file: Path) -> str:
     """How the same run is made from the command line."""
-    return command_line(verb, settings, ("--override", str(file)), overrides=False)
+    return command_line("explain", settings, ("--override", str(file)), overrides=False)

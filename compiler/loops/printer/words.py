@@ -83,8 +83,8 @@ def shape_text(shape: Shape) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def with_comment(line: str, origins: Sequence[str], column: int = COMMENT_COLUMN) -> str:
+def with_comment(line: str, origins: Sequence[str]) -> str:
     """The line, followed by a comment with the ATen nodes that it computes."""
     if not origins:
         return line
-    return f"{line:<{column}}  # {', '.join(map(escaped, origins))}"
+    return f"{line:<{COMMENT_COLUMN}}  # {', '.join(map(escaped, origins))}"

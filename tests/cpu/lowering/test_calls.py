@@ -222,3 +222,29 @@ def test_sizes_as_arguments_and_as_numbers() -> None:
             x = torch.randn(rows, 5)
             torch.testing.assert_close(compiled(x, n), fn(x, n))
     assert seen[0].hints
+
+
+def test_no_lowering_is_beyond_reach() -> None:
+    """Each is of an operation that a graph may hold after the engine's decompositions: torch's do
+    not decline, ours may."""
+    from compiler.engine import decompositions as table
+    from compiler.lowering.families import load_families
+    from compiler.lowering.registry import LOWERINGS
+
+    load_families()
+    always = {
+        operation
+        for operation, found in table.decompositions(True).items()
+        if operation in table.decompositions(False) and found.__module__ != table.__name__
+    }
+    unreached = []
+    for name in LOWERINGS:
+        namespace, _, operation = name.partition(".")
+        if namespace != "prims":
+            namespace, operation = "aten", name
+        packet, _, overload = operation.partition(".")
+        known = getattr(getattr(torch.ops, namespace), packet)
+        overloads = [overload] if overload else known.overloads()
+        if {getattr(known, one) for one in overloads if "out" not in one} <= always:
+            unreached.append(name)
+    assert unreached == []

@@ -357,11 +357,9 @@ class Lanes:
             self, op, best, best_index, value, index, dtype, index_dtype or self.index_dtype
         )
 
-    def arg_reduce(
-        self, op: str, best: str, best_index: str, dtype: str, index_dtype: str | None = None
-    ) -> str:
+    def arg_reduce(self, op: str, best: str, best_index: str, dtype: str) -> str:
         """The winning index among the lanes, as a `long`; `reduce` (max or min) gives its value."""
-        return argmax.reduce(self, op, best, best_index, dtype, index_dtype or self.index_dtype)
+        return argmax.reduce(self, op, best, best_index, dtype, self.index_dtype)
 
     def scan(self, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False) -> str:
         """Lane k: `carry` (a scalar register) and lanes 0 to k, combined by sum, prod, max or min.
