@@ -7,6 +7,7 @@ what a border of zeros surrounds (`surrounded.py`), as in the gradient of a diff
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +21,7 @@ from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
 from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op, SizeOf
-from compiler.loops.graph import Call, Graph, Map, Node, Operand
+from compiler.loops.graph import Call, Compute, Graph, Map, Node, Operand
 from compiler.loops.layouts import Layout, View, compose, compose_views, normalize
 from compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
 
@@ -60,8 +61,11 @@ def with_columns(
     computed = {node.name for node in graph.nodes if is_compute(node)}
     versions = Versions(graph)
 
+    readers = Counter(name for node in graph.nodes if is_compute(node) for name in _sources(node))
+    shared = {name for name, count in readers.items() if count > 1}
+
     def follow(reader: str, also: set[str]) -> _Follow:
-        return _Follow(maps, stored | also, versions, places[reader], places, computed)
+        return _Follow(maps, stored | also, shared, versions, places[reader], places, computed)
 
     kept = {
         part.value
@@ -145,6 +149,11 @@ def _operands(graph: Graph) -> set[str]:
     return found
 
 
+def _sources(node: Compute) -> set[str]:
+    """The values that a node reads."""
+    return {part.value for part in reads(node)}
+
+
 def _checks(expression: Expression) -> bool:
     """Whether a gather remains, which checks the index."""
     if isinstance(expression, Op):
@@ -158,6 +167,8 @@ class _Follow:
 
     maps: dict[str, Map]
     stored: set[str]
+    shared: set[str]
+    """Values with several readers: a part of one is not copied besides it."""
     versions: Versions
     reader: int
     places: dict[str, int]
@@ -204,7 +215,8 @@ class _Follow:
             return Load(part.value, view, part.dtype)
         found = Gather(part.value, view, terms, part.dtype)
         source = self.maps.get(part.value)
-        if part.value in self.stored or part.value not in self.computed:
+        copied = part is node.expression and part.value in self.shared
+        if copied or part.value in self.stored or part.value not in self.computed:
             return found
         return None if source is None else self.at(source, found, deep - 1)
 

@@ -22,7 +22,7 @@ ULPS = {
     "log10": 2.0,
     "log1p": 1.5,
     "sigmoid": 2.5,
-    "tanh": 2.5,
+    "tanh": 1.75,
     "erf": 1.5,
     "sin": 1.5,
     "cos": 1.5,

@@ -281,6 +281,18 @@ def test_a_border_is_read_from_the_last_value_that_must_be_kept() -> None:
     assert set(fuse(b.graph).program.memories) == {"mul", "add"}
 
 
+def test_a_part_of_a_value_that_others_read_is_not_copied_for_a_border() -> None:
+    b = Builder()
+    b.input("x", 64, 32)
+    b.input("y", 64, 32)
+    b.map("mul", (64, 32), op("mul", load("x"), load("y")))
+    b.map("part", (64, 30), load("mul", Layout((64, 30), (32, 1), 2)))
+    bordered(b, "one", "part", 0)
+    b.map("add", (64, 32), op("add", load("one"), load("mul")))
+    b.output("add", 64, 32)
+    assert set(fuse(b.graph).program.memories) == {"mul", "add"}
+
+
 def test_what_is_no_zero_in_a_border_of_zeros_is_kept() -> None:
     b = Builder()
     b.input("x", 64, 30)

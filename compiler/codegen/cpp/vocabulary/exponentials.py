@@ -163,7 +163,14 @@ def tanh(lanes: Lanes, register: str) -> str:
     absolute = arithmetic.of_floats(lanes, "abs", "float32").format("x")
     far = arithmetic.of_floats(lanes, "copysign", "float32")
     signed = far.format("1.0f - (e + e) / (1.0f + e)", "x")
-    near = ("1.57394409e-2f", "-5.23025580e-2f", "1.33152470e-1f", "-3.33327681e-1f", "0.0f")
+    near = (
+        "-5.80102205e-3f",
+        "2.07199156e-2f",
+        "-5.37628941e-2f",
+        "1.33317009e-1f",
+        "-3.33332896e-1f",
+        "0.0f",
+    )
     return (
         f"{register} t = {absolute}, s = x * x, e = exp_nonpositive(t * -2.0f);\n"
         f"  {horner('r', 's', near, register)}\n"
