@@ -1,8 +1,9 @@
 """Units of work: the positions of the outer axes, and chunks of the lane axis, as one index.
 
 Threads take ranges of units, whose axes are in the nest's order, that of what it writes: no two
-threads write into the same lines. With riders, units form blocks that depend only on the sizes, and
-blocks are summed in order, so that any number of threads gives the same bits.
+threads write into the same lines. The bands of a row of tiles follow each other, since they read
+the same lines. With riders, units form blocks that depend only on the sizes, and blocks are summed
+in order, so that any number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Units:
             assert lane is not None
             self._part = "chunk" if not axes else names.exactly("part")
             found.append((lane, self._part, _parts(self._size(lane), self.chunk)))
-        found.sort(key=lambda one: one[0])
+        if tile is None:
+            found.sort(key=lambda one: one[0])
         parts = [name for _, name, _ in found]
         self.sizes = [size for _, _, size in found]
         self.name = parts[0] if len(parts) == 1 else names.exactly("unit")
