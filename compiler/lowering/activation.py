@@ -14,7 +14,6 @@ from compiler.lowering.elements import (
     exp,
     expm1,
     larger,
-    log1p,
     minimum,
     smaller,
     tanh,
