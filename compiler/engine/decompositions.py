@@ -43,8 +43,6 @@ WHOLE = (
     aten.rrelu_with_noise,
     aten.rrelu_with_noise_,
     aten.native_dropout,
-    # one exponential instead of three functions
-    aten.mish_backward,
     # quantisation observers mutate their arguments
     aten._fused_moving_avg_obs_fq_helper,
     # a single operator of the loop IR each
