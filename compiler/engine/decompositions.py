@@ -111,7 +111,6 @@ LOWERED_WHOLE_IN_INFERENCE = (
     aten.lerp,
     aten.logsumexp,
     aten.masked_fill,
-    aten.native_group_norm,
     aten.native_layer_norm,
     aten.softplus,
     aten.std,

@@ -1,9 +1,9 @@
-"""Layer, RMS and group normalisation, and batch normalisation with running statistics.
+"""Layer and RMS normalisation, and batch normalisation with running statistics.
 
-torch's decompositions express the gradients, and batch normalisation in training. For 16-bit
-inputs, statistics are computed and held in float32, and rounded only as results of the operation.
-Sources: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, group_norm_kernel.cpp,
-batch_norm_kernel.cpp.
+torch's decompositions express the gradients, group normalisation, and batch normalisation in
+training. For 16-bit inputs, statistics are computed and held in float32, and rounded only as
+results of the operation.
+Sources: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, batch_norm_kernel.cpp.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.layouts import Shape, expand
-from compiler.loops.sizes import Size, divide, multiply
+from compiler.loops.layouts import Shape
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, formula_map, rsqrt
 from compiler.lowering.reduction import count, dense, finish, over_count, reduce_formula
-from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.registry import lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.variance import moments
 
@@ -140,47 +139,6 @@ def rms_norm(
         builder, lambda e, r, w=None: _times(e * r, w), _with((x, rstd), weight), compute=compute
     )
     return answer, shown(builder, rstd, builder.metas[1])
-
-
-def spread(builder: Builder, tensor: Tensor, wide: Shape, shape: Shape) -> Tensor:
-    """The tensor broadcast to `wide` and reshaped to `shape`, which has as many elements."""
-    broadcast = builder.view(tensor, expand(tensor.shape, wide), wide)
-    return builder.reshape(broadcast, shape)
-
-
-def _in_groups(batch: Size, channels: Size, area: Size, groups: int) -> tuple[Shape, Size]:
-    """(batch, groups, channels per group, area), and the number of channels per group."""
-    each = divide(channels, groups)
-    if each is None:
-        raise NoLowering("channels that do not divide into groups")
-    return (batch, groups, each, area), each
-
-
-@lowers("native_group_norm")
-def group_norm(
-    builder: Builder,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    batch: Size,
-    channels: Size,
-    area: Size,
-    groups: int,
-    eps: float,
-) -> tuple[Tensor | None, ...]:
-    compute = compute_dtype(x.dtype)
-    wide, each = _in_groups(batch, channels, area, groups)
-    rows = builder.reshape(x, (batch, groups, multiply(each, area)))
-    mean, rstd = statistics(builder, rows, [2], eps, compute)
-
-    def along(tensor: Tensor, shape: Shape) -> Tensor:
-        return spread(builder, builder.reshape(tensor, shape), wide, x.shape)
-
-    operands: list[Tensor | None] = [x]
-    operands += [along(t, (batch, groups, 1, 1)) for t in (mean, rstd)]
-    operands += [along(t, (groups, each, 1)) if t else t for t in (weight, bias)]
-    answer = formula_map(builder, normalized, operands, compute=compute)
-    return answer, shown(builder, mean, builder.metas[1]), shown(builder, rstd, builder.metas[2])
 
 
 def _of_channels(builder: Builder, tensor: Tensor, x: Tensor) -> Tensor:
