@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -13,6 +14,7 @@ from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.cpp.vocabulary.types import bits_of
 from compiler.codegen.unit import buffer_dtypes
+from compiler.engine.decompositions import decompositions
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 
@@ -270,3 +272,13 @@ def test_copies_of_16_bit_floats_move_bits() -> None:
         for name, copy in copies.items():
             assert "f32" not in text(copy, x, at, comment=name), name
         assert "f32" in text(lambda x, at: -x, x, at, comment="-x")
+
+
+def test_rows_that_only_ride_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written for each row, so that threads have no lines to divide."""
+    table = decompositions(training=False)
+    monkeypatch.setattr("tests.cpu.codegen.nests.decompositions", lambda *_, **__: table)
+    x = torch.randn(1000, 512)
+    body = text(lambda x: x.t().log_softmax(-1).exp().sum(-1), x, comment="y = …")
+    assert "unit / 1000" not in body
+    assert "log_softmax_part_row[512]" in body  # the logarithms, once for all rows

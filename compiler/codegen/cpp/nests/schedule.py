@@ -155,7 +155,10 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         columns = COLUMNS if facts.reduced else SCATTERED
-        outside = any(axis > lane for axis in outer)
+        written = (s.address for s in facts.nest.statements if isinstance(s, Write))
+        outside = any(
+            max(facts.moves(address) & set(outer), default=-1) > lane for address in written
+        )
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], columns, outside)
         if choose is not None:
             chunk = questions.block(choose, chunk, sizes[lane])
@@ -165,7 +168,8 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
 def _chunk(size: Size, rows: Size, inner: list[Size], columns: int, outside: bool) -> Size | None:
     """How much of a kept lane axis a unit takes; None for all of it. `columns`: the least of it.
 
-    `outside`: rows lie within the lane axis in memory, which threads divide rather than the rows.
+    `outside`: rows lie within the lane axis in the memory that is written, which threads divide
+    rather than the rows.
     """
     width = CHUNK
     while outside and width > columns and width * UNITS > 4 * estimate(size):
