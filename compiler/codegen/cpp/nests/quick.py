@@ -47,18 +47,20 @@ def quick_max(facts: Facts, statement: Reduction) -> bool:
 
 def added_to_one(facts: Facts) -> frozenset[Expression]:
     """The float32 erf(x) of a nest that are used in 1 + erf(x) only."""
-    found: set[Expression] = set()
+    found = {
+        part
+        for part in facts.uses
+        if isinstance(part, Op) and part.name == "erf" and part.dtype == "float32"
+    }
+    if not found:
+        return frozenset()
     elsewhere: set[Expression] = set()
     for statement in reversed(facts.nest.statements):
         whole = statement.expression
         if not isinstance(statement, Let) or Local(statement.name, statement.dtype) in elsewhere:
             elsewhere.add(whole)
         for part in expressions(statement):
-            if not isinstance(part, Op):
-                continue
-            if part.name == "erf" and part.dtype == "float32":
-                found.add(part)
-            if not (part.name == "add" and any(_is_one(argument) for argument in part.args)):
+            if isinstance(part, Op) and not (part.name == "add" and any(map(_is_one, part.args))):
                 elsewhere.update(part.args)
     return frozenset(found - elsewhere)
 
