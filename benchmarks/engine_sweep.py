@@ -18,7 +18,7 @@ are our kernels (or a library's call).
 The results are lines of JSON in a file, appended as they come: a sweep that was interrupted goes on
 where it ended, and `--print` only prints. `--only` selects names that contain it (or the whole key,
 `pad float32 medium contiguous forward`); `--again` measures its cases anew. A case that ends its
-process is recorded as a crash.
+process is recorded as a crash of the side that was first called last.
 
 The whole sweep takes hours on one core. `--jobs N` measures N cases at a time, each on cores of its
 own (`--threads 2`: two). The order of the cases is random, and a seed's is always the same: a sweep
@@ -210,7 +210,8 @@ def main() -> None:
                 print(line(key, row))
         for key, row in rows.items():
             if "failed" in row or "crashed" in row:
-                print(f"{key:56.56} {row.get('failed', 'crash')}: {row.get('error', '')}")
+                what = row.get("failed") or f"crash of {row.get('side', 'eager')}"
+                print(f"{key:56.56} {what}: {row.get('error', '')}")
     print("\n".join(summary(rows)))
 
 

@@ -63,8 +63,8 @@ def in_workers(
                 break
             worker = worker or _started(command, own)
             row = _asked(worker, key)
-            if row is None:
-                row = {"crashed": worker.wait()}
+            if row.keys() <= {"side"}:
+                row = {"crashed": worker.wait(), **row}
                 worker = None
             measured = 0 if worker is None else measured + ("skipped" not in row)
             with lock:
@@ -103,17 +103,22 @@ def _started(command: Sequence[str], cores: set[int] | None) -> subprocess.Popen
     return worker
 
 
-def _asked(worker: subprocess.Popen[str], key: str) -> Row | None:
-    """The row of a case; None if the worker ended."""
+def _asked(worker: subprocess.Popen[str], key: str) -> Row:
+    """The row of a case. If the worker ended, only the `side` that ran last, if one did."""
     assert worker.stdin
     assert worker.stdout
     try:
         worker.stdin.write(f"{key}\n")
         worker.stdin.flush()
     except BrokenPipeError:
-        return None
-    line = worker.stdout.readline()
-    return json.loads(line) if line.endswith("\n") else None
+        return {}
+    row: Row = {}
+    for line in worker.stdout:
+        if line.endswith("\n"):
+            row = json.loads(line)
+            if row.keys() != {"side"}:
+                break
+    return row
 
 
 def _ended(worker: subprocess.Popen[str]) -> None:
@@ -132,15 +137,22 @@ def serve(cases: Mapping[str, Any], seconds: float, threads: int) -> None:
     torch.set_num_threads(threads)
     rows = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no row
-    for line in sys.stdin:
-        signal.alarm(PATIENCE)
-        row = measure(cases[line.rstrip("\n")], seconds, threads)
-        signal.alarm(0)
+
+    def said(row: Row) -> None:
         print(json.dumps(row), file=rows, flush=True)
 
+    for line in sys.stdin:
+        signal.alarm(PATIENCE)
+        row = measure(cases[line.rstrip("\n")], seconds, threads, said)
+        signal.alarm(0)
+        said(row)
 
-def measure(case: Any, seconds: float, threads: int) -> Row:
+
+def measure(case: Any, seconds: float, threads: int, said: Callable[[Row], None]) -> Row:
     """The row of one case: seconds of each side, or why there are none.
+
+    `said` gets the side before it is compiled and called for the first time, and `any` before all
+    are called in turn.
 
     `torch` is the same function compiled by a backend that computes nothing: what a compiled call
     costs in any case. A function for which that fails has a row without it.
@@ -161,13 +173,14 @@ def measure(case: Any, seconds: float, threads: int) -> Row:
         if clock() - began > SLOWEST:
             raise NoCase("slow in eager")
     except Exception as error:
-        said = str(error) if isinstance(error, NoCase) else f"eager raises: {error}"
-        return {"skipped": said[:200]}
+        why = str(error) if isinstance(error, NoCase) else f"eager raises: {error}"
+        return {"skipped": why[:200]}
     sides: dict[str, Callable[[], Any]] = {"eager": eager}
     for engine in (TORCH, "inductor", "tcw"):
         torch._dynamo.reset()
         compiled = torch.compile(function, backend=backend(engine), dynamic=False)
         sides[engine] = partial(called, compiled, tensors, case.backward)
+        said({"side": engine})
         try:
             sides[engine]()
         except Exception as error:
@@ -175,5 +188,6 @@ def measure(case: Any, seconds: float, threads: int) -> Row:
                 del sides[TORCH]
                 continue
             return {"failed": engine, "error": f"{type(error).__name__}: {error}"[:200]}
+    said({"side": "any"})
     times = timing.interleaved(sides, seconds, clock)
     return {side: timing.undisturbed(found) for side, found in times.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from benchmarks.engine_sweep import skipped, slower_kernel, summary
 from benchmarks.growing import LARGEST, NoCase
 from benchmarks.sweep_cases import SIZES, SweepCase, called, operations
+from benchmarks.sweep_workers import in_workers
 
 
 @cache
@@ -63,3 +65,33 @@ def test_the_summary_tells_the_cost_of_a_call_apart() -> None:
     text = "\n".join(summary({"a": call, "b": kernel}))
     assert "below 0.95 2 (100.0%)" in text
     assert "takes by itself: 1 (50.0%)" in text
+
+
+DIES = """
+import os
+import sys
+
+for key in sys.stdin:
+    print('{"side": "torch"}', flush=True)
+    print('{"side": "inductor"}', flush=True)
+    if key == "bad\\n":
+        os._exit(3)
+    print('{"tcw": 1.0}', flush=True)
+"""
+
+
+def test_a_crash_has_the_side_that_was_running() -> None:
+    rows = {}
+    in_workers(
+        ["good", "bad", "good again"],
+        [sys.executable, "-c", DIES],
+        jobs=1,
+        threads=1,
+        until=float("inf"),
+        found=lambda key, row: rows.update({key: row}) or True,
+    )
+    assert rows == {
+        "good": {"tcw": 1.0},
+        "bad": {"crashed": 3, "side": "inductor"},
+        "good again": {"tcw": 1.0},
+    }
