@@ -217,6 +217,20 @@ def _put(tensor: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return flat.reshape(tensor.shape)
 
 
+def _isin(elements: Any, tests: Any, **options: Any) -> Any:
+    """Kept whole where it sorts short integers: ATen's radix sort of both takes less time than a
+    search for each element among the sorted others."""
+    dtype = elements.dtype
+    short = not dtype.is_floating_point and not dtype.is_complex and dtype.itemsize <= 4
+    sizes = (*elements.shape, *tests.shape)
+    known = all(isinstance(size, int) for size in sizes)
+    if short and known and tests.numel() >= 10 * elements.numel() ** 0.145:
+        return NotImplemented
+    return _core_aten_decompositions_post_autograd()[aten.isin.Tensor_Tensor](
+        elements, tests, **options
+    )
+
+
 def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     """Kept whole if all sizes are known: it is lowered to two copies. torch's table computes an
     index for each element."""
@@ -269,6 +283,7 @@ def decompositions(training: bool = True) -> Table:
     table.update(get_decompositions([*APART, *RESAMPLING]))
     table.update(foreach_decompositions())
     table[aten.roll.default] = _roll
+    table[aten.isin.Tensor_Tensor] = _isin
     table[aten.index_add.default] = _index_add
     table[aten.index_reduce.default] = _index_reduce
     table[aten.put.default] = _put

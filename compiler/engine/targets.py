@@ -20,6 +20,7 @@ from compiler.control.decisions import Gate
 from compiler.engine.aligned_products import aligned_products
 from compiler.engine.channels_last import channels_last
 from compiler.engine.products import products
+from compiler.engine.unread_vectors import values_alone
 from compiler.engine.vector_products import vector_products
 from compiler.engine.wide_sums import wide_sums
 from compiler.fusion import weights
@@ -76,7 +77,7 @@ class Cpu:
 
     device = torch.device("cpu")
     machine = weights.CPU
-    aten_passes = (vector_products, products)
+    aten_passes = (values_alone, vector_products, products)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -108,7 +109,7 @@ class Gpu:
 
     @property
     def aten_passes(self) -> tuple[AtenPass, ...]:
-        return (aligned_products, wide_sums)
+        return (values_alone, aligned_products, wide_sums)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -144,7 +145,8 @@ def rewrite(
     promised: int,
     gate: Gate | None,
 ) -> None:
-    """Change the ATen graph in place for the target: layouts, products, sums at indices. The first
+    """Change the ATen graph in place for the target: layouts, products, sums at indices,
+    vectors that nobody reads. The first
     `promised` outputs retain their strides."""
     channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
     for change in target.aten_passes:

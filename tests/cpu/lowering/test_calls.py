@@ -224,6 +224,22 @@ def test_sizes_as_arguments_and_as_numbers() -> None:
     assert seen[0].hints
 
 
+@pytest.mark.parametrize(
+    ("dtype", "tests", "calls"),
+    [
+        (torch.int8, 300, ("isin",)),
+        (torch.int32, 300, ("isin",)),
+        (torch.int32, 4, ()),
+        (torch.float32, 300, ("sort", "searchsorted")),
+    ],
+)
+def test_short_integers_are_sorted_by_aten(
+    dtype: torch.dtype, tests: int, calls: tuple[str, ...]
+) -> None:
+    x = torch.arange(400).to(dtype)
+    lowered(lambda x, y: ~torch.isin(x, y), x, x[:tests] * 2, calls=calls)
+
+
 def test_no_lowering_is_beyond_reach() -> None:
     """Each is of an operation that a graph may hold after the engine's decompositions: torch's do
     not decline, ours may."""
