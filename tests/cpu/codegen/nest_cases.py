@@ -44,6 +44,14 @@ def floats(dtype: torch.dtype) -> dict[str, Case]:
             lambda x, y, z: x * y.t() + z.t(),
             (r(77, 1024)[:, :301], r(301, 77), r(301, 77)),
         ),
+        "transposed results": (
+            lambda x: ((x[1:] - x[:-1]).t().contiguous(), (x[1:] + x[:-1]).t().contiguous()),
+            (r(71, 301),),
+        ),
+        "permuted results": (
+            lambda x: (x[:, 1:] - x[:, :-1]).permute(0, 2, 1).contiguous(),
+            (r(2, 65, 48),),
+        ),
         "cumulative sum": (lambda x: x.cumsum(-1), (r(9, 45),)),
         "cumulative sum of columns": (lambda x: x.cumsum(0), (r(45, 9),)),
         "cat": (lambda x, y: torch.cat((x, y * 2), 1), (r(5, 7), r(5, 20))),

@@ -131,6 +131,15 @@ def test_elements_that_lie_apart_move_a_line_each() -> None:
     assert "parallel" in text(column, x, wide, comment="wide[:, 0] = x")
 
 
+def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles() -> None:
+    """Two reads are contiguous along one axis, the result along the other."""
+    words = text(
+        lambda x: (x[1:] - x[:-1]).t().contiguous(), torch.randn(257, 256), comment="y = x.diff(0)"
+    )
+    assert "transpose_tile16(clone_block" in words
+    assert "store_strided" not in words
+
+
 def test_threads_take_ranges_of_what_they_write() -> None:
     """The lanes lie outside the rows in memory: a thread that took rows would write into all lines
     of the result, and so would the others."""

@@ -98,19 +98,23 @@ def vector(
 
 
 def tile(
-    choose: NestChooser, default: int | None, legal: Collection[int], lanes: int
+    choose: NestChooser,
+    default: int | None,
+    legal: Collection[int],
+    lanes: int,
+    what: str = "reads",
 ) -> int | None:
-    """The axis along which tiles are loaded and transposed."""
+    """The axis along which tiles are loaded (or stored) and transposed. `what`: reads or writes."""
     names = {axis_name(axis): axis for axis in sorted(set(legal))}
     answer = choose.choose(
         "tile",
         NONE if default is None else axis_name(default),
         [NONE, *names],
-        "transposed reads",
-        f"reads with a stride on the lanes, in tiles of {lanes} x {lanes}",
+        f"transposed {what}",
+        f"{what} with a stride on the lanes, in tiles of {lanes} x {lanes}",
         numbers={"tile": lanes},
-        means="reads along an axis other than the lanes: square tiles transposed in registers, or "
-        "one element per lane",
+        means=f"{what} along an axis other than the lanes: square tiles transposed in registers, or"
+        " one element per lane",
     )
     return names.get(answer)
 

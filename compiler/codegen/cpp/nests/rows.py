@@ -16,7 +16,7 @@ from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.scans import Scans
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
-from compiler.codegen.cpp.nests.transpose import fill_blocks, tiles
+from compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
 from compiler.codegen.cpp.nests.writes import write
@@ -89,6 +89,8 @@ class Loops:
             if header:
                 child.parent.code.loop(header, child.code)
             else:
+                args = self.values, self.units, self.schedule, self.scratch
+                drain_blocks(*args, child, self.vector)
                 child.parent.code.extend(child.code)
         if self.riders:
             turn = None if self.turn is None else "turn"

@@ -19,7 +19,16 @@ from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.registers import itemsizes
-from compiler.codegen.cpp.nests.tiling import block, share_a_set, square, tile_axis, used_at_once
+from compiler.codegen.cpp.nests.tiling import (
+    block,
+    share_a_set,
+    square,
+    tile_axis,
+    tiled_reads,
+    turned_writes,
+    used_at_once,
+    written_axis,
+)
 from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
@@ -63,13 +72,14 @@ class Schedule:
     inner: tuple[int, ...]
     """The axes of a row, except the lane axis."""
     tile: int | None = None
-    """A kept axis along which some reads have unit stride: square tiles of it and the lane axis are
-    loaded along it and transposed in registers."""
+    """A kept axis along which some reads, or all writes, have unit stride: square tiles of it and
+    the lane axis are loaded or stored along it, and transposed in registers."""
     band: int = 1
     """Elements of the `tile` axis in one unit."""
     blocks: bool = False
     """Transpose the tiles of a whole unit into a block before traversing its rows, or those of a
-    band of rows that reduce along the lanes. Otherwise each tile is transposed just before use."""
+    band of rows that reduce along the lanes; or those of its writes after it. Otherwise each tile
+    is transposed just before use."""
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -152,6 +162,13 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             outer = tuple(axis for axis in outer if axis != tile)
             units = _units(sizes, outer, choose)
             return Schedule(lane, lanes, outer, units, None, inner, tile, lanes, blocks=True)
+    if not inner and lane is not None and lane not in ordered:
+        tile = written_axis(facts, lane, lanes, outer, choose)
+        if tile is not None:
+            outer = tuple(axis for axis in outer if axis != tile)
+            units = _units(sizes, outer, choose)
+            band, width = block(facts, lane, tile, lanes)
+            return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         columns = COLUMNS if facts.reduced else SCATTERED
@@ -221,10 +238,9 @@ def _lane(
         size = bare[axis]
         if isinstance(size, int) and size < 2:
             continue
-        band = turned_axis(facts, axis, lanes, ordered)
-        turned = set() if band is None else set(turned_reads(facts, axis, band))
+        turned = _turned(facts, axis, lanes, ordered)
         cost = _cost(facts, axis, lanes, bare, axis in ordered, turned)
-        cost += _evicted(facts, axis, lanes, scatters=scalar is not None)
+        cost += _evicted(facts, axis, lanes, turned, scatters=scalar is not None)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
@@ -240,6 +256,22 @@ def _lane(
     if lanes == 1:
         return (lane if _runs_along(facts, lane, ordered) else None), 1
     return lane, lanes
+
+
+def _turned(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> set[Read | Write]:
+    """What is transposed in blocks if this axis is on the lanes: reads of rows that reduce along
+    it, or writes if there are fewer of them than reads with tiles the other way round."""
+    band = turned_axis(facts, lane, lanes, ordered)
+    if band is not None:
+        return set(turned_reads(facts, lane, band))
+    outer = tuple(axis for axis in range(len(facts.nest.axes)) if axis != lane)
+    if ordered or tile_axis(facts, lane, lanes, outer) is not None:
+        return set()
+    band = written_axis(facts, lane, lanes, outer)
+    if band is None:
+        return set()
+    writes: set[Read | Write] = set(turned_writes(facts, lane, band))
+    return writes if len(writes) < len(list(tiled_reads(facts, band, lane))) else set()
 
 
 def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
@@ -288,7 +320,9 @@ def _scalar_cost(facts: Facts) -> float | None:
     return 16 * total if scatters else None
 
 
-def _evicted(facts: Facts, lane: int, lanes: int, scatters: bool) -> float:
+def _evicted(
+    facts: Facts, lane: int, lanes: int, turned: set[Read | Write], scatters: bool
+) -> float:
     """Instructions' time per 16 elements for lines of a vector that evict each other from L1.
 
     A line that is written is needed again for its other elements; a scatter walks along all lines,
@@ -299,7 +333,7 @@ def _evicted(facts: Facts, lane: int, lanes: int, scatters: bool) -> float:
         for part in expressions(statement) if scatters else ():
             if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
                 found += share_a_set(part.address.strides[lane], part.dtype, lanes)
-        if isinstance(statement, Write) and not statement.address.then:
+        if isinstance(statement, Write) and not statement.address.then and statement not in turned:
             found += share_a_set(statement.address.strides[lane], statement.dtype, lanes)
     return 16.0 * EVICTED * found
 
@@ -328,11 +362,11 @@ def _may_lie_on_lanes(facts: Facts, axis: int) -> bool:
 
 
 def _cost(
-    facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool, turned: set[Read]
+    facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool, turned: set[Read | Write]
 ) -> float:
     """Vector instructions per 16 useful elements.
 
-    `turned`: reads that are transposed before a row is traversed.
+    `turned`: reads that are transposed before rows are traversed, and writes after it.
     """
     total = float(COST * len(turned))
     for statement in facts.nest.statements:
@@ -350,6 +384,7 @@ def _cost(
         if isinstance(statement, Write) and lane in facts.domain(statement):
             unit = statement.address.strides[lane] == 1 and not statement.address.then
             apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
+            apart = apart and statement not in turned
             total += often * (1.5 * lanes if apart else 1)
             if statement.mode == "add":
                 total += often * (lanes if apart else 1)

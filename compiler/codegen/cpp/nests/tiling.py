@@ -1,4 +1,4 @@
-"""Which reads are transposed in registers, tile by tile, and how many rows a unit has for it.
+"""Which reads and writes are transposed in tiles, and how many rows a unit has for it.
 
 The code of the transposes is in `transpose.py`.
 """
@@ -54,6 +54,46 @@ def tile_axis(
     best = max(sorted(set(wide)), key=wide.count)
     found_best = best if len(list(tiled_reads(facts, lane, best))) <= MOST_TILES else None
     return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
+
+
+def written_axis(
+    facts: Facts, lane: int, lanes: int, outer: tuple[int, ...], choose: NestChooser | None = None
+) -> int | None:
+    """The axis of unit stride of the writes that are strided on the lanes, where no read has tiles.
+
+    All writes then go through blocks, which are transposed into memory when a unit is done. What is
+    less than a tile is moved element by element.
+    """
+    statements = facts.nest.statements
+    if lanes == 1 or not all(isinstance(s, (Let, Write)) for s in statements):
+        return None
+    if set(facts.nest.reads()) & set(facts.nest.writes()):
+        return None
+    writes = [s for s in statements if isinstance(s, Write)]
+    whole = frozenset((*outer, lane))
+    for axis in outer:
+        turned = list(turned_writes(facts, lane, axis))
+        if (
+            turned == writes
+            and all(facts.domain(write) == whole for write in writes)
+            and all(estimate(facts.nest.axes[a].size) >= lanes for a in (axis, lane))
+        ):
+            return axis if choose is None else questions.tile(choose, axis, [axis], lanes, "writes")
+    return None
+
+
+def turned_writes(facts: Facts, lane: int, axis: int) -> Iterator[Write]:
+    """Writes of whole registers that are strided along the lanes, with unit stride along `axis`."""
+    for statement in facts.nest.statements:
+        if (
+            isinstance(statement, Write)
+            and statement.mode == "set"
+            and not (statement.terms or statement.address.then)
+            and statement.dtype in ("float32", "int32", "float64", "int64")
+            and statement.address.strides[lane] not in (0, 1)
+            and statement.address.strides[axis] == 1
+        ):
+            yield statement
 
 
 def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
@@ -116,10 +156,11 @@ def square(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int | N
 
 
 def block(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int]:
-    """Rows and columns of the blocks into which tiles are transposed, in whole tiles."""
-    reads = list(tiled_reads(facts, lane, tile))
-    wide = max(BYTES[compute_dtype(read.dtype)] for read in reads)
-    rows = max(BLOCK_BYTES // (BLOCK_COLUMNS * wide * len(reads)), lanes)
+    """Rows and columns of the blocks in which tiles lie transposed, in whole tiles."""
+    dtypes = [read.dtype for read in tiled_reads(facts, lane, tile)]
+    dtypes += [write.dtype for write in turned_writes(facts, lane, tile)]
+    wide = max(BYTES[compute_dtype(dtype)] for dtype in dtypes)
+    rows = max(BLOCK_BYTES // (BLOCK_COLUMNS * wide * len(dtypes)), lanes)
 
     def whole(limit: int, axis: int) -> int:
         size = facts.nest.axes[axis].size

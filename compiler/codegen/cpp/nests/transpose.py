@@ -20,20 +20,24 @@ Or all tiles of a block are transposed first (`fill_blocks`, chosen by `tiling.u
 That is for tiles of 8 or 4 float32 with rows 4096 bytes apart: each tile leaves part of each line
 unused, and the lines of its rows compete for the 8 or 12 ways of one set.
 
+Where all writes are strided along the lanes, and no read has tiles, blocks are used the other way
+round (`drain_blocks`): a band's rows are written to blocks, whose tiles are then transposed into
+memory.
+
 Each row of a tile is a separate variable: an array of registers indexed in a loop would be on the
 stack, which takes up to twice as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from compiler.codegen.cpp.nests.addresses import step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.schedule import Schedule
-from compiler.codegen.cpp.nests.scratch import Scratch, padded
-from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads
+from compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
+from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
 from compiler.codegen.cpp.nests.turned import turned_reads
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values
@@ -41,6 +45,7 @@ from compiler.codegen.cpp.vocabulary import Lanes
 from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Read
+from compiler.loops.nest import Write
 from compiler.loops.sizes import Size
 
 Body = Callable[[Pass, Scope, list, int], None]  # type: ignore[type-arg]
@@ -185,43 +190,98 @@ def fill_blocks(
 ) -> None:
     """Add the loops that transpose a unit's tiles into blocks, which later reads use.
 
-    The scope must have the start of the band and of the chunk.
+    The scope must have the start of the band and of the chunk. Writes that are turned get blocks,
+    too, which `drain_blocks` transposes.
     """
-    axis, lane, count = schedule.tile, schedule.lane, schedule.lanes
-    assert axis is not None
-    assert lane is not None
-    row, column, bound = units.axis_names[axis], units.lane_name, units.lane_bound()
-    rows = units.band_rows()
-    width = schedule.chunk
-    if width is None:
-        width = padded(units.lane_size(), count)
-        if isinstance(width, int) and width % ALIASED == 0:
-            width += count
-    sizes: list[tuple[int, Size]] = [(axis, schedule.band), (lane, width)]
-    even = all(
-        isinstance(size, int) and size % count == 0
-        for size in (values.facts.nest.axes[axis].size, units.lane_size())
-    )
+    block = _Block(values, units, schedule, scratch, lanes)
     tile = Code()
-    for read in turned_reads(values.facts, lane, axis):
-        base, stride = values.bases[read.buffer], step_text(read.address.strides[lane])
-        wanted = f"{base_name(read.buffer)}_block"
-        array = scratch.array(wanted, read.dtype, sizes, len(read.address.strides), count)
-        pointer = f"{values.pointer(base, read.address, scope)} + {column} * {stride} + {row}"
-        pitch = step_text(array.address.strides[axis])
-        into = f"{array.base.name} + {row} * {pitch} + {column}"
+    for read in turned_reads(values.facts, block.lane, block.axis):
+        base, stride = values.bases[read.buffer], step_text(read.address.strides[block.lane])
+        array = block.array(base_name(read.buffer), read)
+        pointer = f"{values.pointer(base, read.address, scope)} + {block.column} * {stride}"
+        pointer += f" + {block.row}"
+        pitch = step_text(array.address.strides[block.axis])
+        into = f"{array.base.name} + {block.row} * {pitch} + {block.column}"
         whole = lanes.transpose_tile(base.dtype, pointer, stride, into, pitch)
-        if even:
-            tile.add(whole)
-        else:
-            left = (f"{rows} - {row}", f"{bound} - {column}")
-            tile.add(f"if ({left[0]} >= {count} && {left[1]} >= {count})")
-            tile.add(f"    {whole}")
-            tile.add("else")
-            edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *left)
-            tile.add(f"    {edge}")
+        edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
+        block.add(tile, whole, [edge])
         values.blocks[read] = (array.base, array.address)
-    columns = Code()
-    columns.loop(f"for (long {row} = 0; {row} < {rows}; {row} += {count})", tile)
-    header = f"for (long {column} = 0; {column} < {bound}; {column} += {count})"
-    scope.code.loop(header, columns)
+    for write in turned_writes(values.facts, block.lane, block.axis):
+        array = block.array(base_name(write.buffer), write)
+        values.written[write] = (array.base, array.address)
+    if tile.lines:
+        block.loops(tile, scope)
+
+
+def drain_blocks(
+    values: Values, units: Units, schedule: Schedule, scratch: Scratch, scope: Scope, lanes: Lanes
+) -> None:
+    """Add the loops that transpose a unit's blocks of what it writes into memory."""
+    block = _Block(values, units, schedule, scratch, lanes)
+    tile = Code()
+    for write, (array, address) in values.written.items():
+        base, stride = values.bases[write.buffer], step_text(write.address.strides[block.lane])
+        pitch = step_text(address.strides[block.axis])
+        pointer = f"{array.name} + {block.row} * {pitch} + {block.column}"
+        into = f"{values.pointer(base, write.address, scope)} + {block.column} * {stride}"
+        into += f" + {block.row}"
+        whole = lanes.transpose_tile(base.dtype, pointer, pitch, into, stride)
+        rows, columns = (
+            f"({left} < {block.count} ? {left} : {block.count})" for left in block.left
+        )
+        edge = [
+            f"for (long j = 0; j < {columns}; j++)",
+            f"    for (long k = 0; k < {rows}; k++)",
+            f"        ({into})[j * {stride} + k] = ({pointer})[k * {pitch} + j];",
+        ]
+        block.add(tile, whole, edge)
+    if tile.lines:
+        block.loops(tile, scope)
+
+
+class _Block:
+    """Names and sizes of the blocks of a unit."""
+
+    def __init__(
+        self, values: Values, units: Units, schedule: Schedule, scratch: Scratch, lanes: Lanes
+    ) -> None:
+        axis, lane = schedule.tile, schedule.lane
+        assert axis is not None
+        assert lane is not None
+        self.axis, self.lane, self.count = axis, lane, schedule.lanes
+        self.row, self.column = units.axis_names[axis], units.lane_name
+        self.rows, self.bound = units.band_rows(), units.lane_bound()
+        self.left = (f"{self.rows} - {self.row}", f"{self.bound} - {self.column}")
+        width = schedule.chunk
+        if width is None:
+            width = padded(units.lane_size(), self.count)
+            if isinstance(width, int) and width % ALIASED == 0:
+                width += self.count
+        self.sizes: list[tuple[int, Size]] = [(axis, schedule.band), (lane, width)]
+        self.even = all(
+            isinstance(size, int) and size % self.count == 0
+            for size in (values.facts.nest.axes[axis].size, units.lane_size())
+        )
+        self.scratch = scratch
+
+    def array(self, wanted: str, access: Read | Write) -> Array:
+        rank = len(access.address.strides)
+        return self.scratch.array(f"{wanted}_block", access.dtype, self.sizes, rank, self.count)
+
+    def add(self, tile: Code, whole: str, edge: Sequence[str]) -> None:
+        """A tile of `count` rows and columns; `edge` for one that has fewer."""
+        if self.even:
+            tile.add(whole)
+            return
+        tile.add(f"if ({self.left[0]} >= {self.count} && {self.left[1]} >= {self.count})")
+        tile.add(f"    {whole}")
+        tile.add("else")
+        for line in edge:
+            tile.add(f"    {line}")
+
+    def loops(self, tile: Code, scope: Scope) -> None:
+        row, column, count = self.row, self.column, self.count
+        columns = Code()
+        columns.loop(f"for (long {row} = 0; {row} < {self.rows}; {row} += {count})", tile)
+        header = f"for (long {column} = 0; {column} < {self.bound}; {column} += {count})"
+        scope.code.loop(header, columns)

@@ -26,7 +26,7 @@ from compiler.loops.expressions import (
     ReadIndexed,
     SizeOf,
 )
-from compiler.loops.nest import Let
+from compiler.loops.nest import Let, Write
 from compiler.loops.sizes import Size, c_expression, multiply
 
 LONGEST = 50
@@ -63,6 +63,8 @@ class Values:
         """Values that are read back from where they were stored."""
         self.blocks: dict[Read, tuple[Base, Address]] = {}
         """Reads whose elements are transposed in an array."""
+        self.written: dict[Write, tuple[Base, Address]] = {}
+        """Writes whose elements lie in an array first, and are transposed from there."""
         self._quick = added_to_one(facts)
         self._stable: dict[object, str] = {}
         self._depths: dict[str, int] = {}

@@ -10,12 +10,12 @@ from compiler.loops.nest import Write
 
 def write(effect: Write, scope: Scope, values: Values, guard: str) -> None:
     """Add the statement. `guard` is a condition for executing it, or empty."""
-    base = values.bases[effect.buffer]
+    base, address = values.written.get(effect, (values.bases[effect.buffer], effect.address))
     lanes = scope.lanes
     value = values.of(effect.expression, scope)
     if compute_dtype(effect.expression.dtype) != compute_dtype(effect.dtype):
         value = lanes.apply("convert", (value,), (effect.expression.dtype,), effect.dtype)
-    more, index, address = values.scatter(base, effect.address, effect.terms, scope)
+    more, index, address = values.scatter(base, address, effect.terms, scope)
     register = compute_dtype(effect.dtype)
     total = "any" if effect.dtype == "bool" else "sum"
     inner = Code()
