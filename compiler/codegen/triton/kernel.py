@@ -285,7 +285,8 @@ class Writer:
         x, r = bool(axes & set(self.tile.x)), bool(axes & set(self.tile.r))
         return text if (x or (self.x.block == 1 and r)) and r else self._tile(text)
 
-    def _masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
+    def masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
+        """The same; what the mask leaves out changes no result."""
         text = self.full(statement, scope)
         if not mask:
             return text
@@ -295,17 +296,34 @@ class Writer:
     def _reduce(self, statement: Reduction, scope: Scope) -> None:
         """A reduction of a row that the tile holds whole."""
         dtype = compute_dtype(statement.expression.dtype)
-        text = self._masked(statement, scope, self.r.mask)
+        text = self.masked(statement, scope, self.r.mask)
         if statement.op in ARG:
-            name = self.names.new(statement.name)
-            place = f"tl.broadcast_to({self.r.name}, [{self.x.block}, {self.r.block}])"
-            function = f"{statement.op}_of"
-            self.values.needs.add(function)
-            pair = f"tl.reduce(({text}, {place}), 1, {function})"
-            scope.add(f"_, {name} = {pair}", statement.origins)
-            self.values.define(statement, f"{name}[:, None].to(tl.int64)", scope)
+            self.complete_arg(statement, text, self._tile(self.r.name), scope)
             return
-        self.values.define(statement, f"{self.combined(statement.op, text, dtype)}[:, None]", scope)
+        text = f"{self.combined(statement.op, text, dtype)}[:, None]"
+        self.values.complete(statement, text, scope)
+
+    def complete_arg(self, statement: Reduction, text: str, places: str, scope: Scope) -> None:
+        """The result of an argmax or argmin, from a tile of elements and one of their places."""
+        name = self.names.new(statement.name)
+        function = f"{statement.op}_of"
+        self.values.needs.add(function)
+        pair = f"tl.reduce(({text}, {places}), 1, {function})"
+        scope.add(f"_, {name} = {pair}", statement.origins)
+        self.values.complete(statement, f"{name}[:, None].to(tl.int64)", scope)
+
+    def accumulate(self, effect: Reduction, name: str, mask: str, loop: Scope) -> str:
+        """Combine a tile of elements with those of the steps before it."""
+        dtype = compute_dtype(effect.expression.dtype)
+        self.fill(name, f"[{self.x.block}, {self.r.block}]", effect.op, dtype)
+        text = self.masked(effect, loop, mask)
+        if effect.op == "sum" and dtype != "bool":
+            loop.add(f"{name} += {text}", effect.origins)
+        else:
+            function = reducer(effect.op, dtype)
+            self.values.needs.add(function)
+            loop.add(f"{name} = {function}({name}, {text})", effect.origins)
+        return name
 
     def combined(self, op: str, text: str, dtype: str, dim: int = 1) -> str:
         """A tile's elements along a dimension, reduced to one."""
@@ -320,11 +338,11 @@ class Writer:
         dtype = compute_dtype(statement.expression.dtype)
         function = reducer(statement.op, dtype)
         self.values.needs.add(function)
-        text = self._masked(statement, scope, self.r.mask)
+        text = self.masked(statement, scope, self.r.mask)
         reverse = ", reverse=True" if statement.reverse else ""
         text = f"tl.associative_scan({text}, 1, {function}{reverse})"
         if not carry:
-            self.values.define(statement, text, scope)
+            self.values.complete(statement, text, scope)
             return
         name = self.names.new(statement.name)
         scope.add(f"{name} = {function}({carry}, {text})", statement.origins)
@@ -338,12 +356,20 @@ class Writer:
         else:
             last = self.combined("sum", last, dtype)
         scope.add(f"{carry} = {last}[:, None]")
-        self.values.define(statement, name, scope)
+        self.values.complete(statement, name, scope)
 
     def fill(self, name: str, shape: str, op: str, dtype: str) -> None:
         """Define what a reduction starts from."""
         start = identity(op, dtype)
         self.root.add(f"{name} = tl.full({shape}, {start}, {TYPES[dtype]})")
+
+    def chunk(self, dimension: Dimension, count: int) -> None:
+        """Define how much of a dimension each of `count` programs takes: whole blocks."""
+        size, block = dimension.size, dimension.block
+        length = f"tl.cdiv({indices.text(size)}, {count * block}) * {block}"
+        if isinstance(size, int):
+            length = str(-(-size // (count * block)) * block)
+        self.root.add(f"chunk = {length}")
 
     def steps(self, start: str, end: str, step: int) -> str:
         """The head of the kernel's loop."""
@@ -356,26 +382,21 @@ class Writer:
     def _riding(self) -> None:
         """Each program takes some of the rows, and keeps its sums over them in registers."""
         count, block = self.part.programs, self.x.block
-        size = self.x.size
-        length = f"tl.cdiv({indices.text(size)}, {count * block}) * {block}"
-        if isinstance(size, int):
-            length = str(-(-size // (count * block)) * block)
         self.root.add(f"program = {self.program()}")
-        self.root.add(f"chunk = {length}")
+        self.chunk(self.x, count)
         self.range(self.r, "", self.root, "[None, :]")
         self.mask(self.r)
-        self.values.loop = frozenset(self.tile.x)
-        loop = Scope(1)
+        loop = self.values.begin_loop(self.tile.x)
         self.range(self.x, "start", loop, "[:, None]")
         self.mask(self.x)  # a step begins at a multiple of the block, below the size
-        self.values.begin_pass()
         riders: list[tuple[Reduction, str]] = []
         for statement in self.nest.statements:
             if isinstance(statement, Reduction) and statement.name in self.part.partials:
-                riders.append((statement, self._ride(statement, loop)))
+                name = self.names.new(f"{base_name(statement.name)}_sums")
+                riders.append((statement, self.accumulate(statement, name, self.x.mask, loop)))
             else:
                 self.statement(statement, loop)
-        end = f"tl.minimum(program * chunk + chunk, {indices.text(size)})"
+        end = f"tl.minimum(program * chunk + chunk, {indices.text(self.x.size)})"
         self.root.enclose(self.steps("program * chunk", end, block), loop)
         for rider, name in riders:
             dtype = compute_dtype(rider.expression.dtype)
@@ -384,19 +405,6 @@ class Writer:
             at = indices.offset(self.nest, partial.address, (self.r,))
             where = f"program * {indices.text(partial.width)} + {at}"
             self.values.put(partial.buffer, where, text, self.r.mask, self.root)
-
-    def _ride(self, rider: Reduction, loop: Scope) -> str:
-        dtype = compute_dtype(rider.expression.dtype)
-        name = self.names.new(f"{base_name(rider.name)}_sums")
-        self.fill(name, f"[{self.x.block}, {self.r.block}]", rider.op, dtype)
-        text = self._masked(rider, loop, self.x.mask)
-        if rider.op == "sum" and dtype != "bool":
-            loop.add(f"{name} += {text}", rider.origins)
-        else:
-            function = reducer(rider.op, dtype)
-            self.values.needs.add(function)
-            loop.add(f"{name} = {function}({name}, {text})", rider.origins)
-        return name
 
 
 def title_of(nest: Nest) -> str:
