@@ -86,11 +86,6 @@ def render(rows: Iterable[NodeRow]) -> str:
     return "".join(_line(row) + "\n" for row in rows)
 
 
-def graph_text(graph: fx.Graph) -> str:
-    """The graph's current state, as printed by `render`."""
-    return render(snapshot(graph))
-
-
 def _arguments(row: NodeRow) -> str:
     parts = [format_argument(value) for value in row.args]
     parts += [f"{name}={format_argument(value)}" for name, value in row.kwargs.items()]
