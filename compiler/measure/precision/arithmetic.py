@@ -216,7 +216,7 @@ def is_jump(node: fx.Node, result: Any) -> bool:
         return True
     if node.target is operator.getitem:
         return False
-    if not any(_is_float(one) for source in node.all_input_nodes for one in _of(source)):
+    if not any(_is_real(one.dtype) for source in node.all_input_nodes for one in _of(source)):
         return False
     return any(not _is_real(one.dtype) for one in _tensors(result))
 
@@ -260,10 +260,6 @@ def _of(node: fx.Node) -> list[Any]:
 
 def _tensors(value: Any) -> list[Any]:
     return [one for one in pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
-
-
-def _is_float(tensor: Any) -> bool:
-    return _is_real(tensor.dtype)
 
 
 def _is_real(dtype: torch.dtype) -> bool:
