@@ -1,8 +1,8 @@
 """The append-only writer: when `emit` returns, the record is in the file.
 
-Each record is one `write` of one whole line to a descriptor opened with O_APPEND, so a killed
-process loses at most the line it was writing, and two processes (the worker, and the front end that
-captures its output) can append to one trace.
+Each record is one `write` of one whole line to a descriptor opened with O_APPEND. A killed process
+loses at most the line it was writing. Two processes can append to one trace: the worker, and the
+front end that captures its output.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ class RecordStream:
     """Writes each line to the trace file, then to the pipe. Never raises.
 
     The user's program runs in this process, so a full disk or a closed descriptor must not become
-    an exception in the middle of a compile: the first such error is kept in `lost`, and the trace
+    an exception in the middle of a compile. The first such error is kept in `lost`, and the trace
     ends there. Forked children of the user's program inherit the stream and stay silent.
     """
 

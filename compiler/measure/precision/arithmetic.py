@@ -1,8 +1,8 @@
 """One ATen operation at a time: in its own dtypes, in float64, or in float64 with noise.
 
 The noise simulates rounding in any order of operations. Each result of a rounding operation is
-perturbed by up to the unit of its dtype, and its inputs by the unit of the dtype of the computation
-(float32 for narrower ones), or more if many terms are summed.
+perturbed by up to the unit of its dtype. Its inputs are perturbed by the unit of the dtype of the
+computation (float32 for narrower ones), or more if many terms are summed.
 """
 
 from __future__ import annotations

@@ -372,9 +372,8 @@ class _Tasks:
         return (placed.step.phase, calls[0]) if calls else None
 
     def _inside(self, ref: NodeRef) -> list[Hashable]:
-        """The calls on the line of a lowered node that no captured node stands for: a custom
-        autograd function or the body of a scan is one node of the captured graph, but has lines of
-        its own."""
+        """The calls on the line of a lowered node that no captured node stands for. A custom
+        autograd function or the body of a scan is one captured node, but has lines of its own."""
         node = self.origins.nodes[ref]
         site = site_of(node.module, node.location)
         if site is None or site in self._held:
