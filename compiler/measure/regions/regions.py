@@ -315,7 +315,7 @@ class _Tasks:
 
     def _captured(self, ref: NodeRef) -> list[NodeRef]:
         """The captured nodes that a lowered node was made from; none for code written for a
-        backward alone: torch derives the origin of that from autograd's sequence number, which it
+        backward alone. Torch derives the origin of that from autograd's sequence number, which it
         shares with whatever was captured last."""
         node = self.origins.nodes[ref]
         site = site_of(node.module, node.location)
