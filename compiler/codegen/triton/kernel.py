@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import Names, anonymous, base_name
+from compiler.codegen.nests.names import Names, anonymous, base_name, printable, title_of
 from compiler.codegen.nests.online import with_online_sums
+from compiler.codegen.nests.simplify import addresses, index_terms
 from compiler.codegen.nests.symbols import symbols
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
@@ -21,14 +22,12 @@ from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Local, Position, Read, ReadIndexed
+from compiler.loops.expressions import Local
 from compiler.loops.nest import (
-    Nest,
     Reduction,
     ScanAlong,
     Statement,
     Write,
-    expressions,
 )
 from compiler.loops.sizes import Size, multiply, product
 
@@ -174,7 +173,7 @@ class Writer:
             comment = next((self.comments[o] for o in origins if o in self.comments), "")
             if comment and comment != last:
                 last = comment
-                text = f"{text}  # {_one_line(comment)}"
+                text = f"{text}  # {printable(comment)[:160]}"
             found.append((text, origins))
         return found
 
@@ -187,19 +186,8 @@ class Writer:
         whole = product(axis.size for axis in axes)
         reaches: list[Size] = [whole]
         for statement in self.nest.statements:
-            addresses = [
-                p.address
-                for p in expressions(statement)
-                if isinstance(p, (Read, ReadIndexed, Position))
-            ]
-            terms = [
-                t for p in expressions(statement) if isinstance(p, ReadIndexed) for t in p.terms
-            ]
-            if isinstance(statement, Write):
-                addresses.append(statement.address)
-                terms += statement.terms
-            reaches += [multiply(term.size, term.stride) for term in terms]
-            for address in addresses:
+            reaches += [multiply(term.size, term.stride) for term in index_terms(statement)]
+            for address in addresses(statement):
                 reaches.append(address.offset)
                 reaches += [
                     multiply(axis.size, stride)
@@ -405,15 +393,3 @@ class Writer:
             at = indices.offset(self.nest, partial.address, (self.r,))
             where = f"program * {indices.text(partial.width)} + {at}"
             self.values.put(partial.buffer, where, text, self.r.mask, self.root)
-
-
-def title_of(nest: Nest) -> str:
-    """What a nest computes over which axes, as the rest of a comment."""
-    axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in nest.axes)
-    label = "".join(c if c.isprintable() else "?" for c in nest.label)
-    return f"{label or 'nest'}: {axes}"
-
-
-def _one_line(text: str) -> str:
-    """User text as the rest of a comment."""
-    return "".join(c if c.isprintable() else "?" for c in text)[:160]
