@@ -47,14 +47,6 @@ class Provenance:
         found.pop(ref, None)
         return {other: "exact" if exact else "inferred" for other, exact in found.items()}
 
-    def sources(self, ref: Ref) -> dict[Ref, Quality]:
-        """The source lines among the counterparts."""
-        return {
-            other: quality
-            for other, quality in self.counterparts(ref).items()
-            if refs.kind(other) == "src"
-        }
-
     def _draw(self) -> None:
         waiting, self._waiting = self._waiting, []
         for record in waiting:

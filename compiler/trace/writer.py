@@ -73,7 +73,7 @@ class TraceWriter:
             line = self._encoder.encode(record) + b"\n"
         except UnicodeEncodeError:
             plain = msgspec.to_builtins(record)
-            line = self._encoder.encode(_without_surrogates(plain)) + b"\n"
+            line = self._encoder.encode(without_surrogates(plain)) + b"\n"
         with self._lock:
             if self.bound is not None:
                 if not self.bound.takes(record, len(line), needed):
@@ -103,11 +103,12 @@ class TraceWriter:
         return key
 
 
-def _without_surrogates(value: object) -> object:
+def without_surrogates(value: object) -> object:
+    """A value of plain types with `clean` texts."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     return value
