@@ -35,15 +35,11 @@ def clean(body: str) -> str:
     return body
 
 
-def file_sink(descriptor: int) -> Sink:
-    """A sink that writes whole lines to `descriptor`; raises OSError if the disk is full."""
-
-    def write(line: bytes) -> None:
-        view = memoryview(line)
-        while view:
-            view = view[os.write(descriptor, view) :]
-
-    return write
+def write_whole(descriptor: int, line: bytes) -> None:
+    """Write a whole line; raises OSError if the disk is full."""
+    view = memoryview(line)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 class TraceWriter:
