@@ -360,14 +360,6 @@ def _peak(recording: Recording) -> int | None:
     return None if None in peaks or not peaks else max(peak or 0 for peak in peaks)
 
 
-def by_group(found: Iterable[Fact]) -> dict[str, list[Fact]]:
-    """The facts by group, groups in order of occurrence."""
-    groups: dict[str, list[Fact]] = {}
-    for one in found:
-        groups.setdefault(one.group, []).append(one)
-    return groups
-
-
 def counted(found: Iterable[Fact]) -> Counter[str]:
     """How many facts each group has."""
     return Counter(one.group for one in found)

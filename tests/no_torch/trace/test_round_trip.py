@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.trace import schema
 from compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_trace
 from compiler.trace.records import AnyRecord, End, Settings, Start, Text, Warned
 from compiler.trace.writer import TraceWriter, clean, text_hash, write_whole
 from tests.block_trace import block_trace
+from tests.no_torch import schemas
 from tests.no_torch.trace.strategies import recordings, records
 from tests.no_torch.traces import opening
 
@@ -197,7 +197,7 @@ def test_every_line_fits_the_published_schema(record: AnyRecord) -> None:
     VALIDATOR.validate(json.loads(data))
 
 
-VALIDATOR = jsonschema.Draft202012Validator(schema.schema())
+VALIDATOR = jsonschema.Draft202012Validator(schemas.TRACE)
 
 
 def test_the_start_record_says_what_was_asked() -> None:
