@@ -19,7 +19,6 @@ from torch.utils import _pytree as pytree
 from compiler.measure.precision import attention, operations
 
 _WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
-_NARROW = (torch.float16, torch.bfloat16)
 _LANES = 16
 """Partial sums that even a plain loop keeps."""
 _SIGNS = 65521
