@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,11 +56,11 @@ def compile_once(model_file: str, record: str) -> dict[str, float]:
     from compiler.control.recorder import Recorder
     from compiler.pipeline import recording
     from compiler.trace.records import Settings
-    from compiler.trace.writer import TraceWriter, file_sink
+    from compiler.trace.writer import TraceWriter, write_whole
 
     descriptor = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     settings = Settings(file=model_file, record="steps" if record == "steps" else "default")
-    recorder = Recorder(TraceWriter(file_sink(descriptor)), settings)
+    recorder = Recorder(TraceWriter(partial(write_whole, descriptor)), settings)
     recorder.call = 1
     with recording(recorder), torch.no_grad():
         before = cpu_seconds()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import sys
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,7 +40,7 @@ from compiler.trace.records import (  # noqa: E402
     Wrapper,
 )
 from compiler.trace.records.graph import GraphKind  # noqa: E402
-from compiler.trace.writer import TraceWriter, file_sink  # noqa: E402
+from compiler.trace.writer import TraceWriter, write_whole  # noqa: E402
 from tests.block_capture import FILE, LINES  # noqa: E402
 from tests.block_trace import Builder, opening  # noqa: E402
 from tests.decided import pair_test  # noqa: E402
@@ -238,7 +239,7 @@ def large_trace(path: Path, megabytes: float, nodes: int = 5000) -> int:
     out.add(CallEnd(call=1, seconds=out.clock, compiled=(cid,)))
     out.add(End(status="ok", seconds=out.clock, exit_code=0))
     with path.open("wb") as stream:
-        writer = TraceWriter(file_sink(stream.fileno()))
+        writer = TraceWriter(partial(write_whole, stream.fileno()))
         for record in out.records:
             writer.emit(record)
     return len(out.records)

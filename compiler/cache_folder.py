@@ -18,7 +18,7 @@ def cache_folder() -> Path:
     """The folder `tcw` under XDG_CACHE_HOME (else ~/.cache), made with mode 0700.
 
     Raises `CacheRefused` if it is a link, is not a folder, belongs to someone else, can be entered
-    or written by others, or cannot be created: a cache that others can write to can run their code.
+    or written by others, or cannot be created. A cache that others can write to can run their code.
     """
     return private_folder(cache_path())
 

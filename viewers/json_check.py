@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from viewers.check.result import Outcome, TargetResult
 from viewers.json_diff import EffectItem, effect_item
-from viewers.json_item import JsonItem, schema_of
+from viewers.json_item import JsonItem
 from viewers.summary.budget import FactStanding
 
 VERSION = 1
@@ -69,8 +69,3 @@ def check_report(results: Sequence[TargetResult]) -> CheckReport:
             for one in results
         ],
     )
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema of `CheckReport`."""
-    return schema_of(CheckReport, f"tcw check --format json, version {VERSION}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from viewers.json_item import JsonItem, placed, schema_of
+from viewers.json_item import JsonItem, placed
 from viewers.summary.differences import Difference, Effect
 from viewers.summary.differences.effects import EffectKind, EffectTone
 from viewers.summary.differences.measured import MeasuredDifference, MeasuredOutcome
@@ -155,8 +155,3 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
 
 def effect_item(one: Effect) -> EffectItem:
     return EffectItem.of(one, **placed(one.line))
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema of `DiffReport`."""
-    return schema_of(DiffReport, f"tcw diff --json, version {VERSION}")

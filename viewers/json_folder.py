@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from viewers.json_item import JsonItem, placed, schema_of
+from viewers.json_item import JsonItem, placed
 from viewers.json_report import Report, report
 from viewers.summary.ranks import Divergence, Kind, first_divergence
 from viewers.text.processes import Process, Unread, program_of, ranks_of
@@ -141,8 +140,3 @@ def _difference(found: Divergence) -> DifferenceItem:
         waits=[WaitItem.of(one, **placed(one.place)) for one in found.waits],
         **placed(found.place),
     )
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema of `FolderReport`."""
-    return schema_of(FolderReport, f"tcw explain FOLDER --json, version {VERSION}")

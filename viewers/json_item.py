@@ -32,12 +32,3 @@ class JsonItem(msgspec.Struct, kw_only=True):
 def placed(place: _Place | None) -> dict[str, Any]:
     """`file` and `line` of an item; "" and null where there is no place."""
     return {"file": place.file if place else "", "line": place.line if place else None}
-
-
-def schema_of(report: type[JsonItem], title: str) -> dict[str, Any]:
-    """JSON Schema of a whole object."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
-        **msgspec.json.schema(report),
-    }

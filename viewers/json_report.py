@@ -6,12 +6,12 @@ number that was not measured is null, and so is one that JSON cannot carry (nan,
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from compiler.trace.records import Advice, End, Failure, Recompile
-from viewers.json_item import JsonItem, placed, schema_of
+from viewers.json_item import JsonItem, placed
 from viewers.json_profile import (
     ModeItem,
     ProfileItem,
@@ -20,7 +20,6 @@ from viewers.json_profile import (
     profile_items,
     trial_items,
 )
-from viewers.json_text import json_text
 from viewers.recording import Recording
 from viewers.summary import BreakSite, KernelRow, Summary, summarise
 from viewers.summary.breaks import ordered_advice
@@ -290,16 +289,6 @@ def failed_report(
     """The report where nothing could be recorded at all."""
     failure = Failure(doing="", type=kind, message=message, culprit=culprit)
     return msgspec.structs.replace(report(Recording()), status=status, error=_failed(failure))
-
-
-def encode(one: Report) -> str:
-    """The report as indented JSON with a newline at its end; always valid, whatever it holds."""
-    return json_text(one)
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema of `Report`."""
-    return schema_of(Report, f"tcw --json, version {VERSION}")
 
 
 def _status(summary: Summary) -> ReportStatus:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from compiler.trace.writer import without_surrogates
 from viewers.plain import can_encode, plain
 
 _NOT_ASCII = re.compile(r"[^\n -~]")
@@ -25,7 +26,7 @@ def json_text(value: Any, indent: int = 2, encoding: str = "utf-8") -> str:
     try:
         body = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        body = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(value)))
+        body = msgspec.json.encode(without_surrogates(msgspec.to_builtins(value)))
     if indent:
         body = msgspec.json.format(body, indent=indent)
 
@@ -37,13 +38,3 @@ def json_text(value: Any, indent: int = 2, encoding: str = "utf-8") -> str:
         return character
 
     return _NOT_ASCII.sub(written, body.decode()) + "\n"
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(one) for one in value]
-    return value

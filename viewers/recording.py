@@ -68,8 +68,8 @@ _SHARED = (Note, Ceilings, End)
 """What belongs to all parts, wherever it is; so do texts and sources, which they look up
 in the dictionaries of the whole."""
 MOST_SHARED = 2_000_000
-"""How many records all runs together may hold of what belongs to all: a person makes some dozens of
-runs, and a trace of many thousands would be many times as large in memory as it is on disk."""
+"""How many records all runs together may hold of what belongs to all. A person makes some dozens of
+runs; a trace of many thousands would be many times as large in memory as on disk."""
 
 
 def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> AnyRecord:

@@ -315,7 +315,6 @@ def install(recorder: Recorder) -> Uninstall:
             split.joint = joint_module
             split.extraction = Extraction(
                 saved=list(saved_values),
-                sizes=list(saved_sym_nodes),
                 static=kwargs.get("static_lifetime_input_nodes"),
                 outputs=kwargs.get("num_fwd_outputs", 0),
             )

@@ -37,7 +37,6 @@ class Extraction:
     """The arguments of `_extract_fwd_bwd_modules`, as they are after the call."""
 
     saved: list[Any]
-    sizes: list[Any]
     static: Any = None
     """Nodes of parameters and buffers, if torch passes them."""
     outputs: int = 0

@@ -2,8 +2,9 @@
 
 `torch.distributed` and FSDP2 start each through a method of `ProcessGroup`; what DDP's reducer
 starts in C++ is not seen here, `DdpBuckets` has its buckets. A training loop starts the same
-operations in each step: of each (operation, sizes, line) the first are recorded, then the 32nd, the
-64th, … : a run of any length leaves few records, and an operation that is new is recorded at once.
+operations in each step. Of each (operation, sizes, line), the first are recorded, then the 32nd,
+the 64th, and so on. A run of any length thus leaves few records, and a new operation is recorded at
+once.
 """
 
 from __future__ import annotations

@@ -48,13 +48,12 @@ class Hook:
             except Missing as missing:
                 reason = str(missing)
                 break
-        return HookStatus(
-            name=self.name,
-            available=not reason,
-            offers=self.offers,
-            reason=reason,
-            tried_on=TRIED_ON.get(self.name, ()),
-        )
+        return status(self.name, self.offers, reason)
+
+
+def status(name: str, offers: str, reason: str) -> HookStatus:
+    """The status of what needs torch for something. `reason`: why it is not there, or ""."""
+    return HookStatus(name, not reason, offers, reason, TRIED_ON.get(name, ()))
 
 
 def on_demand(_recorder: Recorder) -> Uninstall:

@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import torch_version
-from compiler.control.tried_on import TRIED_ON
+from compiler.control.hooks import status, torch_version
 from compiler.trace.records import HookStatus
 
 NAME = "resampling gradients"
@@ -55,13 +54,8 @@ def missing() -> str:
 
 def resampling_status() -> HookStatus:
     """Whether gradients of resampling are ATen's, for `tcw doctor`."""
-    return HookStatus(
-        name=NAME,
-        available=not missing(),
-        offers="gradients of resampling as ATen's operation, not as additions at indices",
-        reason=missing(),
-        tried_on=TRIED_ON.get(NAME, ()),
-    )
+    offers = "gradients of resampling as ATen's operation, not as additions at indices"
+    return status(NAME, offers, missing())
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable
 
 from compiler.trace.records import Location
 
@@ -73,10 +72,3 @@ def from_summary(frame: traceback.FrameSummary) -> Location:
         end_column=getattr(frame, "end_colno", None),
         function=frame.name or "",
     )
-
-
-def user_stack(frames: Iterable[traceback.FrameSummary] | None) -> tuple[Location, ...]:
-    """The frames outside torch, outermost first."""
-    if frames is None:
-        return ()
-    return tuple(from_summary(frame) for frame in frames if outside_torch(frame.filename))

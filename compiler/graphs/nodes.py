@@ -85,11 +85,16 @@ def format_argument(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+def arguments_text(args: Iterable[object], kwargs: Mapping[str, object]) -> str:
+    """`x, 8, dim=-1`."""
+    parts = [format_argument(value) for value in args]
+    parts += [f"{name}={format_argument(value)}" for name, value in kwargs.items()]
+    return ", ".join(parts)
+
+
 def format_arguments(node: fx.Node) -> str:
     """`x, 8, dim=-1`, truncated to 400 characters."""
-    parts = [format_argument(value) for value in node.args]
-    parts += [f"{name}={format_argument(value)}" for name, value in node.kwargs.items()]
-    text = ", ".join(parts)
+    text = arguments_text(node.args, node.kwargs)
     return text if len(text) <= _MAX_ARGS else text[: _MAX_ARGS - 1] + "…"
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from compiler.graphs.nodes import format_argument, node_value, target_name
+from compiler.graphs.nodes import arguments_text, format_argument, node_value, target_name
 from compiler.graphs.tensors import dtype_name, size
 from compiler.trace.dtypes import short_dtype
 
@@ -86,17 +86,6 @@ def render(rows: Iterable[NodeRow]) -> str:
     return "".join(_line(row) + "\n" for row in rows)
 
 
-def graph_text(graph: fx.Graph) -> str:
-    """The graph's current state, as printed by `render`."""
-    return render(snapshot(graph))
-
-
-def _arguments(row: NodeRow) -> str:
-    parts = [format_argument(value) for value in row.args]
-    parts += [f"{name}={format_argument(value)}" for name, value in row.kwargs.items()]
-    return ", ".join(parts)
-
-
 def _line(row: NodeRow) -> str:
     if row.node.op == "output":
         results = row.args[0] if row.args else ()
@@ -114,4 +103,4 @@ def _line(row: NodeRow) -> str:
         rest = ", ".join(format_argument(value) for value in row.args[1:])
         return f"{left} = {receiver}.{row.target}({rest})"
     owner = "self." if row.node.op == "call_module" else ""
-    return f"{left} = {owner}{target_name(row.target)}({_arguments(row)})"
+    return f"{left} = {owner}{target_name(row.target)}({arguments_text(row.args, row.kwargs)})"

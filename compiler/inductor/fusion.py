@@ -1,7 +1,7 @@
 """Fusion: every pair that the scheduler considers, with verdict and reason, and the final groups.
 
-torch/_inductor/scheduler.py tests a pair up to twice per round: when it screens all pairs that
-share a buffer (`get_possible_fusions`), and again before it commits to one (`_try_fusion_pairs`),
+torch/_inductor/scheduler.py tests a pair up to twice per round. It screens all pairs that share a
+buffer (`get_possible_fusions`), and tests one again before it commits to it (`_try_fusion_pairs`),
 since an earlier fusion may have changed either side. `can_fuse` gives the verdict, `WhyNoFuse` the
 reason, and `score_fusion_memory` the shared bytes. Nothing is computed twice.
 """

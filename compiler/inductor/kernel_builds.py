@@ -2,7 +2,7 @@
 
 `CppCodeCache.load_async` (torch/_inductor/codecache.py) returns a function that will load a
 library. A library already loaded in this process keeps its function. For any other, torch looks for
-the file under a lock and submits a build to its workers if it does not exist; the function then
+the file under a lock and submits a build to its workers if it does not exist. The function then
 holds the file's path and the future of that build. If the function of this torch holds no path,
 nothing is recorded.
 """

@@ -1,11 +1,11 @@
 """Which operation each line of a kernel computes, for both C++ and Triton.
 
 While an operation of a loop body is turned into code, torch's `InterpreterShim`
-(torch/_inductor/loop_body.py) identifies it, and `V.kernel.current_node` is its scheduler node.
-Before each line that is then written into one of the kernel's own buffers, a `Mark` is inserted: a
-buffer entry that prints nothing, so that the generated text is unchanged, and that moves with its
-line when buffers are spliced. When the buffer of a whole kernel is printed, the marks are read back
-as line numbers.
+(torch/_inductor/loop_body.py) identifies it, and `V.kernel.current_node` is its scheduler node. A
+`Mark` is inserted before each line that is then written into one of the kernel's own buffers. It is
+a buffer entry that prints nothing, so the generated text is unchanged, and that moves with its line
+when buffers are spliced. When the buffer of a whole kernel is printed, the marks are read back as
+line numbers.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ _OVERWRITES = frozenset(
 def replaced_arguments(nodes: list[fx.Node], written: list[fx.Node]) -> dict[fx.Node, str]:
     """The operations in `_OVERWRITES` that may overwrite their argument, -> the argument's name.
 
-    Nothing reads the old content afterwards, and either the argument is an input of which the
-    result becomes the new content (by a final `copy_`), or it is itself the result of such an
-    operation: memory of the graph's own.
+    Nothing reads the old content afterwards. Either the argument is an input of which the result
+    becomes the new content (by a final `copy_`), or it is itself the result of such an operation:
+    memory of the graph's own.
     """
     found: dict[fx.Node, str] = {}
     place = {node: i for i, node in enumerate(nodes)}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Call, Input, Operand, Result
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
-from compiler.loops.sizes import Size, evaluate, multiply, product, symbol_values, symbols_of
+from compiler.loops.sizes import Size, multiply, product
+from compiler.loops.verifier.spaces import Numbers
 
 WIDEST_ITEM = 16
 """Size in bytes of the widest element that loops do not hold (complex128); used in estimates."""
@@ -53,7 +53,7 @@ class Values:
             if step.aliases:
                 self._join([*step.aliases, *(result.name for result in named)])
         self.outputs = dict.fromkeys(o.value for o in graph.outputs if isinstance(o, Operand))
-        self.hints = _hints(program)
+        self._numbers = Numbers(program.graph)
 
     def access(self, step: Nest | Call) -> Access:
         """What a step of the program reads and writes, cached."""
@@ -95,17 +95,4 @@ class Values:
 
     def number(self, size: Size) -> int | None:
         """A size for the inputs at compile time, or None if a symbol has no hint."""
-        if isinstance(size, int):
-            return size
-        if not symbols_of(size) <= self.hints.keys():
-            return None
-        return evaluate(size, self.hints)
-
-
-def _hints(program: Program) -> Mapping[str, int]:
-    hints = dict(program.graph.hints)
-    missing = {name: text for name, text in program.graph.symbols.items() if name not in hints}
-    try:
-        return symbol_values(hints, missing)
-    except (NameError, ArithmeticError, SyntaxError, TypeError):
-        return hints
+        return self._numbers.of(size)

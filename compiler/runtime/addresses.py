@@ -15,8 +15,7 @@ from pathlib import Path
 
 import torch
 
-from compiler.control.hooks import Missing, resolve, torch_version
-from compiler.control.tried_on import TRIED_ON
+from compiler.control.hooks import Missing, resolve, status, torch_version
 from compiler.trace.records import HookStatus
 
 NAME = "launcher"
@@ -102,13 +101,8 @@ def addresses() -> Addresses | Missing:
 def launcher_status() -> HookStatus:
     """Whether graphs can be called without Python in between, for `tcw doctor` and the records."""
     found = addresses()
-    return HookStatus(
-        name=NAME,
-        available=isinstance(found, Addresses),
-        offers="direct calls of compiled graphs, without Python on the way to the kernels",
-        reason=str(found) if isinstance(found, Missing) else "",
-        tried_on=TRIED_ON.get(NAME, ()),
-    )
+    offers = "direct calls of compiled graphs, without Python on the way to the kernels"
+    return status(NAME, offers, str(found) if isinstance(found, Missing) else "")
 
 
 def _data_pointer() -> int:

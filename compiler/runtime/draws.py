@@ -3,8 +3,8 @@
 A compiled graph calls `tcw.normal.default` and the like, one function a family, with the sizes,
 strides and dtype of the result and the parameters of the distribution. Before a function makes
 numbers of a dtype itself for the first time in a process, it compares some with ATen's, and the
-state of the generator after them; if anything differs, or the library is not available, it calls
-ATen, always.
+state of the generator after them. If anything differs, or the library is not available, it always
+calls ATen.
 """
 
 from __future__ import annotations

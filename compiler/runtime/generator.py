@@ -16,8 +16,7 @@ from pathlib import Path
 import torch
 
 from compiler.codegen.draws.text import MUTEX
-from compiler.control.hooks import Missing, torch_version
-from compiler.control.tried_on import TRIED_ON
+from compiler.control.hooks import Missing, status, torch_version
 from compiler.trace.records import HookStatus
 
 NAME = "random numbers"
@@ -63,13 +62,8 @@ def address_of(generator: torch.Generator) -> int:
 def generator_status() -> HookStatus:
     """Whether the engine can draw numbers itself, for `tcw doctor` and the records."""
     found = generator_functions()
-    return HookStatus(
-        name=NAME,
-        available=not isinstance(found, Missing),
-        offers="eager's random numbers without ATen's calls, several times faster",
-        reason=str(found) if isinstance(found, Missing) else "",
-        tried_on=TRIED_ON.get(NAME, ()),
-    )
+    offers = "eager's random numbers without ATen's calls, several times faster"
+    return status(NAME, offers, str(found) if isinstance(found, Missing) else "")
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

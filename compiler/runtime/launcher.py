@@ -85,7 +85,9 @@ def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missin
         if not _loaded:
             if isinstance(compiler, NoCompiler):
                 return Missing(compiler.reason)
-            made = library(launcher_unit(), compiler, store)
+            made = library(
+                Unit(launcher_text(), launcher_flags(), LAUNCHER_LIBRARIES), compiler, store
+            )
             _loaded.append(_load(made, found))
         return _loaded[0]
 
@@ -93,11 +95,6 @@ def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missin
 def release_pooled() -> int:
     """Free unused pooled memory, if there is a launcher; returns the number of bytes freed."""
     return sum(one.release_pool() for one in _loaded)
-
-
-def launcher_unit() -> Unit:
-    """The unit of the launcher."""
-    return Unit(launcher_text(), launcher_flags(), LAUNCHER_LIBRARIES)
 
 
 def _load(made: Library, found: Addresses) -> Launcher:

@@ -2,8 +2,7 @@
 total size.
 
 A file that is not named by the digest of its content is sealed: it starts with the digest of its
-name and content, so a damaged file, or one under another's name, is a miss. Nothing here is
-pickled.
+name and content. A damaged file, or one under another's name, is a miss. Nothing here is pickled.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ from pathlib import Path
 import torch
 
 from compiler.codegen.cpp.vocabulary import sleef
-from compiler.control.hooks import torch_version
-from compiler.control.tried_on import TRIED_ON
+from compiler.control.hooks import status, torch_version
 from compiler.trace.records import HookStatus
 
 NAME = "vector functions"
@@ -33,10 +32,5 @@ def missing() -> str:
 
 def vector_functions_status() -> HookStatus:
     """Whether elementary functions without a polynomial run in vectors, for `tcw doctor`."""
-    return HookStatus(
-        name=NAME,
-        available=not missing(),
-        offers="elementary functions of kernels in vectors, as torch's own",
-        reason=missing(),
-        tried_on=TRIED_ON.get(NAME, ()),
-    )
+    offers = "elementary functions of kernels in vectors, as torch's own"
+    return status(NAME, offers, missing())

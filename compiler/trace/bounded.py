@@ -1,9 +1,9 @@
 """A trace that stays under a size: what is written of a recording that has no end.
 
 The first half of the size is for everything. From there on only the outline of each compile is
-written (its frame, breaks, captured graph, guards, recompiles, kernels without their code); in the
-last quarter only that it happened; and what is kept back at the end is for the end. Each step is
-said in the trace when it is taken, so that a killed process's trace says it too.
+written (its frame, breaks, captured graph, guards, recompiles, kernels without their code). In the
+last quarter, only that it happened is written. What is kept back at the end is for the end. Each
+step is said in the trace when it is taken, so that a killed process's trace says it too.
 """
 
 from __future__ import annotations

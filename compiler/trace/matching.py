@@ -1,7 +1,7 @@
 """Kernels of two runs that do the same work, matched by what they compute, never by their ids.
 
 A kernel computes scheduler nodes, and a scheduler node is identified by the nodes of the lowered
-graph that it comes from: those names are the same in every run, while `k4`, `op9` and `buf3` are
+graph that it comes from. Those names are the same in every run, while `k4`, `op9` and `buf3` are
 counters.
 """
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from compiler.trace.records import Kernel, SchedulerNode
+
+T = TypeVar("T", bound=Hashable)
 
 Work = frozenset[Hashable]
 """What a kernel computes: comparable between runs."""
@@ -182,26 +184,38 @@ def _moved(
     return [one for one in found if id(one) not in met]
 
 
+class Joined(Generic[T]):
+    """Things that belong together (union-find)."""
+
+    def __init__(self) -> None:
+        self._above: dict[T, T] = {}
+
+    def root(self, one: T) -> T:
+        above = self._above
+        above.setdefault(one, one)
+        while above[one] != one:
+            above[one] = above[above[one]]
+            one = above[one]
+        return one
+
+    def join(self, those: Iterable[T]) -> None:
+        first, *rest = those
+        for other in rest:
+            self._above[self.root(other)] = self.root(first)
+        self.root(first)
+
+
 def _joined(kernels: list[tuple[int, Kernel, Work]]) -> list[list[tuple[int, Kernel]]]:
     """Kernels grouped by shared work; those of only one side share none."""
-    parent = list(range(len(kernels)))
-
-    def root(place: int) -> int:
-        while parent[place] != place:
-            parent[place] = parent[parent[place]]
-            place = parent[place]
-        return place
-
+    together: Joined[int] = Joined()
     owners: dict[Hashable, dict[int, list[int]]] = defaultdict(lambda: {0: [], 1: []})
     for place, (side, _, work) in enumerate(kernels):
         for piece in work:
             owners[piece][side].append(place)
     for sides in owners.values():
         if sides[0] and sides[1]:
-            first, *rest = [*sides[0], *sides[1]]
-            for place in rest:
-                parent[root(place)] = root(first)
+            together.join([*sides[0], *sides[1]])
     groups: dict[int, list[tuple[int, Kernel]]] = defaultdict(list)
     for place, (side, kernel, _) in enumerate(kernels):
-        groups[root(place)].append((side, kernel))
+        groups[together.root(place)].append((side, kernel))
     return list(groups.values())

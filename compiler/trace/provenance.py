@@ -1,10 +1,9 @@
 """Provenance: which things of a trace come from which, through all stages.
 
-Every thing has a ref (`refs.py`). A link leads from a thing to what it was made from: from a kernel
-line to the FX nodes it computes, from a lowered node to the nodes before the passes, from a
-captured node to its source line. A link is exact if torch recorded it, inferred if the line was
-derived from neighbours. The counterparts of a thing are everything it came from and everything made
-from it.
+Every thing has a ref (`refs.py`). A link leads from a thing to what it was made from. A kernel line
+leads to the FX nodes it computes, a lowered node to the nodes before the passes, a captured node to
+its source line. A link is exact if torch recorded it, inferred if the line was derived from
+neighbours. The counterparts of a thing are everything it came from and everything made from it.
 """
 
 from __future__ import annotations
@@ -47,14 +46,6 @@ class Provenance:
         found.update(_closure(ref, self._made_into))
         found.pop(ref, None)
         return {other: "exact" if exact else "inferred" for other, exact in found.items()}
-
-    def sources(self, ref: Ref) -> dict[Ref, Quality]:
-        """The source lines among the counterparts."""
-        return {
-            other: quality
-            for other, quality in self.counterparts(ref).items()
-            if refs.kind(other) == "src"
-        }
 
     def _draw(self) -> None:
         waiting, self._waiting = self._waiting, []

@@ -1,9 +1,9 @@
 """The tolerant reader: damaged and unknown lines are skipped and counted, the rest is read.
 
 It also follows a trace that is still being written: feed it bytes as they arrive. A trace may come
-from anyone, so nothing here costs more than the file's size: only regular files are opened, a line
-longer than `LONGEST` is skipped while it streams by, numbers have the bounds of their records, and
-duplicates are read once.
+from anyone, so nothing here costs more than the file's size. Only regular files are opened, and a
+line longer than `LONGEST` is skipped while it streams by. Numbers have the bounds of their records,
+and duplicates are read once.
 """
 
 from __future__ import annotations
@@ -225,8 +225,8 @@ def open_trace(path: Path) -> BinaryIO:
     """Open a file that may be a trace or a log, for reading; a compressed one is unpacked, and the
     parts of a rotated log are joined.
 
-    Raises `OSError` if it cannot be read, and `TraceError` if it is not a regular file (a FIFO or
-    a device may block forever and has no end), or if its compression cannot be read here.
+    Raises `OSError` if it cannot be read. Raises `TraceError` if its compression cannot be read
+    here, or if it is not a regular file: a FIFO or a device may block forever and has no end.
     """
     try:
         return open_log(path)

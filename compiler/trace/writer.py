@@ -1,8 +1,8 @@
 """The append-only writer: when `emit` returns, the record is in the file.
 
-Each record is one `write` of one whole line to a descriptor opened with O_APPEND, so a killed
-process loses at most the line it was writing, and two processes (the worker, and the front end that
-captures its output) can append to one trace.
+Each record is one `write` of one whole line to a descriptor opened with O_APPEND. A killed process
+loses at most the line it was writing. Two processes can append to one trace: the worker, and the
+front end that captures its output.
 """
 
 from __future__ import annotations
@@ -35,15 +35,11 @@ def clean(body: str) -> str:
     return body
 
 
-def file_sink(descriptor: int) -> Sink:
-    """A sink that writes whole lines to `descriptor`; raises OSError if the disk is full."""
-
-    def write(line: bytes) -> None:
-        view = memoryview(line)
-        while view:
-            view = view[os.write(descriptor, view) :]
-
-    return write
+def write_whole(descriptor: int, line: bytes) -> None:
+    """Write a whole line; raises OSError if the disk is full."""
+    view = memoryview(line)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 class TraceWriter:
@@ -73,7 +69,7 @@ class TraceWriter:
             line = self._encoder.encode(record) + b"\n"
         except UnicodeEncodeError:
             plain = msgspec.to_builtins(record)
-            line = self._encoder.encode(_without_surrogates(plain)) + b"\n"
+            line = self._encoder.encode(without_surrogates(plain)) + b"\n"
         with self._lock:
             if self.bound is not None:
                 if not self.bound.takes(record, len(line), needed):
@@ -103,11 +99,12 @@ class TraceWriter:
         return key
 
 
-def _without_surrogates(value: object) -> object:
+def without_surrogates(value: object) -> object:
+    """A value of plain types with `clean` texts."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     return value

@@ -27,11 +27,17 @@ Dump = Callable[[Path], str]
 
 
 @pytest.fixture(scope="session")
-def dump(tmp_path_factory: pytest.TempPathFactory) -> Dump:
-    """The document of a page after its scripts ran, as Chromium has it."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if program is None:
+def program() -> str:
+    """Chromium's."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if found is None:
         pytest.skip("no Chromium on this machine")
+    return found
+
+
+@pytest.fixture(scope="session")
+def dump(tmp_path_factory: pytest.TempPathFactory, program: str) -> Dump:
+    """The document of a page after its scripts ran, as Chromium has it."""
     profile = tmp_path_factory.mktemp("profile")
 
     def dumped(page: Path) -> str:

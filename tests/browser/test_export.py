@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -25,14 +24,6 @@ ACTIVE = "document.querySelector('#middle .pane.active').dataset.pane"
 LIT = """[...document.querySelectorAll('[data-pane=%s] .row')]
     .filter(row => /t-/.test(row.className)).length"""
 TAB = "[...document.querySelectorAll('#tabs button')].find(b => b.textContent === '%s').click()"
-
-
-@pytest.fixture
-def program() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import re
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,14 +26,6 @@ from tests.browser.devtools import Page, chromium
 from viewers.plain import GLYPHS
 
 __all__ = ["block_file"]
-
-
-@pytest.fixture
-def program() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
 
 
 async def shown(page: Page, words: bytes) -> None:

@@ -16,6 +16,7 @@ from compiler.trace.records import FrameEnd, Graph, Guards, Partition, Recompile
 from tests.cpu import recorded, same_as_log
 from tests.cpu.structured_trace import structured_trace
 from viewers import json_report
+from viewers.json_text import json_text
 from viewers.recording import Recording
 from viewers.summary import summarise
 
@@ -60,7 +61,7 @@ def test_each_compile_has_its_own_name(both: tuple[Recording, Recording]) -> Non
         assert summary.graphs == 2 + 3 + 3
         assert summary.compiles == len(wanted)
         assert "restarted torch's compile ids 2 times" in summary.warnings[0].message
-        report = json.loads(json_report.encode(json_report.report(found)))
+        report = json.loads(json_text(json_report.report(found)))
         assert {one["compile_id"] for one in report["graphs"]} == set(wanted)
         assert {one["compile_id"] for one in report["recompiles"]} == {
             one for one in wanted if one.endswith("/1")

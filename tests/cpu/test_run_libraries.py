@@ -43,6 +43,19 @@ def facts(found: Recording) -> dict[str, Any]:
     }
 
 
+def compiled_as_in(folder: Path, logs: Path) -> Recording:
+    """The recording, of one process, which has compiled what torch's log says."""
+    (found,) = recordings(folder / "traces")
+    (log,) = (one for one in map(Recording.open, logs.iterdir()) if one.all(FrameEnd))
+    own, theirs = facts(found), facts(log)
+    for fact in own:
+        assert own[fact] == theirs[fact]
+    assert own["graphs"], "something was compiled"
+    assert found.end is not None
+    assert found.end.status == "ok"
+    return found
+
+
 def same_as_torch_says(folder: Path, *program: str) -> Recording:
     """Run the program by itself with TORCH_TRACE, then recorded: one process compiles, and it has
     compiled what torch's log and counters say. Returns its recording."""
@@ -51,14 +64,7 @@ def same_as_torch_says(folder: Path, *program: str) -> Recording:
     assert plain.code == 0, plain.err[-3000:]
     done = run(folder, "-o", "traces", *program)
     assert done.code == 0, done.err[-3000:]
-    (found,) = recordings(folder / "traces")
-    (log,) = (one for one in map(Recording.open, logs.iterdir()) if one.all(FrameEnd))
-    own, theirs = facts(found), facts(log)
-    for fact in own:
-        assert own[fact] == theirs[fact]
-    assert facts(found)["graphs"], "something was compiled"
-    assert found.end is not None
-    assert found.end.status == "ok"
+    found = compiled_as_in(folder, logs)
     if (last := plain.out.strip().splitlines()[-1:]) and last[0].startswith('{"graphs"'):
         assert counted(found) == json.loads(last[0])
     return found
@@ -73,14 +79,7 @@ def same_in_one_process(folder: Path) -> Recording:
     logs = folder / "logs"
     done = run(folder, "-o", "traces", "program.py", TORCH_TRACE=str(logs))
     assert done.code == 0, done.err[-3000:]
-    (found,) = recordings(folder / "traces")
-    (log,) = (one for one in map(Recording.open, logs.iterdir()) if one.all(FrameEnd))
-    own, theirs = facts(found), facts(log)
-    for fact in own:
-        assert own[fact] == theirs[fact]
-    assert own["graphs"], "something was compiled"
-    assert found.end is not None
-    assert found.end.status == "ok"
+    found = compiled_as_in(folder, logs)
     said = json.loads(done.out.strip().splitlines()[-1])
     reasons = said.pop("reasons")
     assert counted(found) == said

@@ -1,8 +1,8 @@
 """What we record of a model's capture equals, exactly, what torch itself says of it.
 
-Graphs and the ops of each, graph breaks with code and site, guards of each compile, and recompiles
-with their reasons at each step while the batch goes 2, 3, 4: on models of `transformers` and on
-the sample models.
+The account has graphs and the ops of each, graph breaks with code and site, guards of each compile,
+and recompiles with their reasons. It is taken at each step while the batch goes 2, 3, 4, on models
+of `transformers` and on the sample models.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import pytest
 
 from compiler.trace.records import AnyRecord, Failure, Output, Settings
 from tests.cpu.warm import Forked, ServerDied, WarmStart
-from tests.cpu.worker.recorded import MARK
+from tests.cpu.worker.recorded import MARK, parent_of
 from workbench.worker import child
 from workbench.worker.child import start_process
 from workbench.worker.client import record
@@ -203,11 +203,6 @@ def test_a_server_that_died_is_an_error_and_no_hang(warm: WarmStart, tmp_path: P
         process.wait(240)
     os.kill(process.pid, signal.SIGKILL)
     assert "here" in printed(tmp_path, LEAST + "print('here')"), "there is a new one"
-
-
-def parent_of(process: int) -> int:
-    fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
-    return int(fields[1])
 
 
 def test_nothing_is_left_of_a_server_whose_front_end_was_killed(tmp_path: Path) -> None:

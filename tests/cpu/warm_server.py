@@ -27,8 +27,8 @@ from typing import Any
 
 ROOM = "TCW_TEST_ROOM"
 """A long variable in this process's environment. /proc/PID/environ is the text that a process was
-started with: a worker writes the variables that it has of its own over this one, so that those who
-look for the processes of a recording find it."""
+started with. A worker writes the variables that it has of its own over this one, so that whoever
+looks for the processes of a recording finds it."""
 MOST_DESCRIPTORS = 32
 AT_THE_FIRST_COMPILE = (
     "_dynamo.backends.inductor",

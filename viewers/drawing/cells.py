@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,16 +84,3 @@ def row(layout: Layout, y: int, left: int, right: int, path: Iterable[Line] = ()
         own = loud.get(x, 0)
         runs.append(CellRun(x, 1, "path" if own else "edge", GLYPHS[bits]))
     return sorted(runs, key=lambda run: run.x)
-
-
-def text(layout: Layout, words: Callable[[int, int], str]) -> str:
-    """The whole drawing as text; `words(block, row)` are those of a row of a block, as wide."""
-    lines = []
-    for y in range(layout.height):
-        line, at = "", 0
-        for run in row(layout, y, 0, layout.width):
-            line += " " * (run.x - at)
-            line += words(run.block, run.line) if run.what == "block" else run.words
-            at = run.x + run.width
-        lines.append(line.rstrip())
-    return "\n".join(lines) + "\n"

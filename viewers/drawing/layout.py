@@ -1,7 +1,7 @@
 """A layered drawing in cells: where each block is, and the lines between them.
 
-Vertical places of lines are counted in half cells (the upper edge of row y is 2y, its middle 2y+1),
-so that a line can begin or end inside a cell and what meets there becomes one junction.
+Vertical places of lines are counted in half cells: the upper edge of row y is 2y, its middle 2y+1.
+So a line can begin or end inside a cell, and what meets there becomes one junction.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 
 from compiler.trace.records import Graph
 
@@ -18,15 +19,8 @@ def runs_of(graph: Graph, nodes: Sequence[int], depth: int) -> list[tuple[str, l
     together where even the outermost modules are too many."""
     runs: list[tuple[str, list[int]]] = []
     for levels in range(4 + depth, -1, -1):
-        runs = []
-        for index in nodes:
-            module = _owner(graph.nodes[index].module, max(levels, 1) if depth else levels)
-            if not runs or runs[-1][0] != module:
-                runs.append((module, []))
-            runs[-1][1].append(index)
-            if len(runs) > MOST and levels:
-                break
-        else:
+        runs = _by_owner(graph, nodes, max(levels, 1) if depth else levels)
+        if len(runs) <= MOST:
             break
     if len(runs) > 1 and any(module for module, _ in runs):
         named = [(module or "the model itself", run) for module, run in runs]
@@ -34,6 +28,11 @@ def runs_of(graph: Graph, nodes: Sequence[int], depth: int) -> list[tuple[str, l
     size = max(2, -(-len(nodes) // CHUNKS))
     chunks = [list(nodes[at : at + size]) for at in range(0, len(nodes), size)]
     return [(f"ops {at * size + 1}–{at * size + len(c)}", c) for at, c in enumerate(chunks)]
+
+
+def _by_owner(graph: Graph, nodes: Sequence[int], levels: int) -> list[tuple[str, list[int]]]:
+    by_owner = groupby(nodes, lambda index: _owner(graph.nodes[index].module, levels))
+    return [(module, list(run)) for module, run in by_owner]
 
 
 def _joined(runs: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:

@@ -75,7 +75,7 @@ def content(view: View, width: int) -> Content:
         for ip, (opcode, _) in enumerate(known)
         if view.raw or opcode not in QUIET or ip == state.step.ip
     ]
-    lines = _first_lines(steps, code, known, shown)
+    lines = {ip: steps.line(code, ip, *known[ip]) for ip in shown}
     make = partial(_row, view, state, steps, code, known, shown, lines, width)
     file = frame.file
     row_refs = [refs.source(file, lines[ip]) if lines[ip] else "" for ip in shown]
@@ -85,13 +85,6 @@ def content(view: View, width: int) -> Content:
     rows = Rows(len(shown), make, [""] * len(row_refs))
     start = f"ip:{state.step.ip}"
     return Content("bytecode", plain(frame.function), right, rows, start, tracks=True)
-
-
-def _first_lines(
-    steps: StepBook, code: Bytecode, known: tuple[tuple[str, str], ...], shown: list[int]
-) -> dict[int, int]:
-    """Instruction -> its source line; 0 where none is known."""
-    return {ip: steps.line(code, ip, *known[ip]) for ip in shown}
 
 
 def _row(

@@ -11,6 +11,7 @@ from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import rule_words
+from viewers.summary.fusion import Sides, sides_of
 from viewers.words import bytes_text, number
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
@@ -99,8 +100,9 @@ def _rules(view: View, asked: Decided, width: int) -> list[Row]:
     first, second = sides(view, asked)
     checks = []
     if first and second:
-        ticks = _checks(first, second)
-        checks = [Row(body=(_label("rule"), *ticks, *_chain(first, second, ticks, width)))]
+        found = sides_of(first, second)
+        ticks = _checks(found, {node.device for node in (*first, *second)})
+        checks = [Row(body=(_label("rule"), *ticks, *_chain(found, ticks, width)))]
     spans: list[Span] = []
     agreed = asked.default not in (APART, RECOMPUTE)
     mark: Span = ("✓ ", "good") if agreed else ("✗ ", "bad")
@@ -112,42 +114,31 @@ def _rules(view: View, asked: Decided, width: int) -> list[Row]:
     return [*checks, Row(body=(_label("" if checks else "rule"), *spans))]
 
 
-def _checks(first: list[SchedulerNode], second: list[SchedulerNode]) -> Line:
+def _checks(found: Sides, devices: set[str]) -> Line:
     """What the two sides themselves show: their domain, what they share, where they run."""
     spans: list[Span] = []
-    one, other = (max((n.domain for n in side), key=len, default=()) for side in (first, second))
+    one, other = found.domains
     if one and other:
         shown, beside = (" × ".join(str(size) for size in domain) for domain in (one, other))
         if one == other:
             spans += [_tick(True), text(f"same domain {shown}   ")]
         else:  # whether that keeps them apart is for the engine's rule to say
             spans += [("· ", "dim"), text(f"domains {shown} and {beside}   ")]
-    shared = _shared(first, second)
-    spans += [_tick(bool(shared)), ("shared data   " if shared else "no shared data   ", "text")]
-    devices = {node.device for node in (*first, *second)}
+    shared = bool(found.shared)
+    spans += [_tick(shared), ("shared data   " if shared else "no shared data   ", "text")]
     spans += [_tick(len(devices) == 1), ("same device   ", "text")]
     return tuple(spans)
 
 
-def _chain(
-    first: list[SchedulerNode], second: list[SchedulerNode], ticks: Line, width: int
-) -> Line:
+def _chain(found: Sides, ticks: Line, width: int) -> Line:
     """What B is to A, where there is room for it."""
-    written = {buffer for node in first for buffer in node.writes}
-    chain = any(buffer in written for node in second for buffer in node.reads)
-    words = "B reads what A writes" if chain else "neither reads the other"
+    words = "B reads what A writes" if found.chained else "neither reads the other"
     spans: Line = (("→ ", "dim"), (words, "dim"))
     return spans if width_of((_label(""), *ticks, *spans)) < width else ()
 
 
 def _tick(good: bool) -> Span:
     return ("✓ ", "good") if good else ("✗ ", "bad")
-
-
-def _shared(first: list[SchedulerNode], second: list[SchedulerNode]) -> list[str]:
-    touched = {b for node in second for b in (*node.reads, *node.writes)}
-    found = [b for node in first for b in (*node.reads, *node.writes) if b in touched]
-    return list(dict.fromkeys(found))
 
 
 def _numbers(asked: Decided) -> Line:
@@ -168,7 +159,9 @@ def _means(view: View, asked: Decided, width: int) -> list[Row]:
     """What the other choice means here; for a fusion, what both share as well, on a line of its
     own where one has no room for both."""
     spans: list[Span] = []
-    shared = _shared(*sides(view, asked)) if width >= NARROW or not asked.shown.means else []
+    shared = (
+        sides_of(*sides(view, asked)).shared if width >= NARROW or not asked.shown.means else []
+    )
     if shared:
         more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
         spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from compiler.trace import refs
 from compiler.trace.records import Graph, Node
@@ -137,12 +138,7 @@ def _nodes(graph: Graph, nodes: Sequence[int], unfolded: set[str]) -> list[Graph
 
 def _by_module(graph: Graph, nodes: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
     """Runs of nodes of one module, cut to the depth at which a screen shows them."""
-    runs: list[tuple[str, list[int]]] = []
-    for index in nodes:
-        module = _owner(graph.nodes[index].module)
-        if not runs or runs[-1][0] != module:
-            runs.append((module, []))
-        runs[-1][1].append(index)
+    runs = groupby(nodes, lambda index: _owner(graph.nodes[index].module))
     return [(module, tuple(run)) for module, run in runs]
 
 

@@ -14,7 +14,7 @@ from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import Call, Cut, Piece, Place, Summary
+from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
@@ -103,17 +103,13 @@ def _profile(view: View, width: int) -> list[Row]:
             right=_opens(view),
             key=key,
             opens=ToView("profile"),
-            selects=_ref(first.place),
+            selects=first.place.ref if first.place is not None else "",
         )
     ]
 
 
 def _opens(view: View) -> Line:
     return (("⏎" if view.in_page else "V", "key"), (" profile ", "dim"))
-
-
-def _ref(place: Place | None) -> str:
-    return place.ref if place is not None else ""
 
 
 def _dense(rows: list[Row]) -> list[Row]:

@@ -8,7 +8,6 @@ changes nothing.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -358,16 +357,3 @@ def _saved(recording: Recording) -> int | None:
 def _peak(recording: Recording) -> int | None:
     peaks = [plan.peak_bytes for plan in recording.all(MemoryPlan) if not is_predicted(plan.graph)]
     return None if None in peaks or not peaks else max(peak or 0 for peak in peaks)
-
-
-def by_group(found: Iterable[Fact]) -> dict[str, list[Fact]]:
-    """The facts by group, groups in order of occurrence."""
-    groups: dict[str, list[Fact]] = {}
-    for one in found:
-        groups.setdefault(one.group, []).append(one)
-    return groups
-
-
-def counted(found: Iterable[Fact]) -> Counter[str]:
-    """How many facts each group has."""
-    return Counter(one.group for one in found)

@@ -1,8 +1,8 @@
 """What needs attention, grouped by cause, then site, and ranked by measured cost.
 
-The order: wrong results, a slower result without a known cause, code that runs eagerly although it
-should be compiled, seconds of recompiling, then graph breaks by the graphs and bytes that they add
-to each call, then CUDA graphs that are recorded again or not used.
+Wrong results come first, then a slower result without a known cause, code that runs eagerly
+although it should be compiled, and seconds of recompiling. Graph breaks follow, by the graphs and
+bytes that they add to each call. CUDA graphs that are recorded again or not used come last.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.control.decisions import APART, FUSE, VETO, engine_of, split_id
@@ -223,6 +224,26 @@ def _with_decided(pair: PairResult | None, decided: Decided, graph: str) -> Pair
 def pair_asked(id: str, graph: str, first: str, second: str) -> PairResult:
     """A pair that the user is asked about, with nothing else recorded."""
     return PairResult(id, graph, first, second, "asked", "", "", 0, None, (), "", ())
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What the two sides of a pair show by themselves, without the engine's rule."""
+
+    shared: list[str]
+    """Buffers that both touch."""
+    chained: bool
+    """The second reads what the first writes."""
+    domains: tuple[tuple[int | str, ...], tuple[int | str, ...]]
+
+
+def sides_of(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) -> Sides:
+    written = {buffer for node in first for buffer in node.writes}
+    touched = {buffer for node in second for buffer in (*node.reads, *node.writes)}
+    both = [b for node in first for b in (*node.reads, *node.writes) if b in touched]
+    chained = any(buffer in written for node in second for buffer in node.reads)
+    one, other = (max((n.domain for n in side), key=len, default=()) for side in (first, second))
+    return Sides(list(dict.fromkeys(both)), chained, (one, other))
 
 
 def _bare(id: str, graph: str, verdict: str, told: Decided) -> PairResult:

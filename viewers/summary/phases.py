@@ -7,7 +7,7 @@ apart, so that the own times of all phases add up to the duration of the compile
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from compiler.trace.records import Phase
 from viewers.recording import Recording
@@ -84,17 +84,15 @@ class _Sums:
     beside: float = 0.0
 
 
-@dataclass
 class _Forest:
     """Phases by id, with what follows from their nesting."""
 
-    phases: dict[int, Phase]
-    inside: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    """Seconds of a phase's children."""
-    inside_cpu: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    _stages: dict[int, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, recording: Recording) -> None:
+        self.phases = {phase.id: phase for phase in recording.all(Phase)}
+        self.inside: dict[int, float] = defaultdict(float)
+        """Seconds of a phase's children."""
+        self.inside_cpu: dict[int, float] = defaultdict(float)
+        self._stages: dict[int, str] = {}
         for phase in self.phases.values():
             if phase.parent in self.phases:
                 self.inside[phase.parent] += phase.seconds
@@ -142,7 +140,7 @@ class _Forest:
 
 def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
     """One entry per name, most own time first."""
-    forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
+    forest = _Forest(recording)
     beside = forest.build_threads()
     sums: dict[str, _Sums] = defaultdict(_Sums)
     for phase in forest.phases.values():
@@ -163,7 +161,7 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
 def stage_times(recording: Recording) -> tuple[StageTime, ...]:
     """Own time by stage, most first, without build threads and without what tcw itself adds (the
     prediction of GPU code)."""
-    forest = _Forest({phase.id: phase for phase in recording.all(Phase)})
+    forest = _Forest(recording)
     beside = forest.build_threads()
     seconds: dict[str, float] = defaultdict(float)
     cpu: dict[str, float | None] = {}

@@ -1,7 +1,7 @@
 """Dynamo's state at any step: its frames with stack and locals, the graph and the guards so far.
 
 A `Step` has what changed since the previous step in the same frame. Here the changes are applied
-again: one step forward costs what it changed, and going back starts from the nearest checkpoint, so
+again. One step forward costs what it changed, and going back starts from the nearest checkpoint, so
 a step costs the same at the start and at the end of 10,000. What only grows (nodes, guards) is kept
 once, with a count for each step.
 """

@@ -10,7 +10,7 @@ from compiler.control.decisions import APART, FUSE
 from compiler.control.matters import NOTHING_SHARED
 from compiler.trace.records import Decided, Run, SchedulerNode
 from viewers.recording import Recording
-from viewers.summary.fusion import pair_of
+from viewers.summary.fusion import pair_of, sides_of
 from viewers.words import bytes_text, plural, shape_text
 
 GuessedChoice = Literal["fuse", "apart", ""]
@@ -200,26 +200,15 @@ class Quiz:
 
 def hint(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) -> str:
     """What the two sides show by themselves, without the engine's rule."""
-    written = {buffer for node in first for buffer in node.writes}
-    touched = {buffer for node in second for buffer in (*node.reads, *node.writes)}
-    shared = [
-        buffer
-        for node in first
-        for buffer in dict.fromkeys((*node.reads, *node.writes))
-        if buffer in touched
-    ]
-    shared = list(dict.fromkeys(shared))
+    sides = sides_of(first, second)
+    shared, (one, other) = sides.shared, sides.domains
     words = []
     if shared:
         more = f" and {len(shared) - 2} more" if len(shared) > 2 else ""
         words.append(f"both touch {', '.join(shared[:2])}{more}")
     else:
         words.append("they touch no buffer in common")
-    reads = any(buffer in written for node in second for buffer in node.reads)
-    words.append("B reads what A writes" if reads else "neither reads the other")
-    one, other = (
-        max((node.domain for node in side), key=len, default=()) for side in (first, second)
-    )
+    words.append("B reads what A writes" if sides.chained else "neither reads the other")
     if one and other:
         same = "the same domain" if one == other else "domains"
         sizes = shape_text(one) if one == other else f"{shape_text(one)} and {shape_text(other)}"

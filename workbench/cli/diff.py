@@ -31,13 +31,12 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from compiler.trace.reader import TraceError
 from compiler.trace.records import Settings, WhatIf
 from viewers.recording import Recording
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.files import existing_file, is_trace, python_file
+from workbench.cli.files import existing_file, is_trace, python_file, reading
 from workbench.cli.folders import trace_in
 from workbench.cli.options import (
     FileCommand,
@@ -322,12 +321,8 @@ def _recording(
 ) -> tuple[Recording, int]:
     """The recording, and the exit code if it cannot be compared."""
     if settings is None:
-        try:
+        with reading(operand.file, ctx):
             return Recording.open(operand.file), codes.OK
-        except TraceError as error:
-            raise click.UsageError(str(error), ctx) from error
-        except OSError as error:
-            raise click.UsageError(f"{operand.file}: {error.strerror}", ctx) from error
     if operand.revision:
         from workbench.cli.revisions import NoRevision, at_revision
 

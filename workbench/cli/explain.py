@@ -27,12 +27,11 @@ import click
 from click.core import ParameterSource
 
 from compiler.output_file import TRACE, OutputRefused
-from compiler.trace.reader import TraceError
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
-from workbench.cli.files import is_log, named_trace, python_file
+from workbench.cli.files import is_log, named_trace, python_file, reading
 from workbench.cli.options import (
     FileCommand,
     json_option,
@@ -127,12 +126,8 @@ def _recorded(ctx: click.Context, path: Path) -> int:
         return codes.OK
     file = trace_in(path)
     check(file)
-    try:
+    with reading(file):
         recording = Recording.open(file)
-    except TraceError as error:
-        raise click.UsageError(str(error)) from error
-    except OSError as error:
-        raise click.UsageError(f"{file}: {error.strerror}") from error
     _report(ctx, recording, file)
     return codes.OK
 

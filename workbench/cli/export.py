@@ -29,14 +29,13 @@ from pathlib import Path
 import click
 
 from compiler.output_file import OutputKind
-from compiler.trace.reader import TraceError
 from compiler.trace.records.profile import CallProfile
 from viewers.markdown import MARKERS
 from viewers.reader import whole
 from viewers.recording import Recording
 from viewers.text.explain import explain
 from workbench.cli import codes
-from workbench.cli.files import existing_file
+from workbench.cli.files import existing_file, reading
 from workbench.cli.folders import has_several, markdown_of, trace_in
 from workbench.cli.options import markdown_option
 from workbench.cli.output import write_markdown
@@ -88,12 +87,8 @@ def command(
         if show:
             raise click.UsageError(f"--show needs a single recording: {file} has several")
         return _markdown(outputs, output, markdown_of(file))
-    try:
+    with reading(file):
         recording = Recording.open(file)
-    except TraceError as error:
-        raise click.UsageError(str(error)) from error
-    except OSError as error:
-        raise click.UsageError(f"{file}: {error.strerror}") from error
     if as_markdown:
         return _markdown(outputs, output, markdown(recording, show))
     assert output is not None

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
 from compiler.plain_file import special
+from compiler.trace.reader import TraceError
 from compiler.trace.torch_logs.decoder import is_log as begins_like_log
 from compiler.trace.torch_logs.files import head_of, looks_like_log, process_of
+
+
+@contextmanager
+def reading(file: Path, ctx: click.Context | None = None) -> Iterator[None]:
+    """Raise `click.UsageError` if the file turns out to be no trace, or cannot be read."""
+    try:
+        yield
+    except TraceError as error:
+        raise click.UsageError(str(error), ctx) from error
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}", ctx) from error
 
 
 def existing_file(file: Path) -> None:

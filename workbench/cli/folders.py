@@ -24,7 +24,7 @@ from viewers.recording import Recording
 from viewers.several import Several
 from viewers.text.lines import write
 from viewers.text.processes import Process, Unread, in_order, report
-from workbench.cli.files import TRACE, is_log
+from workbench.cli.files import TRACE, is_log, reading
 from workbench.cli.output import room, say
 from workbench.worker.trace_file import is_recording
 
@@ -71,10 +71,8 @@ def _pids(log: Path, _size: int, _changed: int) -> tuple[int, ...]:
 def only_trace(folder: Path) -> Path:
     """The trace in a folder that has one, or a log of one process. Raises `click.UsageError` with
     the choice otherwise."""
-    try:
+    with reading(folder):
         found = traces(folder)
-    except OSError as error:
-        raise click.UsageError(f"{folder}: {error.strerror}") from error
     if not found:
         raise click.UsageError(
             f"{folder} is a folder without traces (*{TRACE}) or logs of torch's (*.log)"
@@ -181,10 +179,8 @@ def _some(folder: Path) -> tuple[list[Process], list[Unread]]:
 def has_several(path: Path) -> bool:
     """Whether it is a folder with other than one trace, or a log of several processes. Raises
     `click.UsageError` if it cannot be read."""
-    try:
+    with reading(path):
         return (path.is_dir() or is_log(path)) and len(traces(path)) != 1
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}") from error
 
 
 def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:

@@ -27,8 +27,8 @@ from pathlib import Path
 
 import click
 
-from compiler.trace.reader import HEAD, TraceError, decoder_for, open_trace
-from workbench.cli.files import existing_file, python_file
+from compiler.trace.reader import HEAD, decoder_for, open_trace
+from workbench.cli.files import existing_file, python_file, reading
 from workbench.cli.folders import following, has_several, several_in, trace_in, traces
 from workbench.cli.options import ascii_option, questions_option
 
@@ -106,15 +106,11 @@ def _trace(file: Path) -> Path:
 def check(file: Path) -> None:
     """Raise a one-line error if `file` is missing, not a trace, or of a newer schema."""
     existing_file(file)
-    try:
+    with reading(file):
         with open_trace(file) as stream:
             head = stream.read(HEAD)
         decoder = decoder_for(head, file)
         records = [*decoder.feed(head), *decoder.finish()]
-    except TraceError as error:
-        raise click.UsageError(str(error)) from error
-    except OSError as error:
-        raise click.UsageError(f"{file}: {error.strerror}") from error
     if not records and decoder.start is None and not _may_grow(head):
         hint = f"; did you mean 'tcw explain {file}'?" if file.suffix == ".py" else ""
         raise click.UsageError(

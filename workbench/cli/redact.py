@@ -8,10 +8,11 @@ import click
 import msgspec
 
 from compiler.output_file import TRACE
-from compiler.trace.reader import TraceError, read_trace
+from compiler.trace.reader import read_trace
 from compiler.trace.records import Warned
 from compiler.trace.redaction import redacted
 from workbench.cli import codes
+from workbench.cli.files import reading
 from workbench.cli.output import say
 from workbench.cli.outputs import Outputs
 
@@ -22,12 +23,8 @@ def redact(outputs: Outputs, file: Path, output: Path) -> int:
     if output.exists() and output.samefile(file):
         raise click.UsageError(f"--output {output} is the trace itself")
     outputs.expect("--output", output, TRACE)
-    try:
+    with reading(file):
         records = list(redacted(read_trace(file).records))
-    except TraceError as error:
-        raise click.UsageError(str(error)) from error
-    except OSError as error:
-        raise click.UsageError(f"{file}: {error.strerror}") from error
     encode = msgspec.json.Encoder().encode
     text = "".join(encode(one).decode() + "\n" for one in records)
     if outputs.write("--output", output, text, TRACE):

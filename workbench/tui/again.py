@@ -7,7 +7,6 @@ the reader is shown, and it alone is run.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -75,8 +74,6 @@ class CompilePlan:
     settings: Settings
     things: tuple[Thing, ...] = ()
     """From the trace; none where the settings are the reader's own."""
-    digest: str = ""
-    """Of the file's text."""
 
     @classmethod
     def own(cls, settings: Settings) -> CompilePlan:
@@ -120,7 +117,7 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
         raise RunRefused(
             "The trace asks for more than one can read: compile the file with tcw step"
         )
-    return CompilePlan(settings, listed, hashlib.sha256(text).hexdigest())
+    return CompilePlan(settings, listed)
 
 
 def _file(named: Path, word: Word) -> tuple[Path, bytes]:

@@ -228,8 +228,6 @@ def run_live(
     trace: Path | None,
     predict: bool = False,
     breakpoints: Sequence[Breakpoint] = (),
-    theme: ThemeName | None = None,
-    drive: Starts | None = None,
     questions: int = QUESTIONS,
     ascii_only: bool = False,
 ) -> int:
@@ -237,13 +235,11 @@ def run_live(
 
     The trace is written to `trace`, anew. 0; 2 where it cannot be written; 4 for a fault of ours.
     """
-    if drive is None:
-        from workbench.worker.client import Driver
+    from workbench.worker.client import Driver
 
-        drive = Driver.start
-    feed = LiveFeed(drive, settings, trace, breakpoints)
+    feed = LiveFeed(Driver.start, settings, trace, breakpoints)
     ascii_only = ascii_only or _ascii_terminal()
-    return _run(Workbench(feed, theme, predict, drive, questions, ascii_only))
+    return _run(Workbench(feed, None, predict, Driver.start, questions, ascii_only))
 
 
 def _ascii_terminal() -> bool:

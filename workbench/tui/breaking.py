@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from compiler.control.commands import Breakpoint, SetBreakpoints
 from viewers.panes import breakpoints as listed
 from viewers.panes.rows import Row
-from viewers.panes.view import View
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
 from workbench.tui.overlay import PaletteChoice
 
 
-class Breaking:
+@dataclass(eq=False)
+class Breaking(Controller):
     """Keeps the breakpoints of the view, and passes them to the worker."""
 
-    def __init__(self, desk: Desk, driving: Driving) -> None:
-        self.desk = desk
-        self.driving = driving
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
+    driving: Driving
 
     def set_breakpoints(self, breakpoints: tuple[Breakpoint, ...]) -> None:
         self.view.breakpoints = breakpoints

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from msgspec import structs
 
 from compiler.control.commands import Measure, Rerun
 from compiler.control.decisions import APART
 from compiler.trace.records import Run, Settings
 from viewers.panes import decision_bar
-from viewers.panes.view import View
 from viewers.plain import plain
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
 from workbench.tui.overrides import Overrides
 from workbench.tui.overruled import because
 from workbench.tui.running_again import RunningAgain
 
 
-class Comparing:
+@dataclass(eq=False)
+class Comparing(Controller):
     """`w M`: runs side by side."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        driving: Driving,
-        overrides: Overrides,
-        again: RunningAgain,
-    ) -> None:
-        self.desk = desk
-        self.driving = driving
-        self.overrides = overrides
-        self.again = again
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
+    driving: Driving
+    overrides: Overrides
+    again: RunningAgain
 
     def _settings(self, overrides: dict[str, str]) -> Settings | None:
         last = self.overrides.overruled.settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from msgspec import structs
@@ -12,11 +13,10 @@ from compiler.decision import Decision
 from compiler.trace.records import AnyRecord, Settings, Warned
 from viewers.panes import decision_bar
 from viewers.panes.rows import Row
-from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.decided import answered, as_decision
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
 from workbench.tui.overlay import PaletteChoice
 from workbench.tui.overrides import Overrides
@@ -24,20 +24,13 @@ from workbench.tui.overruled import because
 from workbench.tui.running_again import RunningAgain
 
 
-class Deciding:
+@dataclass(eq=False)
+class Deciding(Controller):
     """`a v f` answer where the compile waits; on a decision that is taken they offer a new run."""
 
-    def __init__(
-        self, desk: Desk, driving: Driving, overrides: Overrides, again: RunningAgain
-    ) -> None:
-        self.desk = desk
-        self.driving = driving
-        self.overrides = overrides
-        self.again = again
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
+    driving: Driving
+    overrides: Overrides
+    again: RunningAgain
 
     def arrived(self, records: list[AnyRecord]) -> None:
         """Records have come: an answer may be refused."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from textual.app import App
@@ -84,3 +85,14 @@ class Desk(Protocol):
 
     def hand_over(self, feed: LiveFeed) -> None:
         """Put a screen that drives `feed` in place of this one."""
+
+
+@dataclass(eq=False)
+class Controller:
+    """Commands that belong together, and the controllers that they need."""
+
+    desk: Desk
+
+    @property
+    def view(self) -> View:
+        return self.desk.view

@@ -9,10 +9,9 @@ from compiler.trace.records import AnyRecord, Resumed, Waiting
 from compiler.trace.refs import Ref
 from viewers.panes import breakpoints as listed
 from viewers.panes.shown_when import arrangement_for
-from viewers.panes.view import View
 from viewers.plain import plain
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller, Desk
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.scrubbing import Scrubbing
 
@@ -27,11 +26,11 @@ _AT: dict[str, dict[Mode, Mode]] = {
 """What the step keys mean where the compile does not stand at an instruction."""
 
 
-class Driving:
+class Driving(Controller):
     """Keys that send commands to the worker; in a replay the same keys move the playhead."""
 
     def __init__(self, desk: Desk, scrubbing: Scrubbing) -> None:
-        self.desk = desk
+        super().__init__(desk)
         self.scrubbing = scrubbing
         self.prefer: dict[str, str] = {}
         """Kind of place -> the arrangement that the reader chose for it."""
@@ -47,10 +46,6 @@ class Driving:
         self._replayed = 0
         if isinstance(desk.feed, LiveFeed):
             desk.view.breakpoints = tuple(desk.feed.breakpoints)
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
 
     # The worker
 

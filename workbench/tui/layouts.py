@@ -7,7 +7,7 @@ from functools import partial
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller, Desk
 from workbench.tui.overlay import PaletteChoice
 
 MOST = 4
@@ -28,11 +28,11 @@ def title_of(pane: str) -> str:
     return TITLES.get(pane, pane)
 
 
-class Layouts:
+class Layouts(Controller):
     """Panes put, closed and sized by the reader."""
 
     def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+        super().__init__(desk)
         self.own: dict[str, Arrangement] = {}
         """Arrangements that the reader made of those with these names."""
         self.turned = False

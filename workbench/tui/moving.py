@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from viewers.panes.targets import ToFinding
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.pane import PaneView
 
 
-class Moving:
+class Moving(Controller):
     """Moves the cursor within a pane, and the focus between panes."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
 
     def _move(self, by: int) -> None:
         pane = self.desk.focus_pane()

@@ -13,11 +13,10 @@ from viewers.kit.theme import Theme
 from viewers.panes.notes import known, thing_of, thing_words
 from viewers.panes.rows import Row
 from viewers.panes.targets import ToNote
-from viewers.panes.view import View
 from viewers.plain import plain, plain_lines
 from viewers.teaching.notes import DECISION, LONGEST, append, make, on_decision
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.messages import Delivered
 from workbench.tui.overlay import Sheet
@@ -76,15 +75,8 @@ class Writing(ModalScreen[str | None]):
             self.dismiss(self.area.text)
 
 
-class Noting:
+class Noting(Controller):
     """`m` writes, edits and deletes the note on what is selected."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
 
     def _thing(self) -> str:
         """What a note would be on: the row under the cursor, else the selection."""

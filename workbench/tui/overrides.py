@@ -14,19 +14,19 @@ from viewers.words import plural
 from workbench.tui.again import plain_name
 from workbench.tui.breaking import Breaking
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller, Desk
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overruled import OVERRIDES, Overruled, replay_command, to_toml
 
 DEFAULT_FILE = "overrides.toml"
 
 
-class Overrides:
+class Overrides(Controller):
     """`K u O W` are about what was overruled; `D` deletes from the list, and breakpoints from
     theirs."""
 
     def __init__(self, desk: Desk, breaking: Breaking) -> None:
-        self.desk = desk
+        super().__init__(desk)
         self.breaking = breaking
         self.overruled = Overruled()
         self._asked_to_leave = False

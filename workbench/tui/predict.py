@@ -7,7 +7,6 @@ from compiler.trace.compile_names import compile_of
 from compiler.trace.records import AnyRecord, Decided, Waiting
 from viewers.panes import score
 from viewers.panes.rows import Row
-from viewers.panes.view import View
 from viewers.teaching.predict import (
     QUESTIONS,
     GuessedChoice,
@@ -20,7 +19,7 @@ from viewers.teaching.predict import (
     truth_of_asked,
 )
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller, Desk
 from workbench.tui.driving import Driving
 from workbench.tui.hints import Hint
 from workbench.tui.scrubbing import Scrubbing
@@ -32,12 +31,12 @@ TOLD: tuple[Hint, ...] = (("=space", "next"), ("down up", "move"), ("=esc", "end
 ANSWERS: dict[str, GuessedChoice] = {"y": "fuse", "n": "apart", "minus": ""}
 
 
-class Predicting:
+class Predicting(Controller):
     """While a quiz is on, `y n - ?` and `space` are its keys. A recorded trace asks in its order,
     standing before the record that tells; a driven compile asks where it waits."""
 
     def __init__(self, desk: Desk, scrubbing: Scrubbing, driving: Driving) -> None:
-        self.desk = desk
+        super().__init__(desk)
         self.scrubbing = scrubbing
         self.driving = driving
         self.predict_first = False
@@ -45,10 +44,6 @@ class Predicting:
         self.questions = QUESTIONS
         """Decided about one graph; 0 for every pair."""
         self.guessing = False
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
 
     @property
     def quiz(self) -> Quiz:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from compiler.control.commands import Breakpoint
 from viewers.kit.theme import THEMES, ThemeName
 from viewers.panes import breakpoints
 from viewers.panes.breakpoints import same
 from viewers.plain import plain
 from workbench.tui.breaking import Breaking
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
 from workbench.tui.layouts import Layouts
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.remembered import Placed, Remembered, recall, remember
 
 
-class Remembering:
+@dataclass(eq=False)
+class Remembering(Controller):
     """Recalls when the trace has begun, remembers when the reader leaves."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        driving: Driving,
-        breaking: Breaking,
-        layouts: Layouts,
-        theme_chosen: bool,
-    ) -> None:
-        """`theme_chosen`: by an option or the environment; the remembered one gives way."""
-        self.desk = desk
-        self.driving = driving
-        self.breaking = breaking
-        self.layouts = layouts
-        self.theme_chosen = theme_chosen
-        self._model = ""
+    driving: Driving
+    breaking: Breaking
+    layouts: Layouts
+    theme_chosen: bool
+    """By an option or the environment; the remembered one gives way."""
+    _model: str = ""
 
     async def choose_theme(self, name: ThemeName) -> None:
         """Use a theme, next time too."""

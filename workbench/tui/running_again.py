@@ -12,15 +12,12 @@ from viewers.plain import plain
 from viewers.recording import Recording
 from workbench.tui.again import CompilePlan, RunRefused, Word, reviewed
 from workbench.tui.consent import Consent
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.live_feed import LiveFeed
 
 
-class RunningAgain:
+class RunningAgain(Controller):
     """The one way from a recording to a worker: reviewed, shown, run once the reader says yes."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
 
     @property
     def word(self) -> Word:

@@ -14,15 +14,12 @@ from viewers.drawing.export import FORMATS, ExportError, suggested
 from viewers.drawing.export import export as export_graph
 from viewers.plain import plain
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.picture import picture as drawn
 
 
-class Saving:
+class Saving(Controller):
     """`x` saves what is looked at, under a name that is requested."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
 
     @command("Export the graph, or save a picture of the screen", "x", also="svg png dot")
     def export(self) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from viewers.panes import timeline
-from viewers.panes.view import View
 from viewers.words import number
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.reading import FeedReader
 
 
-class Scrubbing:
+@dataclass(eq=False)
+class Scrubbing(Controller):
     """`< >` a record, `{ }` a stage, a click anywhere, `end` back to all of it."""
 
-    def __init__(self, desk: Desk, reading: FeedReader) -> None:
-        self.desk = desk
-        self.reading = reading
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
+    reading: FeedReader
 
     def place(self) -> int:
         """How many records are shown."""

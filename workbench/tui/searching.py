@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.tui.commands import command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller, Desk
 from workbench.tui.entry import Entry
 from workbench.tui.pane import PaneView
 
 
-class Searching:
+class Searching(Controller):
     """Holds the entry line: a search, or a question of another controller's."""
 
     def __init__(self, desk: Desk, entry: Entry) -> None:
-        self.desk = desk
+        super().__init__(desk)
         self.entry = entry
         self.needle = ""
         """What is searched for."""

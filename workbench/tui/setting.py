@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 
 from msgspec import structs
 
 from compiler.control.commands import Rerun
 from viewers.panes import settings as listed
-from viewers.panes.view import View
 from viewers.plain import plain
 from workbench.cli.trials import changed_by
 from workbench.tui.commands import command
 from workbench.tui.comparing import Comparing
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 
 
-class Setting:
+@dataclass(eq=False)
+class Setting(Controller):
     """The list of settings, and what a cause of the profile suggests."""
 
-    def __init__(self, desk: Desk, comparing: Comparing) -> None:
-        self.desk = desk
-        self.comparing = comparing
-
-    @property
-    def view(self) -> View:
-        return self.desk.view
+    comparing: Comparing
 
     @command("Compile again with other settings", "comma", shown=",")
     async def settings(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from compiler.trace.records import Run
@@ -9,7 +10,7 @@ from viewers.kit.theme import THEMES
 from workbench.tui import help as help_text
 from workbench.tui.breaking import Breaking
 from workbench.tui.commands import Commands, command
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
 from workbench.tui.hints import GOES
 from workbench.tui.layouts import Layouts
@@ -27,28 +28,17 @@ MOST_COMPILES = 500
 """Offered one by one."""
 
 
-class Tool:
+@dataclass(eq=False)
+class Tool(Controller):
     """`? : q`."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        commands: Commands,
-        turning: Turning,
-        driving: Driving,
-        breaking: Breaking,
-        overrides: Overrides,
-        layouts: Layouts,
-        remembering: Remembering,
-    ) -> None:
-        self.desk = desk
-        self.commands = commands
-        self.turning = turning
-        self.driving = driving
-        self.breaking = breaking
-        self.overrides = overrides
-        self.layouts = layouts
-        self.remembering = remembering
+    commands: Commands
+    turning: Turning
+    driving: Driving
+    breaking: Breaking
+    overrides: Overrides
+    layouts: Layouts
+    remembering: Remembering
 
     @command("Show help", "question_mark", shown="?")
     def help(self) -> None:

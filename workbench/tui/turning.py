@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import get_args
 
 from compiler.trace.records import Run
@@ -11,7 +12,7 @@ from viewers.panes.view import ShownTimes
 from viewers.plain import plain
 from workbench.tui.commands import command
 from workbench.tui.comparing import Comparing
-from workbench.tui.desk import Desk
+from workbench.tui.desk import Controller
 from workbench.tui.reading import FeedReader
 
 FOLLOWS = (
@@ -25,13 +26,12 @@ ORDERS = {
 """Arrangement -> the orders that its pane has."""
 
 
-class Turning:
+@dataclass(eq=False)
+class Turning(Controller):
     """Shows another of what a pane shows, or the same otherwise."""
 
-    def __init__(self, desk: Desk, reading: FeedReader, comparing: Comparing) -> None:
-        self.desk = desk
-        self.reading = reading
-        self.comparing = comparing
+    reading: FeedReader
+    comparing: Comparing
 
     def _focus(self) -> str:
         pane = self.desk.focus_pane()

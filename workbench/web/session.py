@@ -1,8 +1,8 @@
 """One workbench: the process behind one open page, and the traffic between the two.
 
-The process runs Textual's `WebDriver`. Its stdin and stdout carry packets: a letter (D: terminal
-data, M: JSON, P: a part of a download, which the workbench never sends), the length of the payload
-in four bytes, big-endian, and the payload.
+The process runs Textual's `WebDriver`. Its stdin and stdout carry packets: a letter, the length of
+the payload in four bytes, big-endian, and the payload. The letters are D (terminal data), M (JSON)
+and P (a part of a download, which the workbench never sends).
 """
 
 from __future__ import annotations

@@ -122,9 +122,9 @@ class Driver:
 
     `Driver.start(…)` starts the worker, which loads the file and waits (`Waiting`, kind `start`).
     `send` hands it a command, from any thread, at once. `on_record` is called in the driver's
-    thread with every record; the `End` comes last, after `stop`, and not before: a worker that
-    ends (a script that is over) or dies leaves a `Waiting` of kind `end` behind, and a `Rerun`
-    after it starts a new worker on the same trace.
+    thread with every record; the `End` comes last, after `stop`, and not before. A worker that ends
+    (a script that is over) or dies leaves a `Waiting` of kind `end` behind. A `Rerun` after it
+    starts a new worker on the same trace.
     """
 
     def __init__(

@@ -108,12 +108,3 @@ def _gpu(torch: Any) -> str:
         return f"{properties.name}, {arch}, {memory:.0f} GiB"
     except Exception as error:
         return f"the GPU cannot be queried: {error}"
-
-
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
-            models = (line.partition(":")[2] for line in stream if line.startswith("model name"))
-            return next(models, "").strip()
-    except OSError:
-        return ""

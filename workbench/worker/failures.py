@@ -26,7 +26,6 @@ def failure_of(
     compile_id: str = "",
     eager_fails: bool | None = None,
     blame: Blame | None = None,
-    hint: str = "",
     compiled_error: BaseException | None = None,
 ) -> Failure:
     """Describe `error`. Its place is the deepest frame in the user's own files.
@@ -41,7 +40,7 @@ def failure_of(
             message=error.message,
             location=error.location,
             source_line=source_line(error.location),
-            hint=error.hint or hint,
+            hint=error.hint,
         )
     blame = blame or machine_fault(error) or Blame("user")
     real = cause(error)
@@ -59,7 +58,7 @@ def failure_of(
         location=place,
         source_line=source_line(place),
         eager_fails=eager_fails,
-        hint=hint or blame.hint or hint_for(real),
+        hint=blame.hint or hint_for(real),
         traceback=recorder.text(trace),
         culprit=blame.culprit,
         evidence=blame.evidence,

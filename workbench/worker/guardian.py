@@ -1,10 +1,10 @@
 """The guardian: the worker's parent, which leaves no process behind.
 
 The worker process forks before it imports anything large; the child goes on as the worker and the
-parent waits here. When the worker ends, or the front end lets go of the lifeline (it was killed,
-or wants an end), every descendant is killed, those too that began a session of their own: orphans
-come to the guardian because it is their subreaper (`prctl(2)`, PR_SET_CHILD_SUBREAPER). Should the
-guardian itself be killed, the kernel kills the worker (PR_SET_PDEATHSIG).
+parent waits here. When the worker ends, or the front end lets go of the lifeline (it was killed, or
+wants an end), every descendant is killed. That includes those that began a session of their own:
+orphans come to the guardian because it is their subreaper (`prctl(2)`, PR_SET_CHILD_SUBREAPER).
+Should the guardian itself be killed, the kernel kills the worker (PR_SET_PDEATHSIG).
 
 Last it removes the recording's own caches, a private temporary folder. A lock on the folder shows
 that its guardian lives: one without a lock was left by a guardian and a front end that were both

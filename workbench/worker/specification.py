@@ -5,7 +5,8 @@
     tensor    dtype[sizes], then optionally (high) or (low,high) for its values
 
 Values of a tensor are drawn from the normal distribution, or uniformly from low to high where
-bounds are given; whole numbers from low up to high - 1, and from {0, 1} where no bounds are given.
+bounds are given. Whole numbers are drawn from low up to high - 1, and from {0, 1} where no bounds
+are given.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from compiler.trace.writer import write_whole
+
 
 class RecordStream:
     """Writes each line to the trace file, then to the pipe. Never raises.
 
     The user's program runs in this process, so a full disk or a closed descriptor must not become
-    an exception in the middle of a compile: the first such error is kept in `lost`, and the trace
+    an exception in the middle of a compile. The first such error is kept in `lost`, and the trace
     ends there. Forked children of the user's program inherit the stream and stay silent.
     """
 
@@ -30,7 +32,7 @@ class RecordStream:
             return
         if self._trace >= 0:
             try:
-                _write(self._trace, line)
+                write_whole(self._trace, line)
             except OSError as error:
                 self.lost = f"the trace could not be written: {error.strerror}"
                 self._trace = -1
@@ -41,15 +43,9 @@ class RecordStream:
         """Write to the pipe only."""
         if self._pipe >= 0 and os.getpid() == self._process:
             try:
-                _write(self._pipe, line)
+                write_whole(self._pipe, line)
             except OSError:
                 # The front end is gone, and the guardian is about to end this process; or the
                 # user's program has closed what it did not open.
                 self._pipe = -1
                 self.pipe_lost = True
-
-
-def _write(descriptor: int, line: bytes) -> None:
-    view = memoryview(line)
-    while view:
-        view = view[os.write(descriptor, view) :]

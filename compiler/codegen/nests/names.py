@@ -1,9 +1,11 @@
-"""Identifiers of generated code: readable, and identical for equal nests of different layers."""
+"""Names in generated code: readable, and identical for equal nests of different layers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+from compiler.loops.nest import Nest
 
 _NUMBERED = re.compile(r"(_?\d+)+_*$")
 _ODD = re.compile(r"\W+")
@@ -50,6 +52,17 @@ def base_name(wanted: str) -> str:
     """A name without its number: `exp` for exp_7."""
     base = _NUMBERED.sub("", _ODD.sub("_", wanted)).strip("_") or "value"
     return f"value_{base}" if base[0].isdigit() else base
+
+
+def title_of(nest: Nest) -> str:
+    """`softmax: 4096 x [1024]`: the label and the axes, reduced ones in brackets."""
+    axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in nest.axes)
+    return f"{printable(nest.label) or 'nest'}: {axes}"
+
+
+def printable(text: str) -> str:
+    """User text as the rest of a comment, in one line."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def anonymous(body: str, names: list[str], comment: str = "//") -> str:

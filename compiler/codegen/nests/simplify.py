@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from compiler.loops.expressions import Address, Expression, Position, Read, ReadIndexed, rewrite
+from compiler.loops.expressions import (
+    Address,
+    Expression,
+    IndexTerm,
+    Position,
+    Read,
+    ReadIndexed,
+    rewrite,
+)
 from compiler.loops.nest import Axis, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.sizes import multiply, product
 
@@ -61,6 +69,15 @@ def addresses(statement: Statement) -> Iterator[Address]:
     for part in expressions(statement):
         if isinstance(part, (Read, ReadIndexed, Position)):
             yield part.address
+
+
+def index_terms(statement: Statement) -> Iterator[IndexTerm]:
+    """All index terms of a statement."""
+    if isinstance(statement, Write):
+        yield from statement.terms
+    for part in expressions(statement):
+        if isinstance(part, ReadIndexed):
+            yield from part.terms
 
 
 def regroup(nest: Nest, groups: list[list[int]]) -> Nest:

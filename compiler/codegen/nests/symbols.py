@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.codegen.nests.simplify import addresses
-from compiler.loops.expressions import ReadIndexed, SizeOf
-from compiler.loops.nest import Nest, Write, expressions
+from compiler.codegen.nests.simplify import addresses, index_terms
+from compiler.loops.expressions import SizeOf
+from compiler.loops.nest import Nest, expressions
 from compiler.loops.sizes import Size, symbols_of
 
 
@@ -22,12 +22,7 @@ def symbols(nest: Nest) -> list[str]:
             note(*address.strides, address.offset)
             for layout in address.then:
                 note(*layout.shape, *layout.strides, layout.offset)
-        terms = list(statement.terms) if isinstance(statement, Write) else []
-        for part in expressions(statement):
-            if isinstance(part, SizeOf):
-                note(part.size)
-            elif isinstance(part, ReadIndexed):
-                terms += part.terms
-        for term in terms:
+        note(*(part.size for part in expressions(statement) if isinstance(part, SizeOf)))
+        for term in index_terms(statement):
             note(term.size, term.stride)
     return list(found)

@@ -4,11 +4,11 @@ Layers of a network differ in their sizes more often than in what they compute: 
 columns of a ResNet's batch norms are four kernels. A kernel takes a tenth of a CPU second to
 compile, a number of a launch nothing.
 
-What a kernel is as fast with is left as it is: numbers that all of these kernels share, tiles, and
-what the positions of a large kernel are divided by, unless it is a power of two, which takes one
-instruction as a parameter, too. A number in an address tells how many elements one instruction may
-move, so that these kernels' numbers are multiples of the same power of two, which the compiler is
-told.
+Some numbers stay in the text: those that all of these kernels share, tiles, and what the positions
+of a large kernel are divided by. A power of two becomes a parameter even there, since dividing by
+it takes one instruction either way. A number in an address tells how many elements one instruction
+may move. Kernels are therefore joined only if their numbers are multiples of the same power of two,
+which the compiler is told.
 """
 
 from __future__ import annotations

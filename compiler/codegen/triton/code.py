@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from compiler.codegen.nests.values import Level
 
 INDENT = "    "
 
 
-@dataclass(slots=True)
-class Scope:
+class Scope(Level):
     """One level of a kernel's text. Values are defined once in each."""
 
-    depth: int = 0
-    lines: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """Each with the origins that it computes."""
-    memo: dict[object, str] = field(default_factory=dict)
+    def __init__(self, parent: Scope | None = None) -> None:
+        super().__init__(parent)
+        self.lines: list[tuple[str, tuple[str, ...]]] = []
+        """Each with the origins that it computes."""
 
     def add(self, text: str, origins: tuple[str, ...] = ()) -> None:
         self.lines.append((text, origins))

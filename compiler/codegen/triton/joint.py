@@ -58,10 +58,10 @@ class Joint:
         for effect in self._members:
             if effect.expression in self._online:
                 top, total = self._online[effect.expression]
-                values.define(effect, top if effect.op == "max" else total, root)
+                values.complete(effect, top if effect.op == "max" else total, root)
                 continue
             total, squares, count = found[effect.expression]
-            values.define(effect, total if effect.op == "sum" else squares, root)
+            values.complete(effect, total if effect.op == "sum" else squares, root)
             if effect.op == "deviations":
                 self.writer.counts[effect.name] = count
 

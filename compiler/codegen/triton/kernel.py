@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import Names, anonymous, base_name
+from compiler.codegen.nests.names import Names, anonymous, base_name, printable, title_of
 from compiler.codegen.nests.online import with_online_sums
+from compiler.codegen.nests.simplify import addresses, index_terms
 from compiler.codegen.nests.symbols import symbols
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
@@ -21,14 +22,12 @@ from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Local, Position, Read, ReadIndexed
+from compiler.loops.expressions import Local
 from compiler.loops.nest import (
-    Nest,
     Reduction,
     ScanAlong,
     Statement,
     Write,
-    expressions,
 )
 from compiler.loops.sizes import Size, multiply, product
 
@@ -174,7 +173,7 @@ class Writer:
             comment = next((self.comments[o] for o in origins if o in self.comments), "")
             if comment and comment != last:
                 last = comment
-                text = f"{text}  # {_one_line(comment)}"
+                text = f"{text}  # {printable(comment)[:160]}"
             found.append((text, origins))
         return found
 
@@ -187,19 +186,8 @@ class Writer:
         whole = product(axis.size for axis in axes)
         reaches: list[Size] = [whole]
         for statement in self.nest.statements:
-            addresses = [
-                p.address
-                for p in expressions(statement)
-                if isinstance(p, (Read, ReadIndexed, Position))
-            ]
-            terms = [
-                t for p in expressions(statement) if isinstance(p, ReadIndexed) for t in p.terms
-            ]
-            if isinstance(statement, Write):
-                addresses.append(statement.address)
-                terms += statement.terms
-            reaches += [multiply(term.size, term.stride) for term in terms]
-            for address in addresses:
+            reaches += [multiply(term.size, term.stride) for term in index_terms(statement)]
+            for address in addresses(statement):
                 reaches.append(address.offset)
                 reaches += [
                     multiply(axis.size, stride)
@@ -285,7 +273,8 @@ class Writer:
         x, r = bool(axes & set(self.tile.x)), bool(axes & set(self.tile.r))
         return text if (x or (self.x.block == 1 and r)) and r else self._tile(text)
 
-    def _masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
+    def masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
+        """The same; what the mask leaves out changes no result."""
         text = self.full(statement, scope)
         if not mask:
             return text
@@ -295,17 +284,34 @@ class Writer:
     def _reduce(self, statement: Reduction, scope: Scope) -> None:
         """A reduction of a row that the tile holds whole."""
         dtype = compute_dtype(statement.expression.dtype)
-        text = self._masked(statement, scope, self.r.mask)
+        text = self.masked(statement, scope, self.r.mask)
         if statement.op in ARG:
-            name = self.names.new(statement.name)
-            place = f"tl.broadcast_to({self.r.name}, [{self.x.block}, {self.r.block}])"
-            function = f"{statement.op}_of"
-            self.values.needs.add(function)
-            pair = f"tl.reduce(({text}, {place}), 1, {function})"
-            scope.add(f"_, {name} = {pair}", statement.origins)
-            self.values.define(statement, f"{name}[:, None].to(tl.int64)", scope)
+            self.complete_arg(statement, text, self._tile(self.r.name), scope)
             return
-        self.values.define(statement, f"{self.combined(statement.op, text, dtype)}[:, None]", scope)
+        text = f"{self.combined(statement.op, text, dtype)}[:, None]"
+        self.values.complete(statement, text, scope)
+
+    def complete_arg(self, statement: Reduction, text: str, places: str, scope: Scope) -> None:
+        """The result of an argmax or argmin, from a tile of elements and one of their places."""
+        name = self.names.new(statement.name)
+        function = f"{statement.op}_of"
+        self.values.needs.add(function)
+        pair = f"tl.reduce(({text}, {places}), 1, {function})"
+        scope.add(f"_, {name} = {pair}", statement.origins)
+        self.values.complete(statement, f"{name}[:, None].to(tl.int64)", scope)
+
+    def accumulate(self, effect: Reduction, name: str, mask: str, loop: Scope) -> str:
+        """Combine a tile of elements with those of the steps before it."""
+        dtype = compute_dtype(effect.expression.dtype)
+        self.fill(name, f"[{self.x.block}, {self.r.block}]", effect.op, dtype)
+        text = self.masked(effect, loop, mask)
+        if effect.op == "sum" and dtype != "bool":
+            loop.add(f"{name} += {text}", effect.origins)
+        else:
+            function = reducer(effect.op, dtype)
+            self.values.needs.add(function)
+            loop.add(f"{name} = {function}({name}, {text})", effect.origins)
+        return name
 
     def combined(self, op: str, text: str, dtype: str, dim: int = 1) -> str:
         """A tile's elements along a dimension, reduced to one."""
@@ -320,11 +326,11 @@ class Writer:
         dtype = compute_dtype(statement.expression.dtype)
         function = reducer(statement.op, dtype)
         self.values.needs.add(function)
-        text = self._masked(statement, scope, self.r.mask)
+        text = self.masked(statement, scope, self.r.mask)
         reverse = ", reverse=True" if statement.reverse else ""
         text = f"tl.associative_scan({text}, 1, {function}{reverse})"
         if not carry:
-            self.values.define(statement, text, scope)
+            self.values.complete(statement, text, scope)
             return
         name = self.names.new(statement.name)
         scope.add(f"{name} = {function}({carry}, {text})", statement.origins)
@@ -338,12 +344,20 @@ class Writer:
         else:
             last = self.combined("sum", last, dtype)
         scope.add(f"{carry} = {last}[:, None]")
-        self.values.define(statement, name, scope)
+        self.values.complete(statement, name, scope)
 
     def fill(self, name: str, shape: str, op: str, dtype: str) -> None:
         """Define what a reduction starts from."""
         start = identity(op, dtype)
         self.root.add(f"{name} = tl.full({shape}, {start}, {TYPES[dtype]})")
+
+    def chunk(self, dimension: Dimension, count: int) -> None:
+        """Define how much of a dimension each of `count` programs takes: whole blocks."""
+        size, block = dimension.size, dimension.block
+        length = f"tl.cdiv({indices.text(size)}, {count * block}) * {block}"
+        if isinstance(size, int):
+            length = str(-(-size // (count * block)) * block)
+        self.root.add(f"chunk = {length}")
 
     def steps(self, start: str, end: str, step: int) -> str:
         """The head of the kernel's loop."""
@@ -356,26 +370,21 @@ class Writer:
     def _riding(self) -> None:
         """Each program takes some of the rows, and keeps its sums over them in registers."""
         count, block = self.part.programs, self.x.block
-        size = self.x.size
-        length = f"tl.cdiv({indices.text(size)}, {count * block}) * {block}"
-        if isinstance(size, int):
-            length = str(-(-size // (count * block)) * block)
         self.root.add(f"program = {self.program()}")
-        self.root.add(f"chunk = {length}")
+        self.chunk(self.x, count)
         self.range(self.r, "", self.root, "[None, :]")
         self.mask(self.r)
-        self.values.loop = frozenset(self.tile.x)
-        loop = Scope(1)
+        loop = self.values.begin_loop(self.tile.x)
         self.range(self.x, "start", loop, "[:, None]")
         self.mask(self.x)  # a step begins at a multiple of the block, below the size
-        self.values.begin_pass()
         riders: list[tuple[Reduction, str]] = []
         for statement in self.nest.statements:
             if isinstance(statement, Reduction) and statement.name in self.part.partials:
-                riders.append((statement, self._ride(statement, loop)))
+                name = self.names.new(f"{base_name(statement.name)}_sums")
+                riders.append((statement, self.accumulate(statement, name, self.x.mask, loop)))
             else:
                 self.statement(statement, loop)
-        end = f"tl.minimum(program * chunk + chunk, {indices.text(size)})"
+        end = f"tl.minimum(program * chunk + chunk, {indices.text(self.x.size)})"
         self.root.enclose(self.steps("program * chunk", end, block), loop)
         for rider, name in riders:
             dtype = compute_dtype(rider.expression.dtype)
@@ -384,28 +393,3 @@ class Writer:
             at = indices.offset(self.nest, partial.address, (self.r,))
             where = f"program * {indices.text(partial.width)} + {at}"
             self.values.put(partial.buffer, where, text, self.r.mask, self.root)
-
-    def _ride(self, rider: Reduction, loop: Scope) -> str:
-        dtype = compute_dtype(rider.expression.dtype)
-        name = self.names.new(f"{base_name(rider.name)}_sums")
-        self.fill(name, f"[{self.x.block}, {self.r.block}]", rider.op, dtype)
-        text = self._masked(rider, loop, self.x.mask)
-        if rider.op == "sum" and dtype != "bool":
-            loop.add(f"{name} += {text}", rider.origins)
-        else:
-            function = reducer(rider.op, dtype)
-            self.values.needs.add(function)
-            loop.add(f"{name} = {function}({name}, {text})", rider.origins)
-        return name
-
-
-def title_of(nest: Nest) -> str:
-    """What a nest computes over which axes, as the rest of a comment."""
-    axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in nest.axes)
-    label = "".join(c if c.isprintable() else "?" for c in nest.label)
-    return f"{label or 'nest'}: {axes}"
-
-
-def _one_line(text: str) -> str:
-    """User text as the rest of a comment."""
-    return "".join(c if c.isprintable() else "?" for c in text)[:160]

@@ -11,7 +11,6 @@ from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.indices import FAR
 from compiler.codegen.triton.joint import Joint
 from compiler.codegen.triton.split import ARG
-from compiler.codegen.triton.vocabulary import identity, reducer
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, buffers_read
 
@@ -103,17 +102,13 @@ class Passes:
         program = self.writer.program()
         start, end = "0", indices.text(self.r.size)
         if self.part.form == "partial":
-            count, block = self.part.programs, self.r.block
+            count = self.part.programs
             self.root.add(f"program = {program}")
             self.root.add(f"part = program % {count}")
-            length = f"tl.cdiv({end}, {count * block}) * {block}"
-            if isinstance(self.r.size, int):
-                length = str(-(-self.r.size // (count * block)) * block)
-            self.root.add(f"chunk = {length}")
+            self.writer.chunk(self.r, count)
             program = f"(program // {count})"
             start, end = "part * chunk", f"tl.minimum(part * chunk + chunk, {end})"
         self.writer.positions(program)
-        self.values.loop = frozenset(self.tile.r)
         stages = self._stages()
         reads = [self._reads(effects) for effects in stages]
         for number, effects in enumerate(stages):
@@ -141,7 +136,7 @@ class Passes:
 
     def _pass(self, effects: Sequence[Statement], start: str, end: str) -> None:
         """One pass over a row. Accumulators are tiles, combined after the loop."""
-        loop = Scope(1)
+        loop = self.values.begin_loop(self.tile.r)
         backwards = any(isinstance(s, ScanAlong) and s.reverse for s in effects)
         shape = f"[{self.x.block}, {self.r.block}]"
         carries: dict[str, str] = {}
@@ -153,7 +148,6 @@ class Passes:
         at = "start" if not backwards else f"({end} - 1) // {self.r.block} * {self.r.block} - start"
         self.writer.range(self.r, at, loop, "[None, :]")
         self.writer.mask(self.r)  # parts of rows begin at multiples of a block, too
-        self.values.begin_pass()
         after: list[tuple[Reduction, str]] = []
         joint = Joint(self.writer, effects, loop)
         for effect in effects:
@@ -168,42 +162,28 @@ class Passes:
                 self.writer.statement(effect, loop)
         self.root.enclose(self.writer.steps(start, end, self.r.block), loop)
         for effect, name in after:
-            dtype = compute_dtype(effect.expression.dtype)
             if effect.op in ARG:
-                function = f"{effect.op}_of"
-                self.values.needs.add(function)
-                best = self.names.new(effect.name)
-                pair = f"tl.reduce(({name}, {name}_at), 1, {function})"
-                self.root.add(f"_, {best} = {pair}", effect.origins)
-                text = f"{best}[:, None].to(tl.int64)"
-            else:
-                text = f"{self.writer.combined(effect.op, name, dtype)}[:, None]"
-            self.values.define(effect, text, self.root)
+                self.writer.complete_arg(effect, name, f"{name}_at", self.root)
+                continue
+            dtype = compute_dtype(effect.expression.dtype)
+            text = f"{self.writer.combined(effect.op, name, dtype)}[:, None]"
+            self.values.complete(effect, text, self.root)
         joint.finish(start, end)
 
     def _accumulate(self, effect: Reduction, loop: Scope, shape: str) -> str:
-        dtype = compute_dtype(effect.expression.dtype)
         name = self.names.new(f"{base_name(effect.name)}_parts")
+        if effect.op not in ARG:
+            return self.writer.accumulate(effect, name, self.r.mask, loop)
+        dtype = compute_dtype(effect.expression.dtype)
         self.writer.fill(name, shape, effect.op, dtype)
-        text = self.writer.full(effect, loop)
-        if effect.op in ARG:
-            position = "tl.int64" if self.writer.far else "tl.int32"
-            self.root.add(f"{name}_at = tl.full({shape}, {FAR}, {position})")
-            function = f"{effect.op}_of"
-            self.values.needs.add(function)
-            place = f"tl.broadcast_to({self.r.name}, {shape})"
-            if self.r.mask:
-                text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
-                place = f"tl.where({self.r.mask}, {place}, {FAR})"
-            pair = f"{function}({name}, {name}_at, {text}, {place})"
-            loop.add(f"{name}, {name}_at = {pair}", effect.origins)
-            return name
+        text = self.writer.masked(effect, loop, self.r.mask)
+        position = "tl.int64" if self.writer.far else "tl.int32"
+        self.root.add(f"{name}_at = tl.full({shape}, {FAR}, {position})")
+        function = f"{effect.op}_of"
+        self.values.needs.add(function)
+        place = f"tl.broadcast_to({self.r.name}, {shape})"
         if self.r.mask:
-            text = f"tl.where({self.r.mask}, {text}, {identity(effect.op, dtype)})"
-        if effect.op == "sum" and dtype != "bool":
-            loop.add(f"{name} += {text}", effect.origins)
-        else:
-            function = reducer(effect.op, dtype)
-            self.values.needs.add(function)
-            loop.add(f"{name} = {function}({name}, {text})", effect.origins)
+            place = f"tl.where({self.r.mask}, {place}, {FAR})"
+        pair = f"{function}({name}, {name}_at, {text}, {place})"
+        loop.add(f"{name}, {name}_at = {pair}", effect.origins)
         return name

@@ -1,11 +1,11 @@
 """Buffers that a reduction reads once, and that do not fit in L2.
 
-Kept there, they would push out what other kernels have left, and what of that is dirty has to be
-written: a row sum of 134 MB takes 55 µs on an H100 after a kernel that filled L2, and 50 if it does
-not push. To read a gigabyte that way takes 4% longer, and so do kernels that write as much as they
-read (each measured): only a few times as much as L2 holds is read so. Nor is what others read
-too: a group norm of 67 MB takes 81 µs if only the kernel that sums up its images drops them, and 72
-if the one that normalises them does as well.
+Kept there, they would push out what other kernels have left, and dirty lines would have to be
+written. After a kernel that filled L2, a row sum of 134 MB takes 55 µs on an H100, and 50 if it
+does not push. Reading a gigabyte that way takes 4% longer, and so do kernels that write as much as
+they read (each measured). So only buffers of up to a few times L2 are read that way, and none that
+other kernels read too. A group norm of 67 MB takes 81 µs if only the kernel that sums up its images
+drops them, and 72 µs if the one that normalises them does as well.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from dataclasses import replace
 from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.device import DeviceKernel, DeviceModule
 from compiler.codegen.function import Function
-from compiler.codegen.nests.names import Names
+from compiler.codegen.nests.names import Names, title_of
 from compiler.codegen.triton import functions
 from compiler.codegen.triton.alike import shared
-from compiler.codegen.triton.kernel import RESERVED, Kernel, title_of
+from compiler.codegen.triton.kernel import RESERVED, Kernel
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels, Measure, emit

@@ -1,4 +1,4 @@
-"""Expressions as Triton: each in the outermost scope that has everything it needs."""
+"""Expressions as Triton."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from compiler.codegen.nests.names import base_name
 from compiler.codegen.nests.rounding import TURNS_OVER
+from compiler.codegen.nests.values import NestValues
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
+from compiler.codegen.triton.split import ARG
 from compiler.codegen.triton.vocabulary import (
     TYPES,
     Unwritable,
@@ -30,7 +32,7 @@ from compiler.loops.expressions import (
     SizeOf,
     walk,
 )
-from compiler.loops.nest import Let, Reduction, ScanAlong, Write
+from compiler.loops.nest import Reduction, ScanAlong, Write
 
 if TYPE_CHECKING:
     from compiler.codegen.triton.kernel import Writer
@@ -47,81 +49,51 @@ ATOMIC = frozenset({"float64", "float32", "float16", "bfloat16", "int64", "int32
 """What a GPU adds in memory."""
 
 
-class Values:
+class Values(NestValues[Scope]):
     """The values of one kernel."""
 
     def __init__(self, writer: Writer) -> None:
+        super().__init__(writer.facts)
         self.writer = writer
-        self.facts = writer.facts
         self.needs: set[str] = set()
-        self.loop: frozenset[int] = frozenset()
-        """The axes of the kernel's loop: what varies over none of them stands before it."""
         self.again: frozenset[str] = frozenset()
         """Buffers that a later pass over the row reads again."""
         self.before: frozenset[str] = frozenset()
         """Buffers that an earlier one has read."""
-        self.defined: dict[str, tuple[Scope, str]] = {}
-        """Results of reductions and scans."""
         self.exact = _exact(writer)
 
-    def begin_pass(self) -> None:
-        """Another loop: what the last one computed is not known in it."""
-        self.defined = {n: (s, t) for n, (s, t) in self.defined.items() if s is self.writer.root}
+    def begin_loop(self, axes: tuple[int, ...]) -> Scope:
+        """The scope of a loop over axes. What another loop computed is not known in it."""
+        root = self.writer.root
+        root.axes = frozenset(range(len(self.writer.nest.axes))) - frozenset(axes)
+        self.defined = {n: (s, t) for n, (s, t) in self.defined.items() if s is root}
+        self._depths.clear()
+        return Scope(root)
 
-    def define(self, statement: Reduction | ScanAlong, text: str, scope: Scope) -> None:
+    def complete(self, statement: Reduction | ScanAlong, text: str, scope: Scope) -> None:
         """Name the result of a reduction or scan."""
         held = compute_dtype(statement.expression.dtype)
         wanted = compute_dtype(statement.dtype)
-        if statement.op in ("argmax", "argmin"):
+        if statement.op in ARG:
             held = "int64"
         if held != wanted:
             text = convert(text, held, wanted)
         if not text.isidentifier():
-            name = self.writer.names.new(statement.name)
-            scope.add(f"{name} = {text}", statement.origins)
-            text = name
-        self.defined[statement.name] = (scope, text)
+            text = self._named(statement.name, text, scope, statement.origins)
+        self.define(statement.name, scope, text)
 
     def of(self, expression: Expression, scope: Scope) -> str:
         """The text of a value in a scope."""
         if isinstance(expression, Const):
             return constant(expression.number, expression.dtype)
-        home = self._home(expression, scope)
-        text = home.memo.get(expression)
-        if text is None:
-            text = home.memo[expression] = self._compute(expression, home)
-        return text
+        return super().of(expression, scope)
 
-    def _home(self, expression: Expression, scope: Scope) -> Scope:
-        root = self.writer.root
-        if scope is root:
-            return scope
-        if self.facts.axes(expression) & self.loop or self._in_loop(expression):
-            return scope
-        return root
-
-    def _in_loop(self, expression: Expression) -> bool:
-        """Whether an expression needs a result that the loop defines."""
-        if isinstance(expression, Op):
-            return any(self._in_loop(argument) for argument in expression.args)
-        if isinstance(expression, ReadIndexed):
-            return any(self._in_loop(term.index) for term in expression.terms)
-        if isinstance(expression, Local):
-            known = self.defined.get(expression.name)
-            if known is not None:
-                return known[0] is not self.writer.root
-            statement = self.facts.named[expression.name]
-            return isinstance(statement, Let) and self._in_loop(statement.expression)
-        return False
-
-    def _compute(self, expression: Expression, scope: Scope) -> str:
-        origins: tuple[str, ...] = ()
+    def _compute(self, expression: Expression, scope: Scope, *, away: bool) -> str:
         if isinstance(expression, Local):
             known = self.defined.get(expression.name)
             if known is not None:
                 return known[1]
-            statement = self.facts.named[expression.name]
-            assert isinstance(statement, Let), f"{expression.name} is used before it is complete"
+            statement = self._statement(expression.name, scope)
             text = self.of(statement.expression, scope)
             if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
                 text = convert(text, statement.expression.dtype, statement.dtype)
@@ -132,13 +104,9 @@ class Values:
             return f"tl.cast({indices.text(expression.size)}, {TYPES[expression.dtype]})"
         if isinstance(expression, Op):
             text, wanted = self._op(expression, scope), expression.name
-        elif isinstance(expression, Read):
-            text = self._load(expression.buffer, expression.address, (), None, scope)
-            return self._named(f"{base_name(expression.buffer)}_value", text, scope, origins)
-        elif isinstance(expression, ReadIndexed):
-            terms, otherwise = expression.terms, expression.otherwise
-            text = self._load(expression.buffer, expression.address, terms, otherwise, scope)
-            return self._named(f"{base_name(expression.buffer)}_value", text, scope, origins)
+        elif isinstance(expression, (Read, ReadIndexed)):
+            text = self._load(expression, scope)
+            return self._named(f"{base_name(expression.buffer)}_value", text, scope)
         elif isinstance(expression, Position):
             text = f"({self._position(expression.address)})"
             text = f"({text} + tl.zeros([1], tl.int64))" if text.isdigit() else text
@@ -146,10 +114,10 @@ class Values:
         else:
             raise AssertionError(f"{type(expression).__name__} in a nest")
         if self.facts.uses[expression] > 1 or len(text) > LONG:
-            return self._named(wanted, text, scope, origins)
+            return self._named(wanted, text, scope)
         return text
 
-    def _named(self, wanted: str, text: str, scope: Scope, origins: tuple[str, ...]) -> str:
+    def _named(self, wanted: str, text: str, scope: Scope, origins: tuple[str, ...] = ()) -> str:
         name = self.writer.names.new(wanted)
         scope.add(f"{name} = {text}", origins)
         return name
@@ -184,14 +152,11 @@ class Values:
                 found.append(dimension.mask)
         return found
 
-    def _load(
-        self,
-        buffer: str,
-        address: Address,
-        terms: tuple[IndexTerm, ...],
-        otherwise: float | None,
-        scope: Scope,
-    ) -> str:
+    def _load(self, read: Read | ReadIndexed, scope: Scope) -> str:
+        terms: tuple[IndexTerm, ...] = ()
+        buffer, address, otherwise = read.buffer, read.address, None
+        if isinstance(read, ReadIndexed):
+            terms, otherwise = read.terms, read.otherwise
         axes = self.facts.moves(address)
         for term in terms:
             axes |= self.facts.axes(term.index)
@@ -237,12 +202,12 @@ class Values:
             size = indices.text(term.size)
             if term.wraps:
                 wrapped = f"tl.where({text} < 0, {text} + {size}, {text})"
-                text = self._named("at", wrapped, scope, ())
+                text = self._named("at", wrapped, scope)
             within = f"({text} >= 0) & ({text} < {size})"
             if chosen:
-                inside.append(self._named("within", within, scope, ()))
+                inside.append(self._named("within", within, scope))
             elif term.checked:
-                here = self._named("within", within, scope, ())
+                here = self._named("within", within, scope)
                 outside = "".join(f" | (({mask}) == 0)" for mask in masks)
                 words = f'"index out of range in {term.says or "self"}"'
                 scope.add(f"tl.device_assert({here}{outside}, {words})")

@@ -37,7 +37,7 @@ def run_nest(state: State, nest: Nest) -> None:
 
     A statement's value has one dimension per axis, of size 1 if constant along it. The result is
     the same as running element by element, as long as no statement reads memory that an earlier
-    one writes at another address (`verify_nest`).
+    one writes at another address (`check_nest`).
     """
     sizes = state.shape(tuple(axis.size for axis in nest.axes)) or (1,)
     values: dict[str, Value] = {}

@@ -34,16 +34,6 @@ from compiler.loops.printer.words import (
 from compiler.loops.sizes import Size
 
 
-def describe_graph(graph: Graph) -> str:
-    """A one-line summary of the graph's contents."""
-    counts: dict[str, int] = {}
-    for node in graph.nodes:
-        word = type(node).__name__.lower()
-        counts[word] = counts.get(word, 0) + 1
-    words = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-    return f"{escaped(graph.name)}: {words or 'nothing'}; {len(graph.outputs)} outputs"
-
-
 def graph_text(graph: Graph) -> str:
     """The whole graph; ends with a newline."""
     return "\n".join(_lines(graph)) + "\n"

@@ -27,16 +27,6 @@ SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
 """The signs of these reductions; the others print as `max=` and so on."""
 
 
-def describe_nest(nest: Nest) -> str:
-    """A one-line summary: its loops, and what it reads and writes."""
-    kept = " x ".join(str(axis.size) for axis in nest.axes if not axis.reduced) or "1"
-    reduced = " x ".join(str(axis.size) for axis in nest.axes if axis.reduced)
-    over = f"{kept} rows of {reduced} reduced" if reduced else kept
-    label = f" ({escaped(nest.label)})" if nest.label else ""
-    reads, writes = (", ".join(map(escaped, names)) for names in (nest.reads(), nest.writes()))
-    return f"{escaped(nest.name)}{label}: {over}; reads {reads or 'nothing'}; writes {writes}"
-
-
 @dataclass(frozen=True, slots=True)
 class NestLine:
     """A line of a printed nest, below its name."""

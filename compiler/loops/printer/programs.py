@@ -9,16 +9,6 @@ from compiler.loops.printer.words import escaped, shape_text
 from compiler.loops.program import Program
 
 
-def describe_program(program: Program) -> str:
-    """A one-line summary: the number of nests, calls and values in memory."""
-    nests = sum(isinstance(step, Nest) for step in program.steps)
-    calls = len(program.steps) - nests
-    return (
-        f"{escaped(program.graph.name)}: {nests} nests, {calls} calls,"
-        f" {len(program.memories)} values in memory"
-    )
-
-
 def program_text(program: Program) -> str:
     """The whole program; ends with a newline."""
     parts = [f"program {escaped(program.graph.name)}\n"]

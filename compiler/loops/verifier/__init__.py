@@ -5,8 +5,7 @@ sizes are checked for the sizes that the graph is compiled for.
 """
 
 from compiler.loops.verifier.graphs import verify_graph
-from compiler.loops.verifier.nests import verify_nest
 from compiler.loops.verifier.programs import verify_program
 from compiler.loops.verifier.spaces import Malformed
 
-__all__ = ["Malformed", "verify_graph", "verify_nest", "verify_program"]
+__all__ = ["Malformed", "verify_graph", "verify_program"]

@@ -14,7 +14,6 @@ from compiler.loops.expressions import (
     walk,
 )
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
-from compiler.loops.program import Program
 from compiler.loops.verifier.expressions import check_dtype, check_expression
 from compiler.loops.verifier.graphs import check_reduction
 from compiler.loops.verifier.spaces import Numbers, Space, fresh, require, within
@@ -22,16 +21,8 @@ from compiler.loops.verifier.spaces import Numbers, Space, fresh, require, withi
 Defined = dict[str, Let | Reduction | ScanAlong]
 
 
-def verify_nest(nest: Nest, program: Program) -> None:
-    """Raises Malformed, naming statement and rule. The nest may use any memory of the program."""
-    numbers = Numbers(program.graph)
-    spaces = {name: numbers.space(value) for name, value in program.graph.values().items()}
-    spaces |= {m.name: Space(m.dtype, numbers.of(m.size)) for m in program.memories.values()}
-    check_nest(nest, spaces, numbers)
-
-
 def check_nest(nest: Nest, spaces: Mapping[str, Space], numbers: Numbers) -> None:
-    """`verify_nest`, given the memory that the nest may use."""
+    """Raises Malformed, naming statement and rule. `spaces`: the memory that the nest may use."""
     numbers.check_symbols((axis.size for axis in nest.axes), f"nest {nest.name}")
     require(bool(nest.writes()), f"nest {nest.name}", "writes nothing")
     known: Defined = {}

@@ -1,8 +1,8 @@
 """One ATen operation at a time: in its own dtypes, in float64, or in float64 with noise.
 
 The noise simulates rounding in any order of operations. Each result of a rounding operation is
-perturbed by up to the unit of its dtype, and its inputs by the unit of the dtype of the computation
-(float32 for narrower ones), or more if many terms are summed.
+perturbed by up to the unit of its dtype. Its inputs are perturbed by the unit of the dtype of the
+computation (float32 for narrower ones), or more if many terms are summed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from torch.utils import _pytree as pytree
 from compiler.measure.precision import attention, operations
 
 _WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
-_NARROW = (torch.float16, torch.bfloat16)
 _LANES = 16
 """Partial sums that even a plain loop keeps."""
 _SIGNS = 65521
@@ -216,7 +215,7 @@ def is_jump(node: fx.Node, result: Any) -> bool:
         return True
     if node.target is operator.getitem:
         return False
-    if not any(_is_float(one) for source in node.all_input_nodes for one in _of(source)):
+    if not any(_is_real(one.dtype) for source in node.all_input_nodes for one in _of(source)):
         return False
     return any(not _is_real(one.dtype) for one in _tensors(result))
 
@@ -260,10 +259,6 @@ def _of(node: fx.Node) -> list[Any]:
 
 def _tensors(value: Any) -> list[Any]:
     return [one for one in pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
-
-
-def _is_float(tensor: Any) -> bool:
-    return _is_real(tensor.dtype)
 
 
 def _is_real(dtype: torch.dtype) -> bool:

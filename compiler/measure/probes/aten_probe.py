@@ -112,13 +112,13 @@ class AtenProbe:
 
         def starts(index: int, values: dict[str, Any]) -> None:
             if before is not None:
-                before(self.steps[index], _tensors(values))
+                before(self.steps[index], tensors_of(values))
 
         def ended(index: int, values: dict[str, Any]) -> None:
             made = values.get(self.nodes[index])
             if isinstance(made, (tuple, list)):
                 values |= {name: made[place] for name, place in self._parts[index]}
-            see(self.steps[index], _tensors(values))
+            see(self.steps[index], tensors_of(values))
 
         names = {"_starts": starts, "_ended": ended}
         with self._graph.replaced(self._rewritten(said, names)):
@@ -187,5 +187,5 @@ def said(index: int, statement: Statement) -> tuple[str, str]:
     return f"_starts({index}, {{{before}}})", f"_ended({index}, {{{after}}})"
 
 
-def _tensors(values: dict[str, Any]) -> dict[str, Any]:
+def tensors_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in values.items() if isinstance(one, torch.Tensor)}

@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import takewhile
 from threading import get_ident
 from types import FrameType
@@ -271,22 +272,13 @@ def marks(func: Any) -> bool:
     return getattr(func, "namespace", "") == "profiler"
 
 
-_composite: dict[Any, bool] = {}
-
-
+@cache
 def composite(func: Any) -> bool:
     """Whether an operation that reached a mode consists only of other operations.
 
     Autograd decomposes these before a mode sees them. Without autograd, as in inference mode, they
     arrive whole.
     """
-    known = _composite.get(func)
-    if known is None:
-        known = _composite[func] = _is_composite(func)
-    return known
-
-
-def _is_composite(func: Any) -> bool:
     if not isinstance(func, torch._ops.OpOverload):  # a higher-order operator: one operation
         return False
     has = torch._C._dispatch_has_kernel_for_dispatch_key

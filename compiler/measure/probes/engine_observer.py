@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from compiler.codegen.launcher.segment import KernelSite
+from compiler.measure.probes.aten_probe import tensors_of
 from compiler.measure.probes.engine_memory import GraphMemory
 from compiler.measure.probes.engine_unit import Observer
 from compiler.measure.probes.graph_probe import GraphStep, See
@@ -47,11 +46,11 @@ class EngineObserver:
         """A call into ATen begins, with these arguments by name."""
         self._take_numbers(tensors)
         if self.before is not None:
-            self._say(self.before, index, {**self.passed, **_tensors(tensors)})
+            self._say(self.before, index, {**self.passed, **tensors_of(tensors)})
 
     def ended(self, index: int, tensors: Mapping[str, Any]) -> None:
         """The call into ATen is over; its results are included."""
-        self._say(self.see, index, _tensors(tensors))
+        self._say(self.see, index, tensors_of(tensors))
 
     def _kernel(self, call: int, over: int, pointers: Any, numbers: Any) -> None:
         try:
@@ -79,7 +78,3 @@ class EngineObserver:
                 listener(self.steps[index], tensors)
             except BaseException as problem:  # the user's call continues to its end
                 self.failed = problem
-
-
-def _tensors(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one for name, one in values.items() if isinstance(one, torch.Tensor)}

@@ -1,9 +1,10 @@
 """What torch's profiler saw of a call, read from the trace that it exports.
 
-The events are those of `torch.profiler.profile.export_chrome_trace`: host operations (`cpu_op`),
-named ranges (`user_annotation`, or `cpu_op` for `_RecordFunctionFast`), the calls that launch work
-(`cuda_runtime`, `cuda_driver`), and the work of a device (`kernel`, `gpu_memcpy`, `gpu_memset`),
-linked by the launching call's `correlation`. Needs neither torch nor a device.
+The events are those of `torch.profiler.profile.export_chrome_trace`. On the host, these are
+operations (`cpu_op`), named ranges (`user_annotation`, or `cpu_op` for `_RecordFunctionFast`), and
+calls that launch work (`cuda_runtime`, `cuda_driver`). The work of a device (`kernel`,
+`gpu_memcpy`, `gpu_memset`) has the `correlation` of the call that launched it. Needs neither torch
+nor a device.
 """
 
 from __future__ import annotations

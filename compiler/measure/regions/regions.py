@@ -17,6 +17,7 @@ from functools import cached_property
 from compiler.measure.regions.alignment import MAY_COPY, aligned, kind, may_run, plain_word, words
 from compiler.measure.regions.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
 from compiler.measure.regions.same_sites import Canonical, as_captured
+from compiler.trace.matching import Joined
 from compiler.trace.records import Location
 from compiler.trace.records.base import Size
 from compiler.trace.records.profile import CompiledStep, EagerOperation
@@ -72,7 +73,7 @@ def regions(
     """All steps and operations, each in one region, in the order of the eager call."""
     tasks = _Tasks(origins, operations, compile_ids, canonical)
     tasks.pair(steps)
-    roots = _Joined()
+    roots: Joined[Task] = Joined()
     of_step = [tasks.of_step(placed) for placed in steps]
     views = [tasks.call_of_view(placed) for placed in steps]
     of_operation = [tasks.of_operation(one) for one in operations]
@@ -102,31 +103,10 @@ def regions(
     return list(groups.values())
 
 
-def _into(groups: dict[Task, Grouped], roots: _Joined, tasks: set[Task]) -> Grouped:
+def _into(groups: dict[Task, Grouped], roots: Joined[Task], tasks: set[Task]) -> Grouped:
     group = groups.setdefault(roots.root(next(iter(tasks))), Grouped())
     group.tasks |= tasks
     return group
-
-
-class _Joined:
-    """Tasks that belong together (union-find)."""
-
-    def __init__(self) -> None:
-        self._above: dict[Task, Task] = {}
-
-    def root(self, task: Task) -> Task:
-        above = self._above
-        above.setdefault(task, task)
-        while above[task] != task:
-            above[task] = above[above[task]]
-            task = above[task]
-        return task
-
-    def join(self, tasks: Iterable[Task]) -> None:
-        first, *rest = tasks
-        for other in rest:
-            self._above[self.root(other)] = self.root(first)
-        self.root(first)
 
 
 def is_view(operation: EagerOperation) -> bool:
@@ -315,7 +295,7 @@ class _Tasks:
 
     def _captured(self, ref: NodeRef) -> list[NodeRef]:
         """The captured nodes that a lowered node was made from; none for code written for a
-        backward alone: torch derives the origin of that from autograd's sequence number, which it
+        backward alone. Torch derives the origin of that from autograd's sequence number, which it
         shares with whatever was captured last."""
         node = self.origins.nodes[ref]
         site = site_of(node.module, node.location)
@@ -372,9 +352,8 @@ class _Tasks:
         return (placed.step.phase, calls[0]) if calls else None
 
     def _inside(self, ref: NodeRef) -> list[Hashable]:
-        """The calls on the line of a lowered node that no captured node stands for: a custom
-        autograd function or the body of a scan is one node of the captured graph, but has lines of
-        its own."""
+        """The calls on the line of a lowered node that no captured node stands for. A custom
+        autograd function or the body of a scan is one captured node, but has lines of its own."""
         node = self.origins.nodes[ref]
         site = site_of(node.module, node.location)
         if site is None or site in self._held:

@@ -22,8 +22,8 @@ LEAST = 0.05
 """The minimum noise of a region that runs the same calls, as a share of eager's time."""
 LEAST_CONTENDED = 1.0
 """The same for every region that does the same work, if other programs use the processors and the
-caches: calls of attentions and convolutions took up to 70% longer beside two busy processes,
-different in each process, so a slow-down by less than the whole time says nothing there."""
+caches. Beside two busy processes, attentions and convolutions took up to 70% longer, different in
+each process. A slow-down by less than the whole time says nothing there."""
 
 _Call = tuple[str, tuple[object, ...]]
 

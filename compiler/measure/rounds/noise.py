@@ -59,9 +59,9 @@ def difference(before: Rounds, after: Rounds, *, independent: bool = False) -> t
     """(after - before; its noise), both in seconds. The noise is at least 1% of `before`, or of
     `after` if that is 0.
 
-    The less noisy of two estimates: the median of the round-by-round differences, as a drift of the
-    machine affects both sides of a round alike; and the difference of the medians, with the MADs of
-    both, as a disturbance of one side in every third round disturbs most pairs.
+    The less noisy of two estimates. One is the median of the round-by-round differences, as a drift
+    of the machine affects both sides of a round alike. The other is the difference of the medians,
+    with the MADs of both, as a disturbance of one side in every third round disturbs most pairs.
     """
     pairs = [b - a for a, b in zip(before, after, strict=True)]
     first, second = median(before), median(after)

@@ -36,10 +36,10 @@ class FinishedRun:
     """Its outcome, as in `End.status`; only an `ok` run can be timed as a whole."""
     compile_again: Callable[[], dict[Engine, Model]] | None = None
     """Compiles and calls all input sets again, unrecorded and with this run's settings and
-    overrides, from a copy of the model as it was before the run, or from the run's own model if it
-    cannot be copied. The compiled models (engine -> model) stay callable next to those of another
-    run that was compiled again after it, until Dynamo is reset. Call `torch._dynamo.reset()` before
-    the first of them. None if the run did not get that far."""
+    overrides. It starts from a copy of the model as it was before the run, or from the run's own
+    model if that cannot be copied. The compiled models (engine -> model) stay callable next to
+    those of another run that was compiled again after it, until Dynamo is reset. Call
+    `torch._dynamo.reset()` before the first of them. None if the run did not get that far."""
 
     def all(self, kind: type[Record]) -> list[Any]:
         """Its records of one kind, in order."""

@@ -2,9 +2,9 @@
 
 A recording belongs to the sizes of a call and to the addresses of what it reads in place:
 parameters, buffers, and outputs of other recordings. Other inputs are copied into memory of its
-own. Its outputs and temporaries lie in a pool of its own: in a pool of several recordings, the
-outputs of a later one may lie where an earlier one has its temporaries, and a replay of the earlier
-one (say of a backward, while the loss of a second forward is alive) overwrites them. A recording is
+own. Its outputs and temporaries lie in a pool of its own. In a pool of several recordings, the
+outputs of a later one may lie where an earlier one has its temporaries. A replay of the earlier one
+(a backward, say, while the loss of a second forward is alive) would overwrite them. A recording is
 replayed only while nobody holds an output of its last replay: otherwise another recording is made,
 at most `RECORDINGS`, then the kernels are launched one by one into new memory. So no output is ever
 overwritten while it is alive, and only a forward's small ones are copied: a loss that lives must

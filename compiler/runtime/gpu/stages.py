@@ -1,9 +1,9 @@
 """Triton's compiler, one stage after another: a kernel's text to machine code. No GPU is needed.
 
-`triton.compile` does the same, and besides it hashes Triton itself and writes each stage's text to
-a cache of its own, a third of the time of a kernel; our store has the machine code already. Several
-threads may compile: the stages in C++ release the GIL, as does ptxas, and each thread has an MLIR
-context. Triton's front end in Python runs in one thread at a time.
+`triton.compile` does the same. Besides, it hashes Triton itself and writes each stage's text to a
+cache of its own, which takes a third of a kernel's time. Our store has the machine code already.
+Several threads may compile: the stages in C++ release the GIL, as does ptxas, and each thread has
+an MLIR context. Triton's front end in Python runs in one thread at a time.
 """
 
 from __future__ import annotations

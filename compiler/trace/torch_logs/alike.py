@@ -1,7 +1,7 @@
 """What a log says, as a digest: the logs of ranks that compiled the same have the same one.
 
 This reads a log many times faster than decoding it. Two logs with one digest have the same
-compiles, breaks, graphs, recompiles, generated code and cache lookups, in the same order; what a
+compiles, breaks, graphs, recompiles, generated code and cache lookups, in the same order. What a
 process has of its own (its rank, its device's number, addresses, times) does not count.
 """
 

@@ -330,3 +330,16 @@ def test_sums_of_several_sizes_are_one_kernel() -> None:
     numbers = re.findall(r"const int (\w+) = (\d+);", made.code)
     rows = [value for name, value in numbers if name == "number_1"]
     assert rows == ["4096", "3072", "8192"]
+
+
+def test_a_long_chain_in_the_loop_over_a_row() -> None:
+    """Longer than Python may recurse."""
+
+    def chain(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x
+        for _ in range(500):
+            y = torch.sin(y)
+        return y.sum(-1), y.amax(-1)
+
+    body = text(kernels(chain, torch.randn(8, 40000)))
+    assert body.count("sin(") >= 500

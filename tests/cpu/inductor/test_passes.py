@@ -12,7 +12,7 @@ from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.graphs.provenance import made_in
-from compiler.graphs.text import graph_text, render, same, snapshot
+from compiler.graphs.text import render, same, snapshot
 from compiler.inductor import passes
 from compiler.trace.records import PassChange, Warned
 from tests.cpu.models import Mlp
@@ -25,7 +25,7 @@ def training():
     seen = []
 
     def on_stage(stage, module):
-        seen.append((stage, graph_text(module.graph)))
+        seen.append((stage, render(snapshot(module.graph))))
 
     with record((*AUTOGRAD, passes.HOOK)) as recorded, watched_stages(on_stage):
         torch.compile(Mlp(), backend=without_codegen)(torch.randn(8, 32)).sum().backward()
@@ -221,7 +221,7 @@ def test_a_snapshot_stays_as_it_was():
     module = small_module()
     before = snapshot(module.graph)
     assert same(before, snapshot(module.graph))
-    text = graph_text(module.graph)
+    text = render(snapshot(module.graph))
     first, second, *_ = module.graph.nodes
     second.replace_all_uses_with(first)
     module.graph.erase_node(second)
@@ -236,7 +236,7 @@ def test_text_of_a_graph():
     module = fx.symbolic_trace(f)
     for node in module.graph.nodes:
         node.meta["val"] = torch.empty(4) if node.name != "view" else torch.empty(2, 2)
-    assert graph_text(module.graph) == (
+    assert render(snapshot(module.graph)) == (
         "x: f32[4] = placeholder\n"
         "relu: f32[4] = torch.relu(x)\n"
         "view: f32[2, 2] = relu.view(2, 2)\n"

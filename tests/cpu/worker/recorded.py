@@ -90,3 +90,8 @@ def left_behind(mark: str) -> list[str]:
             except OSError:
                 continue
     return found
+
+
+def parent_of(process: int) -> int:
+    fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+    return int(fields[1])

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from tests.cpu.command_line import tcw
-from viewers import json_diff
+from tests.no_torch import schemas
 from workbench.cli.in_turn import FEWEST
 from workbench.worker.guardian import CACHES_PREFIX
 
@@ -222,7 +222,7 @@ example_inputs = (torch.randn(160, 160),)
     done = tcw(tmp_path, "diff", *sides, "--measure", "--json", *OPTIONS)
     assert done.code == 0, done.err
     found = json.loads(done.out)
-    jsonschema.validate(found, json_diff.schema())
+    jsonschema.validate(found, schemas.DIFF)
     times = found["times"]
     assert times["reason"] == ""
     assert times["outcome"] in ("slower", "in noise", "faster")

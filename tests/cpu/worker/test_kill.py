@@ -25,7 +25,7 @@ import pytest
 
 from compiler.trace.reader import Trace, read_trace
 from compiler.trace.records import AnyRecord, End, Failure, Run, Settings, Start
-from tests.cpu.worker.recorded import MARK, left_behind
+from tests.cpu.worker.recorded import MARK, left_behind, parent_of
 from workbench.worker import child
 from workbench.worker.client import record
 from workbench.worker.guardian import CACHES_PREFIX, remove_caches, sweep
@@ -177,11 +177,6 @@ def wait_for(condition, seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
-
-
-def parent_of(process: int) -> int:
-    fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
-    return int(fields[1])
 
 
 @pytest.mark.parametrize("moment", moments(2, seed=1))

@@ -1,4 +1,4 @@
-"""A constant that is changed in generated code, all the way through the command line: the kernel is
+"""A constant that is changed in generated code, all the way through the command line. The kernel is
 named with its line and its error, forward and backward, and cut out as a file that shows it."""
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
 from tests.conftest import Golden
+from tests.no_torch import schemas
 from tests.no_torch.check.results import CAUSE, ROOT, every_outcome, hostile
 from tests.no_torch.hostile import EVIL
 from viewers.check.annotations import annotated
@@ -25,7 +26,7 @@ from viewers.check.markdown import MARKER, markdown
 from viewers.check.result import TargetResult
 from viewers.check.sarif import sarif
 from viewers.check.text import check_lines
-from viewers.json_check import check_report, schema
+from viewers.json_check import check_report
 from viewers.markdown.text import MOST_CHARACTERS
 from viewers.summary.budget import FactChange
 
@@ -45,7 +46,7 @@ def test_golden(format: str, golden: Golden) -> None:
 
 def test_json_is_of_its_schema() -> None:
     value = json.loads(msgspec.json.encode(check_report(every_outcome())))
-    Draft202012Validator(schema()).validate(value)
+    Draft202012Validator(schemas.CHECK).validate(value)
     assert value["failed"] is True
     assert [one["outcome"] for one in value["targets"]] == [
         "worse", "ok", "better", "new", "failed", "interrupted",

@@ -13,9 +13,9 @@ import pytest
 from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from tests.conftest import GOLDENS, Golden
+from tests.no_torch import schemas
 from tests.no_torch.hostile import hostile
 from tests.no_torch.two_runs import vetoed_run
-from viewers import json_diff
 from workbench.cli import codes, page
 from workbench.cli.main import main
 
@@ -69,7 +69,7 @@ def test_json(traces: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> No
     for second, same in ((traces[0], True), (traces[1], False)):
         assert main(["diff", traces[0], second, "--json"]) == codes.OK
         found = json.loads(capsys.readouterr().out)
-        jsonschema.validate(found, json_diff.schema())
+        jsonschema.validate(found, schemas.DIFF)
         assert found["same"] is same
         assert bool(found["effects"]) is not same
         assert (found["before"], found["after"]) == ("before.tcw", second)

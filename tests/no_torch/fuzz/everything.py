@@ -55,7 +55,7 @@ def _opened(recording: Recording, path: Path, folder: Path) -> Iterator[None]:
     for sort in SORTS:
         _prints(to_text(profile(recording, sort=sort), 100))
         yield
-    assert json.loads(json_report.encode(json_report.report(recording)))
+    assert json.loads(json_text(json_report.report(recording)))
     yield
     json.dumps(chrome_trace(recording), allow_nan=False)
     yield

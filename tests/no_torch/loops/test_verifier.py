@@ -23,7 +23,7 @@ from compiler.loops.graph import Buffer, Call, Graph, Input, Map, Operand, Reduc
 from compiler.loops.layouts import Layout
 from compiler.loops.nest import Nest, Reduction, Write
 from compiler.loops.sizes import symbol
-from compiler.loops.verifier import Malformed, verify_graph, verify_nest, verify_program
+from compiler.loops.verifier import Malformed, verify_graph, verify_program
 from tests.no_torch.loops.samples import (
     op,
     pointwise_nest,
@@ -166,9 +166,9 @@ NESTS: list[tuple[str, Callable[[Nest], Nest]]] = [
 @pytest.mark.parametrize(("words", "broken"), NESTS)
 def test_nests(words: str, broken: Callable[[Nest], Nest]) -> None:
     program = softmax_program()
-    verify_nest(softmax_nest(), program)
+    verify_program(program)
     with pytest.raises(Malformed, match=words):
-        verify_nest(broken(softmax_nest()), program)
+        verify_program(replace(program, steps=[broken(softmax_nest())]))
 
 
 def test_programs_write_before_they_read() -> None:

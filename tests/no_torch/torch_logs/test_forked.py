@@ -1,5 +1,5 @@
-"""A log that a program and its forked children wrote together, as torch 2.11 does: the program
-compiles `f`, two children compile it for another size and a function with a graph break each, then
+"""A log that a program and its forked children wrote together, as torch 2.11 does. The program
+compiles `f`. Two children compile it for another size, and a function with a graph break each. Then
 the program compiles `f` again."""
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ from compiler.trace.torch_logs.files import logs
 from compiler.trace.torch_logs.fx_text import parse, tensor_meta
 from compiler.trace.torch_logs.guards import recompile
 from compiler.trace.torch_logs.places import Files
+from tests.no_torch import schemas
 from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
-from viewers import json_folder
 from viewers.panes.arrangement import PANES
 from viewers.reader import whole
 from viewers.recording import Recording
@@ -311,7 +311,7 @@ def test_a_folder_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(log(version))
     assert main(["explain", str(tmp_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    jsonschema.validate(found, json_folder.schema())
+    jsonschema.validate(found, schemas.FOLDER)
     first, second, other = found["processes"]
     assert [one["name"] for one in found["processes"]] == ["rank 0", "rank 1", "rank 2"]
     assert (first["same_as"], second["same_as"], other["same_as"]) == ("", "rank 0", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.trace import schema
 from compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_trace
 from compiler.trace.records import AnyRecord, End, Settings, Start, Text, Warned
-from compiler.trace.writer import TraceWriter, clean, file_sink, text_hash
+from compiler.trace.writer import TraceWriter, clean, text_hash, write_whole
 from tests.block_trace import block_trace
+from tests.no_torch import schemas
 from tests.no_torch.trace.strategies import recordings, records
 from tests.no_torch.traces import opening
 
@@ -145,7 +146,7 @@ def test_lone_surrogates_do_not_break_a_line(body: str) -> None:
 def test_many_threads_write_whole_lines(tmp_path: Path) -> None:
     file = tmp_path / "run.tcw"
     descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
-    writer = TraceWriter(file_sink(descriptor))
+    writer = TraceWriter(partial(write_whole, descriptor))
 
     def write(name: str) -> None:
         for number in range(200):
@@ -196,7 +197,7 @@ def test_every_line_fits_the_published_schema(record: AnyRecord) -> None:
     VALIDATOR.validate(json.loads(data))
 
 
-VALIDATOR = jsonschema.Draft202012Validator(schema.schema())
+VALIDATOR = jsonschema.Draft202012Validator(schemas.TRACE)
 
 
 def test_the_start_record_says_what_was_asked() -> None:

@@ -21,6 +21,7 @@ from tests.no_torch.hostile import EVIL, How, hostile
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers import json_report
 from viewers.drawing.export import FORMATS, Format, export
+from viewers.json_text import json_text
 from viewers.recording import Recording
 from viewers.text.explain import explain
 from viewers.text.lines import write
@@ -46,7 +47,7 @@ def test_reports(how: How, records, monkeypatch: pytest.MonkeyPatch) -> None:  #
         write(explain(recording, show=SECTIONS), stream, 100)
         shown = raw.getvalue().decode(encoding)
         assert all(line.isprintable() for line in shown.split("\n"))
-    assert json.loads(json_report.encode(json_report.report(recording)))
+    assert json.loads(json_text(json_report.report(recording)))
 
 
 @pytest.mark.parametrize("how", HOWS)

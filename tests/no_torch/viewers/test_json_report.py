@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from compiler.trace.records import AnyRecord, Numerics
 from tests.block_trace import block_trace
 from tests.conftest import Golden
-from tests.no_torch import traces
+from tests.no_torch import schemas, traces
 from tests.no_torch.trace.strategies import records
 from viewers import json_report
+from viewers.json_text import json_text
 from viewers.recording import Recording
 
 KEYS = {
@@ -44,7 +45,7 @@ KEYS = {
     "trials": None,
 }
 
-VALIDATOR = jsonschema.Draft202012Validator(json_report.schema())
+VALIDATOR = jsonschema.Draft202012Validator(schemas.REPORT)
 
 
 def strict(constant: str) -> Any:
@@ -52,7 +53,7 @@ def strict(constant: str) -> Any:
 
 
 def loaded(found: list[AnyRecord]) -> dict[str, Any]:
-    text = json_report.encode(json_report.report(Recording(found)))
+    text = json_text(json_report.report(Recording(found)))
     value: dict[str, Any] = json.loads(text, parse_constant=strict)
     VALIDATOR.validate(value)
     return value
@@ -68,7 +69,7 @@ def test_the_keys() -> None:
 
 
 def test_block(golden: Golden) -> None:
-    golden("explain/block.json", json_report.encode(json_report.report(Recording(block_trace()))))
+    golden("explain/block.json", json_text(json_report.report(Recording(block_trace()))))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_not_measured_is_null() -> None:
 
 
 def test_nothing_at_all_is_a_report_as_well() -> None:
-    text = json_report.encode(json_report.failed_report("usage", "UsageError", "no \ud800 file"))
+    text = json_text(json_report.failed_report("usage", "UsageError", "no \ud800 file"))
     value = json.loads(text)
     VALIDATOR.validate(value)
     assert value["error"]["message"] == "no ? file"

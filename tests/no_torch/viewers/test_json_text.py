@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from compiler.trace.records import HookStatus
 from tests.no_torch import profiles
 from viewers.chrome_trace import CHROME, chrome_trace
-from viewers.json_report import encode, failed_report
+from viewers.json_report import failed_report
 from viewers.json_text import json_text
 from viewers.plain import plain
 from viewers.recording import Recording
@@ -63,7 +63,7 @@ HOSTILE = "\u202e\x9b31m\x7f\u200b\u2028\ud800 name"
 @pytest.mark.parametrize("what", ["report", "doctor", "chrome"])
 def test_every_json_output_is_safe_to_look_at(what: str) -> None:
     if what == "report":
-        text = encode(failed_report("usage", HOSTILE, HOSTILE))
+        text = json_text(failed_report("usage", HOSTILE, HOSTILE))
     elif what == "doctor":
         hook = HookStatus(name=HOSTILE, available=False, offers=HOSTILE)
         text = json_text(DoctorReport(ok=False, checks=(), hooks=(hook,)))

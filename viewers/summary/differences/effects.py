@@ -1,8 +1,9 @@
 """What a change did to compilation, in words: by cost, each effect with its cause.
 
-The order is that of what a reader has to know first: whether it still runs and computes the same,
-then what adds graphs and compiles (breaks, eager fallbacks, recompiles, sizes), then what the
-kernels compute and how, then memory, caches and the time to compile.
+The order is that of what a reader has to know first. It begins with whether the model still runs
+and computes the same. Then comes what adds graphs and compiles (breaks, eager fallbacks,
+recompiles, sizes), and what the kernels compute and how. Memory, caches and the time to compile
+come last.
 """
 
 from __future__ import annotations

@@ -371,8 +371,8 @@ def _waits(
 
 def _next(recording: Recording, event: Event | None, kind: Kind, told: Event) -> list[Started]:
     """What a rank starts from the difference on. The operations of a compiled graph are recorded
-    once, where it was compiled: of a rank that did not recompile, those of its last entry for the
-    frame count, and of one that goes on with graphs from before nothing is foretold."""
+    once, where it was compiled. For a rank that did not recompile, those of its last entry for the
+    frame count. For one that goes on with graphs from before, nothing is foretold."""
     found = [one for one in started(recording) if one.count <= 1]
     same = event is not None and event.kind == kind
     position = event.order[0] if event is not None else len(recording.records)

@@ -61,17 +61,13 @@ def section(name: str) -> Section:
     """The function that draws section `name` of `SECTIONS`. Where the recording was read from a log
     that holds no such facts, it says so."""
     found: Section = import_module(f"viewers.text.sections.{name}").section
-    return lambda view: _not_in_log(name) if _lacks(view, name) else found(view)
+    return lambda view: [heading(name, NOT_IN_LOG)] if _lacks(view, name) else found(view)
 
 
 def _lacks(view: SectionView, name: str) -> bool:
     kind = _HELD.get(name)
     failed = name == "output" and view.summary.failure is not None
     return kind is not None and view.recording.lacks(kind) and not failed
-
-
-def _not_in_log(name: str) -> list[TextLine]:
-    return [heading(name, NOT_IN_LOG)]
 
 
 _HELD: dict[str, FactKind] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from compiler.codegen.cpp.vocabulary import Lanes
+from compiler.codegen.nests.values import Level
 
 INDENT = "    "
 
@@ -39,7 +39,7 @@ class Code:
         self.lines.extend(other.lines)
 
 
-class Scope:
+class Scope(Level):
     """One loop level: the axis indices available in it, and its code.
 
     A value is computed in the outermost scope that has all axes that it varies over.
@@ -56,31 +56,19 @@ class Scope:
         flipped: bool = False,
         count: str | None = None,
     ) -> None:
-        self.parent = parent
-        self.lanes = lanes
-        """Lane operations for registers in this scope; 1 lane outside of lane loops."""
         self.own = own or {}
         """axis -> (text, sign): what this scope contributes to the index along the axis."""
+        super().__init__(parent, frozenset(self.own) - {partial})
+        self.lanes = lanes
+        """Lane operations for registers in this scope; 1 lane outside of lane loops."""
         self.is_lane = is_lane
         self.count = count
         """If set, only this many lanes hold data."""
         self.code = Code()
-        self.memo: dict[object, str] = {}
-        self.depth: int = parent.depth + 1 if parent else 0
         self.partial = partial
         """The axis along which this scope has only the start of its unit."""
         self.flipped = flipped
         """The scope starts at the axis's last element, and the lanes run backwards from there."""
-        known = parent.axes if parent else frozenset()
-        self.axes: frozenset[int] = known | frozenset(self.own) - {partial}
-        """Axes whose index is available here."""
-
-    def chain(self) -> Iterator[Scope]:
-        """This scope and its enclosing scopes, innermost first."""
-        scope: Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.parent
 
     def index(self, axis: int) -> str:
         """The axis's index; in a lane scope, that of the first lane."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from compiler.codegen.cpp.nests.code import Code
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import base_name
+from compiler.codegen.nests.names import base_name, printable
 from compiler.loops.nest import Write
 
 LINES = 6
@@ -47,5 +47,4 @@ class Comments:
 
 def _one_line(text: str) -> str:
     """User text as the rest of a comment: one line that cannot continue onto the next."""
-    shown = "".join(c if c.isprintable() else "?" for c in text)[:160]
-    return re.sub(r"\?+/", "?/", shown.replace("\\", "/"))
+    return re.sub(r"\?+/", "?/", printable(text)[:160].replace("\\", "/"))

@@ -21,7 +21,7 @@ from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function, Part
-from compiler.codegen.nests.names import Names, anonymous, base_name
+from compiler.codegen.nests.names import Names, anonymous, base_name, title_of
 from compiler.codegen.nests.rounding import without_round_trips
 from compiler.codegen.nests.symbols import symbols
 from compiler.loops.nest import Nest
@@ -145,7 +145,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     body = Code()
     _declare(function, bases, body, "\n".join(text for text, _ in rows.lines))
     body.extend(rows)
-    header = _header(phase)
+    header = "// " + title_of(phase.nest).replace("\\", "/")
     if serial and only:
         main.add(header)
         main.extend(body)
@@ -193,13 +193,6 @@ def _large(function: _Function, phase: Phase, main: Code) -> str:
     if phase.large is not None:
         return "true" if phase.large else "false"
     return f"{c_expression(work)} >= {max(SMALL // weight_of(phase.facts), 1)}"
-
-
-def _header(phase: Phase) -> str:
-    """`// softmax: 4096 x [1024]`: the label and the axes, reduced ones in brackets."""
-    axes = " x ".join(f"[{a.size}]" if a.reduced else f"{a.size}" for a in phase.nest.axes)
-    label = "".join(c if c.isprintable() else "?" for c in phase.nest.label).replace("\\", "/")
-    return f"// {label or 'nest'}: {axes}"
 
 
 def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:

@@ -1,8 +1,8 @@
 """Threads: libgomp's parallel region around units, without its header.
 
 `parallel` gives each thread a contiguous range of units. `parallel_in_turn` distributes blocks
-round robin. A block adds its part to a total after all earlier blocks of the same total have, so
-that the result has the same bits with any number of threads and needs no memory per block.
+round robin. Blocks add their parts to a total in order. The result therefore has the same bits with
+any number of threads, and needs no memory per block.
 """
 
 from __future__ import annotations

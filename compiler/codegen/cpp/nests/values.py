@@ -1,4 +1,4 @@
-"""Expressions as C++: each part in the outermost scope that has the axes that it varies over."""
+"""Expressions as C++."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from compiler.codegen.cpp.nests.window_reads import read_window
 from compiler.codegen.cpp.vocabulary.types import SCALARS
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import Names, base_name
+from compiler.codegen.nests.values import NestValues
 from compiler.loops.dtypes import REDUCED, compute_dtype
 from compiler.loops.expressions import (
     Address,
@@ -26,11 +27,8 @@ from compiler.loops.expressions import (
     ReadIndexed,
     SizeOf,
 )
-from compiler.loops.nest import Let, Write
+from compiler.loops.nest import Write
 from compiler.loops.sizes import Size, c_expression, multiply
-
-LONGEST = 50
-"""Maximum depth of values computed by recursion; longer chains are started early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +43,16 @@ class Base:
     writable: bool = False
 
 
-class Values:
+class Values(NestValues[Scope]):
     """Turns expressions into text, adding the required code to the scopes."""
 
     def __init__(
         self, facts: Facts, names: Names, bases: dict[str, Base], lane: int | None
     ) -> None:
-        self.facts = facts
+        super().__init__(facts)
         self.names = names
         self.bases = bases
         self.lane = lane
-        self.defined: dict[str, tuple[Scope, str]] = {}
-        """Results of reductions: the scope that holds each, and its name."""
         self.arrays: dict[str, tuple[Scope, Base, Address]] = {}
         """Values kept in row buffers, with the scope in which they are filled."""
         self.memory: dict[str, Read] = {}
@@ -67,13 +63,6 @@ class Values:
         """Writes whose elements lie in an array first, and are transposed from there."""
         self._quick = added_to_one(facts)
         self._stable: dict[object, str] = {}
-        self._depths: dict[str, int] = {}
-        """Scope depth of each `Let`, given where results are currently held."""
-
-    def define(self, name: str, scope: Scope, text: str) -> None:
-        """Define the result of a reduction or scan, in a variable of the scope."""
-        self.defined[name] = (scope, text)
-        self._depths.clear()
 
     def keep(self, name: str, scope: Scope, base: Base, address: Address) -> None:
         """Define a value as a row buffer, which the scope has filled."""
@@ -96,48 +85,15 @@ class Values:
         """The text of a value as a register of the scope."""
         if isinstance(expression, Const):
             return scope.lanes.constant(expression.number, expression.dtype)
-        home = self.home(expression, scope)
-        text = home.memo.get(expression)
-        if text is None:
-            text = self._compute(expression, home, away=home is not scope)
-            home.memo[expression] = text
-        if scope.is_lane and not home.is_lane:
+        text = super().of(expression, scope)
+        if scope.is_lane and not self.home(expression, scope).is_lane:
             return scope.lanes.broadcast(text, compute_dtype(expression.dtype))
         return text
 
-    def home(self, expression: Expression, scope: Scope) -> Scope:
-        """The outermost scope in which an expression can be computed."""
-        axes, depth = self.facts.axes(expression), self._depth(expression)
-        home = scope
-        for outer in scope.chain():
-            if outer.depth < depth or not axes <= outer.axes:
-                break
-            home = outer
-        return home
-
-    def _depth(self, expression: Expression) -> int:
-        """The depth of the innermost scope that holds something that the expression needs."""
-        if isinstance(expression, Op):
-            return max((self._depth(argument) for argument in expression.args), default=0)
-        if isinstance(expression, ReadIndexed):
-            return max((self._depth(term.index) for term in expression.terms), default=0)
-        if isinstance(expression, Local):
-            if expression.name in self.defined:
-                return self.defined[expression.name][0].depth
-            if expression.name in self.arrays:
-                return self.arrays[expression.name][0].depth
-            statement = self.facts.named[expression.name]
-            if expression.name not in self.memory and isinstance(statement, Let):
-                return self._depth_of(expression.name)
-        return 0
-
-    def _depth_of(self, name: str) -> int:
-        """The depth of a `Let`. All depths are computed in order, once each."""
-        if name not in self._depths:
-            for statement in self.facts.nest.statements:
-                if isinstance(statement, Let):
-                    self._depths[statement.name] = self._depth(statement.expression)
-        return self._depths[name]
+    def _held(self, name: str) -> int | None:
+        if name not in self.defined and name in self.arrays:
+            return self.arrays[name][0].depth
+        return 0 if name not in self.defined and name in self.memory else super()._held(name)
 
     def _compute(self, expression: Expression, scope: Scope, *, away: bool) -> str:
         dtype = compute_dtype(expression.dtype)
@@ -162,11 +118,8 @@ class Values:
             op = f"{expression.name}_quick" if quick else expression.name
             text = scope.lanes.apply(op, args, dtypes, expression.dtype, scope.count)
             wanted = expression.name
-        elif isinstance(expression, Read):
+        elif isinstance(expression, (Read, ReadIndexed)):
             text = self._read(expression, scope)
-            wanted = f"{base_name(expression.buffer)}_value"
-        elif isinstance(expression, ReadIndexed):
-            text = self._read_indexed(expression, scope)
             wanted = f"{base_name(expression.buffer)}_value"
         elif isinstance(expression, Position):
             text = self._position(expression.address, scope, dtype=expression.dtype)
@@ -187,35 +140,12 @@ class Values:
             return self.load(base, address, scope), ()
         if local.name in self.memory:
             return self._read(self.memory[local.name], scope), ()
-        statement = self.facts.named[local.name]
-        assert isinstance(statement, Let), f"{local.name} is used before it is complete"
-        self._compute_ahead(local.name, scope)
+        statement = self._statement(local.name, scope)
         text = self.of(statement.expression, scope)
         if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
             dtypes = (statement.expression.dtype,)
             text = scope.lanes.apply("convert", (text,), dtypes, statement.dtype)
         return text, statement.origins
-
-    def _compute_ahead(self, name: str, scope: Scope) -> None:
-        """Compute the start of a long chain of values early, to bound Python's recursion depth."""
-        levels = self.facts.levels
-        if levels[name] % LONGEST:
-            return
-        needed, found = {name}, [name]
-        while found:
-            for inner in self.facts.locals_in(self.facts.named[found.pop()]):
-                held = inner in self.defined or inner in self.arrays or inner in self.memory
-                if not held and inner not in needed and levels[inner]:
-                    needed.add(inner)
-                    found.append(inner)
-        for statement in self.facts.nest.statements:
-            if (
-                isinstance(statement, Let)
-                and statement.name in needed
-                and statement.name != name
-                and levels[statement.name] % LONGEST == 0
-            ):
-                self.of(Local(statement.name, statement.dtype), scope)
 
     # Memory
 
@@ -241,7 +171,9 @@ class Values:
             return text
         return scope.lanes.apply("convert", (text,), ("float32",), expression.dtype)
 
-    def _read(self, read: Read, scope: Scope) -> str:
+    def _read(self, read: Read | ReadIndexed, scope: Scope) -> str:
+        if isinstance(read, ReadIndexed):
+            return self._read_indexed(read, scope)
         if read in self.blocks:
             return self.load(*self.blocks[read], scope)
         base = self.bases[read.buffer]

@@ -1,8 +1,8 @@
 """GCC's builtins for AVX-512, AVX2 and SSE, where generic text would compile to worse code.
 
 Here, in `masked` and in `resizing`, each function returns the text of an expression (or
-statements), or None if this width, machine or compiler has no such builtin and the caller must
-write the generic form. Builtins need no header. Their argument types are GCC's, so vectors are
+statements). It returns None if this width, machine or compiler has no such builtin: the caller then
+writes the generic form. Builtins need no header. Their argument types are GCC's, so vectors are
 cast to them.
 """
 

@@ -50,7 +50,7 @@ def test_each_round_is_corrected_by_the_others() -> None:
 
 
 def test_both_sides_are_corrected_by_what_the_eager_one_tells() -> None:
-    """So that of a call that both make the same is taken off: on a busy machine the two told 2 µs
+    """So that of a call that both make the same is taken off. On a busy machine the two told 2 µs
     and none, and attention, with 60 events in it, read as 100 µs slower compiled."""
     eager, compiled = rounds((1e-4, 1e-4)), rounds((0.0, 0.0))
     compiled["between"] = compiled.pop("probed")

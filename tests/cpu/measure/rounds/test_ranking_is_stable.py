@@ -2,8 +2,8 @@
 rank one before another, name no regression, and find one that is planted.
 
 The call is that of the 4-layer GPT on two processors: small operations deviate by a tenth, products
-by some percent; one round in three is disturbed, by part of its time or by a slice of the
-scheduler's; and all rounds of one process lie off by some percent more. Beside other programs what
+by some percent. One round in three is disturbed, by part of its time or by a slice of the
+scheduler's. All rounds of one process lie off by some percent more. Beside other programs what
 fusing gains is a quarter more or less in a whole process, and a tenth in each row.
 """
 

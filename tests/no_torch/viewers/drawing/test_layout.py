@@ -1,16 +1,29 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewers.drawing.cells import row, text
+from viewers.drawing.cells import row
 from viewers.drawing.layers import crossings, layered
 from viewers.drawing.layout import Across, Box, Down, Layout, Line, lay_out
 
 Graph = tuple[list[tuple[int, int]], list[tuple[int, int]]]
+
+
+def text(layout: Layout, words: Callable[[int, int], str]) -> str:
+    """The whole drawing as text; `words(block, row)` are those of a row of a block, as wide."""
+    lines = []
+    for y in range(layout.height):
+        line, at = "", 0
+        for run in row(layout, y, 0, layout.width):
+            line += " " * (run.x - at)
+            line += words(run.block, run.line) if run.what == "block" else run.words
+            at = run.x + run.width
+        lines.append(line.rstrip())
+    return "\n".join(lines) + "\n"
 
 
 @st.composite

@@ -15,6 +15,7 @@ from tests.no_torch.hostile import How, hostile
 from tests.no_torch.profile_building import Call
 from viewers import json_report
 from viewers.chrome_trace import chrome_trace
+from viewers.json_text import json_text
 from viewers.kit.spans import Span, words_of
 from viewers.panes import account
 from viewers.panes.view import Facts, View
@@ -118,7 +119,7 @@ def test_hostile(how: How, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(profile(recording, 100), stream, 100)
     stream.flush()
     assert all(row.isprintable() for row in raw.getvalue().decode("ascii").split("\n"))
-    assert json.loads(json_report.encode(json_report.report(recording)))
+    assert json.loads(json_text(json_report.report(recording)))
     assert json.loads(json.dumps(chrome_trace(recording)))
 
 

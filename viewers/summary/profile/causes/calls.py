@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from compiler.trace.records import Advice, CompiledStep, Kernel, Lowered
 from viewers.labels import kernel_label
 from viewers.summary.place import Place, place_of
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, cause_of
 from viewers.summary.profile.causes.same import runs_the_same
 from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
 from viewers.summary.profile.causes.words import bare, is_aten, is_product, named
@@ -35,15 +35,12 @@ def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             ]
             found = [one for one in found if not one.fallback.startswith(_LIBRARY)]
             if found:
-                yield Cause(
+                yield cause_of(
+                    row,
                     kind="fallback",
                     title=f"{bare(step.name)} {_stayed(step.name)}: {found[0].fallback}",
-                    seconds=row.difference,
-                    noise=row.noise,
-                    regions=tuple(region.id for region in row.regions),
                     place=_place(index, kernel) or row.place,
                     notes=("nothing fuses with a library call",),
-                    refs=row.refs,
                 )
                 break
 
@@ -69,14 +66,12 @@ def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
                  if step.read_bytes is not None and step.write_bytes is not None]  # fmt: skip
         size = f": {bytes_text(sum(moved))}" if len(moved) == len(made) else ""
         rest = [step.name for step in row.steps if step not in made]
-        yield Cause(
+        yield cause_of(
+            row,
             kind="copies",
             title=f"{plural(len(made) - len(theirs), 'layout copy', 'layout copies')} "
             f"that eager does not make{size}",
             seconds=min(seconds, row.difference),
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=(f"{seconds_text(spent)} in {named(step.name for step in made)}",)
             + ((f"made for {named(rest)}",) if rest else ()),
             fixes=(
@@ -88,7 +83,6 @@ def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             if any("convolution" in name for name in rest)
             else (),
             suggestions=other_engine(index),
-            refs=row.refs,
         )
 
 
@@ -109,16 +103,12 @@ def libraries(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         there = [k for one in theirs for k in one.kernels] or [one.operation for one in theirs]
         if {bare(one) for one in here} == {bare(one) for one in there}:
             continue
-        yield Cause(
+        yield cause_of(
+            row,
             kind="library",
             title=f"the product runs in {named(list(dict.fromkeys(here)), 2)} "
             f"instead of eager's {named(list(dict.fromkeys(there)), 2)}",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             suggestions=mode(index, MAX_AUTOTUNE),
-            refs=row.refs,
         )
 
 

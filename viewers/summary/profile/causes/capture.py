@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Partition
 from viewers.labels import is_view
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, cause_of
 from viewers.summary.profile.causes.words import named, operations_text
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -29,17 +29,13 @@ def only_captured(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         what = "a dtype conversion" if converts else row.label
         size = row.compiled_work.bytes
         notes = (f"{bytes_text(size)} moved",) if size is not None else ()
-        yield Cause(
+        yield cause_of(
+            row,
             kind="capture",
             title=f"{what} outside all graphs, only in the compiled call"
             if outside
             else f"{what} exists only under capture",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=(*notes, f"{named(step.name for step in row.steps)}; eager runs nothing for it"),
-            refs=row.refs,
         )
 
 
@@ -66,16 +62,12 @@ def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             continue
         known = [value.bytes for value in mine if value.bytes is not None]
         saved = f"; {bytes_text(sum(known))} less is saved" if known else ""
-        yield Cause(
+        yield cause_of(
+            row,
             kind="recomputed",
             title=f"the backward computes {listed([value.node for value in mine])} of the forward "
             f"again{saved}",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=tuple(dict.fromkeys(value.reason for value in mine if value.reason)),
-            refs=row.refs,
         )
 
 
@@ -94,13 +86,9 @@ def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         if row.steps or row.standing != "won" or not count:
             continue
         launches = plural(count, "launch")
-        yield Cause(
+        yield cause_of(
+            row,
             kind="removed",
             title=f"{row.label} is not in the compiled code",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=(f"{launches} fewer: {operations_text(row.operations)}",),
-            refs=row.refs,
         )

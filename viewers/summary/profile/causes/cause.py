@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from compiler.trace import refs
 from compiler.trace.records import Advice
 from viewers.kit.figures import change_text
 from viewers.summary.place import Place
 from viewers.words import seconds_text
+
+if TYPE_CHECKING:
+    from viewers.summary.profile.rows import RegionRow
 
 CauseKind = Literal[
     "precision", "recompile", "break", "attention", "padding", "spill", "threads", "copies",
@@ -76,3 +79,10 @@ class Cause:
     def lost(self) -> bool:
         """Whether it is a break that leaves a function to Python, whose cost no clock shows."""
         return self.seconds > 0 or self.kind in ("precision", "break")
+
+
+def cause_of(row: RegionRow, kind: CauseKind, title: str, **more: Any) -> Cause:
+    """The cause of a row's whole difference, at its place, unless `more` says otherwise."""
+    regions = tuple(region.id for region in row.regions)
+    given = {"seconds": row.difference, "noise": row.noise, "place": row.place, **more}
+    return Cause(kind, title, regions=regions, refs=row.refs, **given)

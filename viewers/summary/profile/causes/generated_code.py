@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from compiler.trace.records import Advice, Decided, Kernel, KernelBinary
 from viewers.labels import kernel_label
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, cause_of
 from viewers.summary.profile.causes.suggestions import (
     MAX_AUTOTUNE,
     mode,
@@ -29,13 +29,10 @@ def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         if row.standing != "lost" or not found:
             continue
         binary = binaries[found[0].kernel]
-        yield Cause(
+        yield cause_of(
+            row,
             kind="spill",
             title=f"{found[0].name} spills {bytes_text(binary.spill_bytes)} per thread",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=(
                 f"{binary.registers} registers with {binary.configuration}"
                 if binary.registers
@@ -50,7 +47,6 @@ def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
                 ),
             ),
             suggestions=mode(index, MAX_AUTOTUNE),
-            refs=row.refs,
         )
 
 
@@ -75,16 +71,12 @@ def threads(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             if other:
                 words = f"{decided.kind}: {other[0]} instead of {decided.choice}"
                 suggestions = (override(decided.id, other[0], words),)
-        yield Cause(
+        yield cause_of(
+            row,
             kind="threads",
             title=f"{kernel_label(first)} runs on one thread of {count}",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=tuple(filter(None, notes)),
             suggestions=suggestions,
-            refs=row.refs,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, cause_of
 from viewers.summary.profile.causes.same import other_layout, runs_the_same, working
 from viewers.summary.profile.causes.suggestions import kept_apart, other_engine
 from viewers.summary.profile.causes.words import bare, is_product, named, operations_text
@@ -17,16 +17,12 @@ def slower(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     for row in rows:
         if row.standing != "lost":
             continue
-        yield Cause(
+        yield cause_of(
+            row,
             kind="slower",
             title=f"{row.label} is slower compiled: {_sides(row)}",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=(*_notes(index, row), *_surroundings(index, row)),
             suggestions=(*kept_apart(index, row), *other_engine(index)),
-            refs=row.refs,
         )
 
 
@@ -35,15 +31,11 @@ def fused(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         if row.standing != "won" or not row.steps:
             continue
         saved = _saved(row)
-        yield Cause(
+        yield cause_of(
+            row,
             kind="fused",
             title=f"{row.label}{',' if ': ' in row.label else ':'} {_sides(row)}",
-            seconds=row.difference,
-            noise=row.noise,
-            regions=tuple(region.id for region in row.regions),
-            place=row.place,
             notes=((saved, *_notes(index, row)) if saved else _notes(index, row)),
-            refs=row.refs,
         )
 
 
