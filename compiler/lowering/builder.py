@@ -68,6 +68,8 @@ class Builder:
         """Values whose memory the graph writes. A copy of one is never the value itself."""
         self.in_place = ""
         """The input that the operation may overwrite instead of copying it, if any."""
+        self.unset: set[str] = set()
+        """Constants in the place of memory that ATen leaves uninitialised."""
         self._constants: dict[str, Scalar] = {}
         self._storable: set[str] = set()
         """The inputs and buffers among the first `_seen` nodes."""

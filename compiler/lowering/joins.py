@@ -167,7 +167,8 @@ def select_scatter(
 def _replaced(
     builder: Builder, tensor: Tensor, source: Tensor, dim: int, start: Size, count: Size
 ) -> Tensor:
-    """The tensor with `count` elements of a dimension from the source, as three pieces."""
+    """The tensor with `count` elements of a dimension from the source, as three pieces, or as one
+    if nothing has set the others."""
     if 0 in source.shape:
         return as_promised(builder, tensor)
     if tensor.value == builder.in_place:
@@ -187,7 +188,7 @@ def _replaced(
         (start, count, source),
         (end, subtract(tensor.shape[dim], end), None),
     ):
-        if length == 0:
+        if length == 0 or (given is None and tensor.value in builder.unset):
             continue
         part = given or piece(builder, tensor, dim, low, length)
         place(builder, piece(builder, whole, dim, low, length), part)

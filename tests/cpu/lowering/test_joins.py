@@ -164,6 +164,9 @@ def test_an_argument_is_written_in_place(name: str) -> None:
 
 AGAIN: dict[str, tuple[Callable[..., Any], int]] = {
     "rows, then columns": (lambda x, v: _twice(x, v)[0], 1),
+    "three times": (lambda x, v: _three_times(x, v)[0], 1),
+    "three times, an output": (lambda x, v: _three_times(x, v), 2),
+    "of nothing first": (lambda x, v: _twice(torch.slice_scatter(x, v[:0], 0, 0, 0), v)[0], 1),
     "from itself": (lambda x, v: torch.slice_scatter(y := _first(x, v), y[:2] + 1, 0, 1), 1),
     "a later reader": (lambda x, v: (lambda y, z: (z, y * 2))(*_twice(x, v)[::-1]), 2),
     "a later reader of a view": (lambda x, v: (lambda y, z: (z, y.T * 2))(*_twice(x, v)[::-1]), 2),
@@ -179,6 +182,11 @@ def _first(x: Any, v: Any) -> Any:
 def _twice(x: Any, v: Any) -> tuple[Any, Any]:
     first = _first(x, v)
     return torch.slice_scatter(first, v[:, :1], 1, 3, 4), first
+
+
+def _three_times(x: Any, v: Any) -> tuple[Any, Any]:
+    second = _twice(x, v)[0]
+    return torch.slice_scatter(second, v[:, 1:2], 1, 0, 1), second
 
 
 @pytest.mark.parametrize("name", AGAIN)
