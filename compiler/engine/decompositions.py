@@ -173,8 +173,7 @@ def _dense_order(tensor: Any) -> list[int] | None:
 def _index_reduce(
     tensor: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """A mean is a sum over a count, one number for each index. Other reductions stay calls: stores
-    can add, but not multiply or compare."""
+    """A mean is a sum over a count, one number for each index. Other reductions are one store."""
     if reduce != "mean" or not tensor.dim():
         return NotImplemented
     dim %= tensor.dim()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -176,7 +177,7 @@ class Builder:
         if tensor.value == self.in_place:
             self.about_to_write(tensor.value)
             return tensor
-        whole = self.buffer()
+        whole = self.buffer(replace(self.meta, dtype=tensor.dtype))
         self.store(whole, tensor, order=storage_order(self.meta.shape, self.meta.strides))
         return whole
 

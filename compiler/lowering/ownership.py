@@ -42,8 +42,9 @@ class Ownership:
             return ""
         first = node.args[0]
         shown = values.get(first)
-        owned = isinstance(shown, Tensor) and self._owners.get(shown.value) is first
-        return shown.value if owned else ""
+        if not isinstance(shown, Tensor) or self._owners.get(shown.value) is not first:
+            return ""
+        return shown.value
 
     def note(self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]) -> None:
         """Record the results of a lowered node."""

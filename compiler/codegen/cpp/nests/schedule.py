@@ -82,7 +82,7 @@ def sequential(facts: Facts) -> frozenset[int]:
     for statement in facts.nest.statements:
         if isinstance(statement, ScanAlong):
             found.add(statement.axis)
-        elif isinstance(statement, Write) and (statement.ordered or statement.mode == "add"):
+        elif isinstance(statement, Write) and (statement.ordered or statement.mode != "set"):
             found |= colliding(facts, statement)
     return frozenset(found)
 
@@ -351,7 +351,7 @@ def _cost(
             unit = statement.address.strides[lane] == 1 and not statement.address.then
             apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
             total += often * (1.5 * lanes if apart else 1)
-            if statement.mode == "add":
+            if statement.mode != "set":
                 total += often * (lanes if apart else 1)
         elif isinstance(statement, ScanAlong):
             total += 12 if statement.axis == lane else 3
