@@ -216,6 +216,18 @@ def _put(tensor: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return flat.reshape(tensor.shape)
 
 
+def _diag_embed(tensor: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """A diagonal written into zeros. torch's table compares two indices for each element."""
+    rank = tensor.dim() + 1
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    if dim1 == dim2:
+        return NotImplemented
+    side, others = tensor.shape[-1] + abs(offset), iter(tensor.shape[:-1])
+    shape = [side if d in (dim1, dim2) else next(others) for d in range(rank)]
+    zeros = torch.full(shape, 0, dtype=tensor.dtype, device=tensor.device)
+    return zeros.diagonal_scatter(tensor, offset, dim1, dim2)
+
+
 def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     """Kept whole if all sizes are known: it is lowered to two copies. torch's table computes an
     index for each element."""
@@ -267,6 +279,7 @@ def decompositions(training: bool = True) -> Table:
             table.pop(getattr(operation, overload), None)
     table.update(get_decompositions([*APART, *RESAMPLING]))
     table.update(foreach_decompositions())
+    table[aten.diag_embed.default] = _diag_embed
     table[aten.roll.default] = _roll
     table[aten.index_add.default] = _index_add
     table[aten.index_reduce.default] = _index_reduce

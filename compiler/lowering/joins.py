@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm, Iota, SizeOf
+from compiler.loops.expressions import Gather, IndexTerm, Iota, Load, SizeOf
 from compiler.loops.graph import StoreMode
-from compiler.loops.layouts import Layout, compose_views, permute, slice_dimension
+from compiler.loops.layouts import Layout, compose_views, permute, row_major, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
@@ -251,11 +251,32 @@ def diagonal_scatter(
     dim1: int = 0,
     dim2: int = 1,
 ) -> Tensor:
+    filling = builder.constant_of(tensor)
+    one_loop = not builder.on_cpu or builder.read_in_place()
+    if filling is not None and offset == 0 and 0 not in source.shape and one_loop:
+        return _on_diagonal(builder, source, dim1, dim2, filling)
     whole = builder.copied_to_write(tensor)
     if 0 not in source.shape:
         layout = diagonal_layout(tensor, offset, dim1, dim2, source.shape[-1])
         builder.store(builder.view(whole, layout, source.shape), source)
     return whole
+
+
+def _on_diagonal(builder: Builder, source: Tensor, dim1: int, dim2: int, value: Scalar) -> Tensor:
+    """The source on the main diagonal and a number beside it, which is chosen for each element:
+    what reads the elements one by one can share the loop."""
+    meta = builder.meta
+    one, two = (dimension(dim, len(meta.shape)) for dim in (dim1, dim2))
+    along = one if meta.shape[one] == source.shape[-1] else two  # no longer than the diagonal
+    order = storage_order(meta.shape, meta.strides)
+    others = [d for d in range(len(meta.shape)) if d not in (one, two)]
+    strides = dict(zip((*others, along), row_major(source.shape).strides, strict=True))
+    layout = Layout(tuple(meta.shape[d] for d in order), tuple(strides.get(d, 0) for d in order))
+    wide = compute_dtype(meta.dtype)
+    element = Element(Load(source.value, compose_views(source.view, (layout,)), source.dtype))
+    same = apply("eq", *(index_along(meta.shape, dim, order) for dim in (one, two)))
+    chosen = where(same, element.to(wide), number(value, wide))
+    return builder.map(chosen.to(meta.dtype).expression)
 
 
 @lowers("as_strided_scatter")

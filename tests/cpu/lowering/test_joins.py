@@ -216,6 +216,39 @@ def test_short_rows_are_padded_in_one_loop() -> None:
     assert "Store" in lowered(lambda x: F.pad(x, (0, 0, 1, 1)), short).kinds()
 
 
+DIAGONALS = {
+    "a vector": (torch.randn(5), 0, -2, -1),
+    "above": (torch.randn(2, 5), 2, -2, -1),
+    "below": (torch.randn(2, 5), -1, -2, -1),
+    "of outer dimensions": (torch.randn(2, 3, 5), 0, 1, 0),
+    "apart": (torch.randn(5, 2).t(), 0, 2, 0),
+    "of numbers": (torch.arange(4), 0, -2, -1),
+    "of truth": (torch.randn(4) > 0, 1, -2, -1),
+    "of nothing": (torch.randn(2, 0), 0, -2, -1),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", DIAGONALS)
+def test_a_diagonal_is_written_into_zeros(name: str, dynamic: bool) -> None:
+    x, *where = DIAGONALS[name]
+    found = lowered(lambda x: torch.diag_embed(x, *where), x, dynamic=dynamic)
+    if x.numel():
+        assert found.kinds() == ["Map", "Buffer", "Store", "Store"]
+    read = lowered(lambda x: torch.diag_embed(x, *where) == 1, x, dynamic=dynamic)
+    if where[0] == 0:
+        assert "Store" not in read.kinds()
+    if x.is_floating_point():
+        lowered(lambda x: torch.diag_embed(x * 2, *where).sin(), x.clone().requires_grad_())
+
+
+def test_gradients_of_diagonals() -> None:
+    for shape in ((3, 4), (4, 3), (2, 3, 3)):
+        x = torch.randn(shape, requires_grad=True)
+        lowered(lambda x: x.diagonal(0, -2, -1) * 2, x)
+        lowered(lambda x: x.diagonal(1, 0, 1) * 2, x)
+
+
 def test_gradients_of_slices_are_added_without_buffers() -> None:
     def differences(x: torch.Tensor) -> torch.Tensor:
         return (x[:, 1:] - x[:, :-1]).square() * 2
