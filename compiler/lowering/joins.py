@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
+from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Gather, IndexTerm, Iota, Load, SizeOf
@@ -107,28 +108,37 @@ def _short_rows(meta: Meta, padded: Collection[int]) -> bool:
 def roll(
     builder: Builder, tensor: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()
 ) -> Tensor:
-    """Each dimension becomes two pieces, the tail first."""
+    """Two pieces of each rolled dimension, the tail first: a store for each of their products."""
     if not dims:
         flat = builder.reshape(tensor, (tensor.size,))
-        rolled = flat if 0 in tensor.shape else _roll(builder, flat, shifts[0], 0)
+        rolled = flat if 0 in tensor.shape else _roll(builder, flat, {0: shifts[0]})
         return builder.reshape(rolled, tensor.shape)
+    if 0 in tensor.shape:
+        return tensor
+    total: dict[int, int] = {}
     for shift, dim in zip(shifts, dims, strict=True):
-        if 0 not in tensor.shape:
-            tensor = _roll(builder, tensor, shift, dimension(dim, len(tensor.shape)))
-    return tensor
+        along = dimension(dim, len(tensor.shape))
+        total[along] = total.get(along, 0) + shift
+    return _roll(builder, tensor, total)
 
 
-def _roll(builder: Builder, tensor: Tensor, shift: Size, dim: int) -> Tensor:
-    size = tensor.shape[dim]
-    if not isinstance(shift, int) or not isinstance(size, int):
-        raise NoLowering("a roll by a symbolic size")
-    shift %= size
-    if not shift:
+def _roll(builder: Builder, tensor: Tensor, shifts: Mapping[int, Size]) -> Tensor:
+    parts: list[list[tuple[int, int, int, int]]] = []
+    for dim, shift in shifts.items():
+        size = tensor.shape[dim]
+        if not isinstance(shift, int) or not isinstance(size, int):
+            raise NoLowering("a roll by a symbolic size")
+        if tail := shift % size:
+            parts.append([(dim, size - tail, tail, 0), (dim, 0, size - tail, tail)])
+    if not parts:
         return tensor
     whole = builder.buffer(builder.contiguous(tensor.shape, tensor.dtype))
-    for start, count, to in ((size - shift, shift, 0), (0, size - shift, shift)):
-        part = piece(builder, tensor, dim, start, count)
-        builder.store(piece(builder, whole, dim, to, count), part)
+    for chosen in product(*parts):
+        source, target = tensor, whole
+        for dim, start, count, to in chosen:
+            source = piece(builder, source, dim, start, count)
+            target = piece(builder, target, dim, to, count)
+        builder.store(target, source)
     return whole
 
 

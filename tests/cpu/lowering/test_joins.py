@@ -284,3 +284,10 @@ def test_a_number_that_covers_a_slice_is_part_of_its_readers_loop() -> None:
         x = grid(dtype, 4, 6)
         for argument in (x, x.t().contiguous().t()):
             assert set(lowered(covered, argument).kinds()) == {"Map"}
+
+
+def test_a_roll_along_several_dimensions_writes_once() -> None:
+    for dims, stores in (((0, 1), 4), ((0, 1, 2), 8), ((1, 1), 2), ((-1, 0), 4)):
+        found = lowered(lambda x, dims=dims: x.roll((1,) * len(dims), dims), X)
+        assert found.kinds() == ["Buffer", *["Store"] * stores]
+    assert lowered(lambda x: x.roll((3, 4, 1), (0, 1, 2)), X).kinds() == ["Buffer", *["Store"] * 2]
