@@ -177,7 +177,27 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
+    if reduce == "mean":
+        return _mean(builder, tensor, dim, index, src, include_self=include_self)
     return _combined(builder, tensor, dim, index, src, reduce, include_self=include_self)
+
+
+def _mean(
+    builder: Builder, tensor: Tensor, dim: int, index: Tensor, src: Tensor, *, include_self: bool
+) -> Tensor:
+    """A sum over a count, both rounded to the dtype of the tensor, as in ATen."""
+    meta = builder.meta
+    total = _combined(builder, tensor, dim, index, src, "sum", include_self=include_self)
+    held = replace(meta, dtype=compute_dtype(meta.dtype) if builder.on_cpu else meta.dtype)
+    start = builder.map(number(int(include_self), held.dtype).expression, held)
+    counts = scatter_along(builder, start, dim, index, 1, mode="add")
+
+    def divided(total: Element, count: Element) -> Element:
+        several = where(count > 1, count, 1)
+        return total / several if total.is_float else apply("floor_divide", total, several)
+
+    rounded = builder.copy(counts, meta) if held != meta else counts
+    return formula_map(builder, divided, [total, rounded])
 
 
 def _combined(

@@ -36,6 +36,26 @@ def test_at_indices_of_each_element(reduce: str, dtype: Dtype, include_self: boo
 
 
 @pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=str)
+def test_means_are_a_sum_over_a_count(dtype: Dtype, include_self: bool) -> None:
+    x, source = grid(dtype, 4, 5), grid(dtype, 9, 5)
+    index = torch.randint(0, 3, (9, 5))
+    lowered(
+        lambda x, i, s: x.scatter_reduce(0, i, s, "mean", include_self=include_self),
+        x,
+        index,
+        source,
+    )
+    if dtype is torch.float32:
+        lowered(
+            lambda x, i, s: x.scatter_reduce(0, i, s, "mean", include_self=include_self),
+            x.requires_grad_(),
+            index,
+            source.requires_grad_(),
+        )
+
+
+@pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=str)
 @pytest.mark.parametrize("reduce", MODES)
 def test_at_indices_of_rows(reduce: str, dtype: Dtype, include_self: bool) -> None:
