@@ -218,10 +218,17 @@ def _combined(
         whole = _combined(builder, wide, dim, index, src, reduce, include_self=include_self)
         return builder.copy(whole, builder.meta)
     if not include_self:
+        _keep_if_read(builder, tensor, index, src)
         start = identity(op, tensor.dtype).number
         tensor = scatter_along(builder, tensor, dim, index, start, mode="set")
         builder.in_place = tensor.value  # a buffer of our own, written once more
     return scatter_along(builder, tensor, dim, index, src, mode=mode)
+
+
+def _keep_if_read(builder: Builder, tensor: Tensor, *read: Tensor) -> None:
+    """Do not overwrite the tensor if the second of two stores still reads its content."""
+    if any(one.value == tensor.value for one in read):
+        builder.in_place = ""
 
 
 @lowers("index_reduce")
@@ -239,6 +246,7 @@ def index_reduce(
     if mode == "set" or (not include_self and tensor.dtype == "bool"):
         raise NoLowering(f"index_reduce with {reduce}")
     if not include_self:
+        _keep_if_read(builder, tensor, index, source)
         start = identity(op, tensor.dtype).number
         tensor = _at_indices(builder, tensor, dim, index, start, mode="set", wraps=False)
         builder.in_place = tensor.value  # a buffer of our own, written once more

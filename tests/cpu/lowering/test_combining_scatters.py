@@ -80,6 +80,33 @@ def test_16_bits_are_rounded_once(reduce: str, dtype: Dtype) -> None:
     )
 
 
+def test_the_source_is_what_would_be_overwritten() -> None:
+    index = torch.tensor([[1, 0, 1, 1, 0], [1, 1, 0, 1, 1], [2, 2, 2, 0, 0]])
+
+    def scattered(x: torch.Tensor, i: torch.Tensor, reduce: str) -> torch.Tensor:
+        first = x.scatter(0, i[:1], 2.5)
+        return first.scatter_reduce(0, i, first, reduce, include_self=False)
+
+    def reduced(x: torch.Tensor, i: torch.Tensor, reduce: str) -> torch.Tensor:
+        first = x.scatter(0, i[:1], 2.5)
+        return first.index_reduce(0, i[:, 0], first, reduce, include_self=False)
+
+    for reduce in (*MODES, "mean"):
+        lowered(lambda x, i, reduce=reduce: scattered(x, i, reduce), torch.randn(3, 5), index)
+        lowered(lambda x, i, reduce=reduce: reduced(x, i, reduce), torch.randn(3, 5), index)
+
+
+def test_an_argument_is_overwritten() -> None:
+    index = torch.tensor([[1, 0, 1, 1, 0], [1, 1, 0, 1, 1], [2, 2, 2, 0, 0]])
+    found = lowered(
+        lambda x, i, s: x.scatter_reduce_(0, i, s, "amax"),
+        torch.randn(3, 5),
+        index,
+        torch.randn(3, 5),
+    )
+    assert "Buffer" not in found.kinds()
+
+
 def test_gradients() -> None:
     x, source = torch.randn(3, 5, requires_grad=True), torch.randn(9, 5, requires_grad=True)
     index = torch.randint(0, 3, (9, 5))
