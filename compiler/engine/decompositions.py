@@ -173,8 +173,7 @@ def _dense_order(tensor: Any) -> list[int] | None:
 def _index_reduce(
     tensor: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """A mean is a sum over a count, one number for each index. Other reductions stay calls: stores
-    can add, but not multiply or compare."""
+    """A mean is a sum over a count, one number for each index. Other reductions are one store."""
     if reduce != "mean" or not tensor.dim():
         return NotImplemented
     dim %= tensor.dim()
@@ -231,6 +230,18 @@ def _isin(elements: Any, tests: Any, **options: Any) -> Any:
     )
 
 
+def _diag_embed(tensor: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """A diagonal written into zeros. torch's table compares two indices for each element."""
+    rank = tensor.dim() + 1
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    if dim1 == dim2:
+        return NotImplemented
+    side, others = tensor.shape[-1] + abs(offset), iter(tensor.shape[:-1])
+    shape = [side if d in (dim1, dim2) else next(others) for d in range(rank)]
+    zeros = torch.full(shape, 0, dtype=tensor.dtype, device=tensor.device)
+    return zeros.diagonal_scatter(tensor, offset, dim1, dim2)
+
+
 def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     """Kept whole if all sizes are known: it is lowered to two copies. torch's table computes an
     index for each element."""
@@ -282,6 +293,7 @@ def decompositions(training: bool = True) -> Table:
             table.pop(getattr(operation, overload), None)
     table.update(get_decompositions([*APART, *RESAMPLING]))
     table.update(foreach_decompositions())
+    table[aten.diag_embed.default] = _diag_embed
     table[aten.roll.default] = _roll
     table[aten.isin.Tensor_Tensor] = _isin
     table[aten.index_add.default] = _index_add

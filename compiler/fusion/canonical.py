@@ -8,12 +8,10 @@ from dataclasses import replace
 from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import storage, written_values
 from compiler.fusion.leaves import reads
-from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
 from compiler.loops.graph import Buffer, Graph, Input, Map, Node, Reduce, Scan, Store
+from compiler.loops.identities import identity
 from compiler.loops.layouts import Layout, compose_views
-
-LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 
 
 def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
@@ -76,26 +74,6 @@ def _same(node: Reduce | Scan) -> Expression:
     if node.op in ("any", "all") and element.dtype != "bool":
         element = Op("ne", (element, convert(Const(0, element.dtype), element.dtype)), "bool")
     return convert(element, node.dtype)
-
-
-def identity(op: str, dtype: str) -> Const:
-    """The result of an empty reduction."""
-    if op in ("any", "all"):
-        return Const(op == "all", "bool")
-    if op in ("max", "min"):
-        sign = -1 if op == "max" else 1
-        if dtype in FLOATS:
-            return Const(sign * float("inf"), dtype)
-        if dtype == "bool":
-            return Const(op == "min", dtype)
-        if dtype == "uint8":
-            return Const(0 if op == "max" else 255, dtype)
-        top = 1 << LIMITS[dtype]
-        return Const(-top if op == "max" else top - 1, dtype)
-    number = 1 if op == "prod" else 0
-    if dtype == "bool":
-        return Const(bool(number), dtype)
-    return Const(float(number) if dtype in FLOATS else number, dtype)
 
 
 def store(node: Store, memory: dict[str, str]) -> list[Node]:

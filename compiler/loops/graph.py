@@ -31,7 +31,8 @@ ReduceOp = Literal[
 x; code generation replaces two reductions with one if a single pass is cheaper. `max` and `min`
 propagate NaN; `argmax` and `argmin` return the first matching index, or that of the first NaN."""
 ScanOp = Literal["sum", "prod", "max", "min"]
-StoreMode = Literal["set", "add"]
+StoreMode = Literal["set", "add", "mul", "maximum", "minimum"]
+"""What a store does with the element that is there: replace it, or combine it by this operator."""
 
 DRAWS = "tcw."
 """The namespace of calls that draw random numbers with the engine's own library. Their arguments
@@ -109,11 +110,11 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """buffer[view(i) + sum(term)] = or += expression(i), for i in the domain.
+    """buffer[view(i) + sum(term)] = expression(i), or combined with it, for i in the domain.
 
     Nodes after it in the graph see its writes; nodes before it do not. Several `i` may map to the
-    same element: in mode `set` the last one in row-major order wins; in mode `add` all are
-    accumulated.
+    same element: in mode `set` the last one in row-major order wins; in the others all are
+    combined, in this order.
     """
 
     name: str

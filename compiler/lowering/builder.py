@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -68,6 +69,8 @@ class Builder:
         """Values whose memory the graph writes. A copy of one is never the value itself."""
         self.in_place = ""
         """The input that the operation may overwrite instead of copying it, if any."""
+        self.unset: set[str] = set()
+        """Constants in the place of memory that ATen leaves uninitialised."""
         self._constants: dict[str, Scalar] = {}
         self._storable: set[str] = set()
         """The inputs and buffers among the first `_seen` nodes."""
@@ -174,7 +177,7 @@ class Builder:
         if tensor.value == self.in_place:
             self.about_to_write(tensor.value)
             return tensor
-        whole = self.buffer()
+        whole = self.buffer(replace(self.meta, dtype=tensor.dtype))
         self.store(whole, tensor, order=storage_order(self.meta.shape, self.meta.strides))
         return whole
 

@@ -1,8 +1,8 @@
 """Tensors created without inputs: constants and ranges.
 
 Memory that ATen leaves uninitialised is as it is where only the caller gets it, and zero where the
-graph reads it: a constant, of which nothing is left once it is written over. Random numbers are in
-`random.py`.
+graph reads it: a constant, of which nothing is left once it is written over. What assignments to
+slices leave out is as it is too. Random numbers are in `random.py`.
 Sources: aten/src/ATen/native/TensorFactories.cpp, native/cpu/RangeFactoriesKernel.cpp.
 """
 
@@ -37,7 +37,11 @@ def scalar_tensor(builder: Builder, value: Number | Size, **keywords: Any) -> Te
 
 @lowers("empty.memory_format", "empty_permuted", "empty_strided", "new_empty_strided")
 def empty(builder: Builder, *args: Any, **keywords: Any) -> Tensor:
-    return builder.buffer() if builder.only_returned() else filled(builder, 0)
+    if builder.only_returned():
+        return builder.buffer()
+    memory = filled(builder, 0)
+    builder.unset.add(memory.value)
+    return memory
 
 
 @lowers("prims.iota")

@@ -24,6 +24,7 @@ from compiler.control.decisions import Gate
 from compiler.loops.graph import Graph, Input
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.copied_buffers import written_where_copied
 from compiler.lowering.elements import number
 from compiler.lowering.fake import FakeTensors
 from compiler.lowering.families import load_families
@@ -33,7 +34,7 @@ from compiler.lowering.higher_order import (
     with_effects,
     with_random_state,
 )
-from compiler.lowering.in_place import replaced_arguments
+from compiler.lowering.in_place import replacing
 from compiler.lowering.kept import Kept, leaves
 from compiler.lowering.outputs import Outputs, operands
 from compiler.lowering.ownership import Ownership
@@ -104,8 +105,6 @@ class _Driver:
         self.fake = FakeTensors(self.sizes, device)
         self.meta = self.fake.meta
         self.is_plain = self.fake.is_plain
-        self.replacing: dict[fx.Node, str] = {}
-        """Nodes whose result may overwrite their first argument, and the argument's name."""
         self.unshared: list[tuple[fx.Node, Tensor]] = []
         """Nodes that were given copies because of the current node, with their previous tensors."""
         self.foreign: set[fx.Node] = set()
@@ -121,7 +120,7 @@ class _Driver:
         self.placeholders([node for node in nodes if node.op == "placeholder"])
         written = [node for node in nodes if node.target is torch.ops.aten.copy_.default]
         self.builder.written.update(n.args[0].name for n in written)
-        self.replacing = replaced_arguments(nodes, written)
+        self.memory.replacing = replacing(nodes, written)
         for node in nodes:
             if node.op == "call_function":
                 self.builder.node = node.name
@@ -135,6 +134,7 @@ class _Driver:
             elif node.op != "placeholder":
                 raise Unsupported(f"{node.op} {node.target} in an ATen graph")
         self.graph.tensors = dict(operands(self.values))
+        written_where_copied(self.graph)
         return self.graph
 
     # inputs of the graph
@@ -319,7 +319,7 @@ class _Driver:
                 self.builder.taken_from = node.meta.get("original_aten")
                 self.builder.read_in_place = partial(read_in_place, node)
                 self.builder.only_returned = partial(only_returned, node)
-                replaced = self.replacing.get(node, "")
+                replaced = self.memory.replaced_value(node, self.values)
                 self.builder.in_place = replaced if self.builder.is_storable(replaced) else ""
                 self.unshared.clear()
                 try:

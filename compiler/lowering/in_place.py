@@ -16,8 +16,10 @@ _OVERWRITES = frozenset(
         torch.ops.aten.index_copy,
         torch.ops.aten.index_add,
         torch.ops.aten.index_fill,
+        torch.ops.aten.index_reduce,
         torch.ops.aten.scatter,
         torch.ops.aten.scatter_add,
+        torch.ops.aten.scatter_reduce,
         torch.ops.aten.slice_scatter,
         torch.ops.aten.select_scatter,
         torch.ops.aten.diagonal_scatter,
@@ -26,24 +28,24 @@ _OVERWRITES = frozenset(
 """They return their first argument with some elements replaced."""
 
 
-def replaced_arguments(nodes: list[fx.Node], written: list[fx.Node]) -> dict[fx.Node, str]:
-    """The operations in `_OVERWRITES` that may overwrite their argument, -> the argument's name.
+def replacing(nodes: list[fx.Node], written: list[fx.Node]) -> set[fx.Node]:
+    """The operations in `_OVERWRITES` that may overwrite their argument.
 
     Nothing reads the old content afterwards. Either the argument is an input of which the result
     becomes the new content (by a final `copy_`), or it is itself the result of such an operation:
     memory of the graph's own.
     """
-    found: dict[fx.Node, str] = {}
+    found: set[fx.Node] = set()
     place = {node: i for i, node in enumerate(nodes)}
     for copy_ in written:
         target, source = copy_.args[:2]
         in_place = target.op == "placeholder" and _overwrites(source) and source.args[0] is target
         if in_place and not _read_later(target, source, copy_, place):
-            found[source] = target.name
+            found.add(source)
     for node in nodes:
         again = _overwrites(node) and _overwrites(node.args[0]) and node not in found
         if again and not _read_later(node.args[0], node, None, place):
-            found[node] = node.args[0].name
+            found.add(node)
     return found
 
 

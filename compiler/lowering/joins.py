@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
+from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm, Iota, SizeOf
+from compiler.loops.expressions import Gather, IndexTerm, Iota, Load, SizeOf
 from compiler.loops.graph import StoreMode
-from compiler.loops.layouts import Layout, compose_views, permute, slice_dimension
+from compiler.loops.layouts import Layout, compose_views, permute, row_major, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
@@ -107,28 +108,37 @@ def _short_rows(meta: Meta, padded: Collection[int]) -> bool:
 def roll(
     builder: Builder, tensor: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()
 ) -> Tensor:
-    """Each dimension becomes two pieces, the tail first."""
+    """Two pieces of each rolled dimension, the tail first: a store for each of their products."""
     if not dims:
         flat = builder.reshape(tensor, (tensor.size,))
-        rolled = flat if 0 in tensor.shape else _roll(builder, flat, shifts[0], 0)
+        rolled = flat if 0 in tensor.shape else _roll(builder, flat, {0: shifts[0]})
         return builder.reshape(rolled, tensor.shape)
+    if 0 in tensor.shape:
+        return tensor
+    total: dict[int, int] = {}
     for shift, dim in zip(shifts, dims, strict=True):
-        if 0 not in tensor.shape:
-            tensor = _roll(builder, tensor, shift, dimension(dim, len(tensor.shape)))
-    return tensor
+        along = dimension(dim, len(tensor.shape))
+        total[along] = total.get(along, 0) + shift
+    return _roll(builder, tensor, total)
 
 
-def _roll(builder: Builder, tensor: Tensor, shift: Size, dim: int) -> Tensor:
-    size = tensor.shape[dim]
-    if not isinstance(shift, int) or not isinstance(size, int):
-        raise NoLowering("a roll by a symbolic size")
-    shift %= size
-    if not shift:
+def _roll(builder: Builder, tensor: Tensor, shifts: Mapping[int, Size]) -> Tensor:
+    parts: list[list[tuple[int, int, int, int]]] = []
+    for dim, shift in shifts.items():
+        size = tensor.shape[dim]
+        if not isinstance(shift, int) or not isinstance(size, int):
+            raise NoLowering("a roll by a symbolic size")
+        if tail := shift % size:
+            parts.append([(dim, size - tail, tail, 0), (dim, 0, size - tail, tail)])
+    if not parts:
         return tensor
     whole = builder.buffer(builder.contiguous(tensor.shape, tensor.dtype))
-    for start, count, to in ((size - shift, shift, 0), (0, size - shift, shift)):
-        part = piece(builder, tensor, dim, start, count)
-        builder.store(piece(builder, whole, dim, to, count), part)
+    for chosen in product(*parts):
+        source, target = tensor, whole
+        for dim, start, count, to in chosen:
+            source = piece(builder, source, dim, start, count)
+            target = piece(builder, target, dim, to, count)
+        builder.store(target, source)
     return whole
 
 
@@ -167,7 +177,8 @@ def select_scatter(
 def _replaced(
     builder: Builder, tensor: Tensor, source: Tensor, dim: int, start: Size, count: Size
 ) -> Tensor:
-    """The tensor with `count` elements of a dimension from the source, as three pieces."""
+    """The tensor with `count` elements of a dimension from the source, as three pieces, or as one
+    if nothing has set the others."""
     if 0 in source.shape:
         return as_promised(builder, tensor)
     if tensor.value == builder.in_place:
@@ -187,7 +198,7 @@ def _replaced(
         (start, count, source),
         (end, subtract(tensor.shape[dim], end), None),
     ):
-        if length == 0:
+        if length == 0 or (given is None and tensor.value in builder.unset):
             continue
         part = given or piece(builder, tensor, dim, low, length)
         place(builder, piece(builder, whole, dim, low, length), part)
@@ -250,11 +261,32 @@ def diagonal_scatter(
     dim1: int = 0,
     dim2: int = 1,
 ) -> Tensor:
+    filling = builder.constant_of(tensor)
+    one_loop = not builder.on_cpu or builder.read_in_place()
+    if filling is not None and offset == 0 and 0 not in source.shape and one_loop:
+        return _on_diagonal(builder, source, dim1, dim2, filling)
     whole = builder.copied_to_write(tensor)
     if 0 not in source.shape:
         layout = diagonal_layout(tensor, offset, dim1, dim2, source.shape[-1])
         builder.store(builder.view(whole, layout, source.shape), source)
     return whole
+
+
+def _on_diagonal(builder: Builder, source: Tensor, dim1: int, dim2: int, value: Scalar) -> Tensor:
+    """The source on the main diagonal and a number beside it, which is chosen for each element:
+    what reads the elements one by one can share the loop."""
+    meta = builder.meta
+    one, two = (dimension(dim, len(meta.shape)) for dim in (dim1, dim2))
+    along = one if meta.shape[one] == source.shape[-1] else two  # no longer than the diagonal
+    order = storage_order(meta.shape, meta.strides)
+    others = [d for d in range(len(meta.shape)) if d not in (one, two)]
+    strides = dict(zip((*others, along), row_major(source.shape).strides, strict=True))
+    layout = Layout(tuple(meta.shape[d] for d in order), tuple(strides.get(d, 0) for d in order))
+    wide = compute_dtype(meta.dtype)
+    element = Element(Load(source.value, compose_views(source.view, (layout,)), source.dtype))
+    same = apply("eq", *(index_along(meta.shape, dim, order) for dim in (one, two)))
+    chosen = where(same, element.to(wide), number(value, wide))
+    return builder.map(chosen.to(meta.dtype).expression)
 
 
 @lowers("as_strided_scatter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import fx
@@ -17,6 +18,8 @@ class Ownership:
         self._roots: dict[fx.Node, fx.Node] = {}
         self._owners: dict[str, fx.Node] = {}
         self._shared: dict[str, list[fx.Node]] = {}
+        self.replacing: set[fx.Node] = set()
+        """Nodes whose result may overwrite their first argument."""
 
     def root(self, node: fx.Node) -> fx.Node:
         """The node whose memory a view shows; for any other node, the node itself."""
@@ -33,6 +36,16 @@ class Ownership:
         """Record that the value was created for this node."""
         self._owners[value] = node
 
+    def replaced_value(self, node: fx.Node, values: Mapping[fx.Node, Any]) -> str:
+        """The value of the first argument if the node may overwrite it, or ""."""
+        if node not in self.replacing:
+            return ""
+        first = node.args[0]
+        shown = values.get(first)
+        if not isinstance(shown, Tensor) or self._owners.get(shown.value) is not first:
+            return ""
+        return shown.value
+
     def note(self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]) -> None:
         """Record the results of a lowered node."""
         for place in known.shares or known.writes:
@@ -42,7 +55,13 @@ class Ownership:
                 break
         for result in results:
             if result is not None:
+                if node in self.replacing and self._is_made_for(node.args[0], result.value):
+                    self.own(result.value, node)
                 self.show(node, result)
+
+    def _is_made_for(self, node: Any, value: str) -> bool:
+        """Whether the value was created for this node, which is no argument of the graph."""
+        return node.op != "placeholder" and self._owners.get(value) is node
 
     def note_item(self, node: fx.Node, source: fx.Node, item: Tensor) -> None:
         """Record that the node is one of the source's results."""

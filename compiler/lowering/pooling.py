@@ -23,17 +23,17 @@ from compiler.lowering.windows import Windows, each
 def max_pool2d(
     builder: Builder, image: Tensor, *arguments: Sequence[int], ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    return _max_pool(builder, image, 2, *arguments)
+    return max_pooled(builder, image, 2, *arguments)
 
 
 @lowers("max_pool3d_with_indices")
 def max_pool3d(
     builder: Builder, image: Tensor, *arguments: Sequence[int], ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    return _max_pool(builder, image, 3, *arguments)
+    return max_pooled(builder, image, 3, *arguments)
 
 
-def _max_pool(
+def max_pooled(
     builder: Builder,
     image: Tensor,
     rank: int,

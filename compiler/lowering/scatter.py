@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from compiler.loops.dtypes import compute_dtype
+from compiler.loops.dtypes import REDUCED, compute_dtype
 from compiler.loops.expressions import Expression, Iota
+from compiler.loops.graph import StoreMode
+from compiler.loops.identities import identity
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, Scalar, storage_order
@@ -24,14 +27,16 @@ def scattered(
     dims: Mapping[int, int],
     indices: Mapping[int, Tensor],
     *,
-    add: bool,
+    mode: StoreMode,
     wraps: bool,
     checked: bool = True,
     says: str = "",
 ) -> Tensor:
-    """The tensor with the source written (or added) at each position of `shape`."""
-    if add and tensor.dtype == "bool":
+    """The tensor with the source written at each position of `shape`, or combined with it."""
+    if mode != "set" and tensor.dtype == "bool":
         raise NoLowering("adding booleans")
+    if mode not in ("set", "add") and not builder.on_cpu:
+        raise NoLowering(f"a scatter with {mode} on a GPU")
     if 0 in tensor.shape and 0 not in shape:
         raise NoLowering("an index into no elements")
     whole = builder.copied_to_write(tensor)
@@ -60,7 +65,7 @@ def scattered(
         view=(base(memory, shape, dims),),
         shape=shape,
         terms=terms,
-        mode="add" if add else "set",
+        mode=mode,
     )
     return whole
 
@@ -85,7 +90,7 @@ def index_put(
         found.shape,
         found.dims,
         found.indices,
-        add=accumulate,
+        mode="add" if accumulate else "set",
         wraps=True,
         says=INDEX,
     )
@@ -135,12 +140,30 @@ def scatter(
         chosen = _one_hot(builder, tensor, dim, index, source)
         if chosen is not None:
             return chosen
-    return scatter_along(builder, tensor, dim, index, source, add=reduce == "add")
+    mode: StoreMode = "set" if reduce is None else "add"
+    return scatter_along(builder, tensor, dim, index, source, mode=mode)
 
 
 @lowers("scatter_add")
 def scatter_add(builder: Builder, tensor: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return scatter_along(builder, tensor, dim, index, src, add=True)
+    return _combined(builder, tensor, dim, index, src, "sum")
+
+
+_COMBINED: dict[str, tuple[StoreMode, str]] = {
+    "sum": ("add", "sum"),
+    "prod": ("mul", "prod"),
+    "amax": ("maximum", "max"),
+    "amin": ("minimum", "min"),
+}
+"""torch's word for a reduction -> how a store combines elements, and the reduction like it."""
+
+
+def _rounded_once(builder: Builder, tensor: Tensor, mode: StoreMode) -> Tensor | None:
+    """A 16-bit tensor as float32, in which ATen adds and multiplies; None if it is not needed."""
+    wide = compute_dtype(tensor.dtype)
+    if not builder.on_cpu or tensor.dtype not in REDUCED or mode not in ("add", "mul"):
+        return None
+    return builder.copy(tensor, replace(builder.meta, dtype=wide))
 
 
 @lowers("scatter_reduce.two")
@@ -154,12 +177,80 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    if reduce != "sum" or (not include_self and (tensor.dtype == "bool" or not tensor.shape)):
+    if reduce == "mean":
+        return _mean(builder, tensor, dim, index, src, include_self=include_self)
+    return _combined(builder, tensor, dim, index, src, reduce, include_self=include_self)
+
+
+def _mean(
+    builder: Builder, tensor: Tensor, dim: int, index: Tensor, src: Tensor, *, include_self: bool
+) -> Tensor:
+    """A sum over a count, both rounded to the dtype of the tensor, as in ATen."""
+    meta = builder.meta
+    total = _combined(builder, tensor, dim, index, src, "sum", include_self=include_self)
+    held = replace(meta, dtype=compute_dtype(meta.dtype) if builder.on_cpu else meta.dtype)
+    start = builder.map(number(int(include_self), held.dtype).expression, held)
+    counts = scatter_along(builder, start, dim, index, 1, mode="add")
+
+    def divided(total: Element, count: Element) -> Element:
+        several = where(count > 1, count, 1)
+        return total / several if total.is_float else apply("floor_divide", total, several)
+
+    rounded = builder.copy(counts, meta) if held != meta else counts
+    return formula_map(builder, divided, [total, rounded])
+
+
+def _combined(
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    mode, op = _COMBINED.get(reduce, ("set", ""))
+    if mode == "set" or (not include_self and (tensor.dtype == "bool" or not tensor.shape)):
         raise NoLowering(f"scatter with {reduce}")
+    wide = _rounded_once(builder, tensor, mode)
+    if wide is not None:
+        whole = _combined(builder, wide, dim, index, src, reduce, include_self=include_self)
+        return builder.copy(whole, builder.meta)
     if not include_self:
-        tensor = scatter_along(builder, tensor, dim, index, 0, add=False)
+        _keep_if_read(builder, tensor, index, src)
+        start = identity(op, tensor.dtype).number
+        tensor = scatter_along(builder, tensor, dim, index, start, mode="set")
         builder.in_place = tensor.value  # a buffer of our own, written once more
-    return scatter_along(builder, tensor, dim, index, src, add=True)
+    return scatter_along(builder, tensor, dim, index, src, mode=mode)
+
+
+def _keep_if_read(builder: Builder, tensor: Tensor, *read: Tensor) -> None:
+    """Do not overwrite the tensor if the second of two stores still reads its content."""
+    if any(one.value == tensor.value for one in read):
+        builder.in_place = ""
+
+
+@lowers("index_reduce")
+def index_reduce(
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    mode, op = _COMBINED.get(reduce, ("set", ""))
+    if mode == "set" or (not include_self and tensor.dtype == "bool"):
+        raise NoLowering(f"index_reduce with {reduce}")
+    if not include_self:
+        _keep_if_read(builder, tensor, index, source)
+        start = identity(op, tensor.dtype).number
+        tensor = _at_indices(builder, tensor, dim, index, start, mode="set", wraps=False)
+        builder.in_place = tensor.value  # a buffer of our own, written once more
+    return _at_indices(builder, tensor, dim, index, source, mode=mode, wraps=False)
 
 
 def scatter_along(
@@ -169,7 +260,7 @@ def scatter_along(
     index: Tensor,
     source: Tensor | Scalar,
     *,
-    add: bool,
+    mode: StoreMode,
 ) -> Tensor:
     shape = index.shape
     if isinstance(source, Tensor) and source.shape != shape:
@@ -177,13 +268,13 @@ def scatter_along(
     if not tensor.shape or not shape:
         if tensor.shape:
             return scattered(
-                builder, tensor, source, shape, {}, {0: index}, add=add, wraps=False, says=GATHER
+                builder, tensor, source, shape, {}, {0: index}, mode=mode, wraps=False, says=GATHER
             )
         raise NoLowering("a scatter into a tensor without dimensions")
     dim = dimension(dim, len(tensor.shape))
     dims = {d: d for d in range(len(tensor.shape)) if d != dim}
     return scattered(
-        builder, tensor, source, shape, dims, {dim: index}, add=add, wraps=False, says=GATHER
+        builder, tensor, source, shape, dims, {dim: index}, mode=mode, wraps=False, says=GATHER
     )
 
 
@@ -235,7 +326,7 @@ def index_add(
     if alpha != 1:
         meta = builder.contiguous(source.shape, source.dtype)
         source = formula_map(builder, lambda x: x * alpha, [source], meta=meta)
-    return _at_indices(builder, tensor, dim, index, source, add=True, wraps=False)
+    return _at_indices(builder, tensor, dim, index, source, mode="add", wraps=False)
 
 
 def _at_indices(
@@ -245,7 +336,7 @@ def _at_indices(
     index: Tensor,
     source: Tensor | Scalar,
     *,
-    add: bool,
+    mode: StoreMode,
     wraps: bool,
 ) -> Tensor:
     if not tensor.shape:
@@ -256,9 +347,9 @@ def _at_indices(
         source = builder.reshape(source, shape)
     spread = builder.reshape(index, (index.size, *((1,) * (len(shape) - dim - 1))))
     dims = {d: d for d in range(len(shape)) if d != dim}
-    says = GATHER if add else INDEX
+    says = INDEX if mode == "set" else GATHER
     return scattered(
-        builder, tensor, source, shape, dims, {dim: spread}, add=add, wraps=wraps, says=says
+        builder, tensor, source, shape, dims, {dim: spread}, mode=mode, wraps=wraps, says=says
     )
 
 

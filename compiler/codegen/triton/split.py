@@ -212,7 +212,7 @@ class Split:
             rest = domain - kernel.kept
             if domain >= kernel.kept and (rest == kernel.row or not rest):
                 whole = not kernel.row or rest or kernel.form in ("rows", "riding")
-                if whole and not (kernel.form == "riding" and write.mode == "add"):
+                if whole and not (kernel.form == "riding" and write.mode != "set"):
                     return kernel
         made = Planned(frozenset(), domain, "pointwise")
         self.placed.kernels.append(made)

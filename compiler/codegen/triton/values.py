@@ -229,6 +229,8 @@ class Values(NestValues[Scope]):
         mask = " & ".join((*masks, *inside))
         if write.mode == "add":
             self._add(write, shaped, text, mask, scope)
+        elif write.mode != "set":
+            raise Unwritable(f"no store that combines elements by {write.mode}")
         else:
             self.put(write.buffer, shaped, text, mask, scope, write.origins)
 

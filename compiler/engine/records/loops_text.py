@@ -100,7 +100,7 @@ class _Body:
             for term in node.terms:
                 scale = "" if term.stride == 1 else f"{term.stride}*"
                 index = f"{index} + {scale}{self.value(term.index)}"
-            mode = ", atomic_add" if node.mode == "add" else ""
+            mode = "" if node.mode == "set" else f", atomic_{node.mode}"
             self._store(node.buffer, index, f"{value}, None{mode}")
         else:
             assert isinstance(node, Map)

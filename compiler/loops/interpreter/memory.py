@@ -22,6 +22,9 @@ from compiler.loops.interpreter.operators import Value, apply, register_dtype, r
 from compiler.loops.layouts import Shape, View
 from compiler.loops.sizes import Size, Symbolic, evaluate, symbol_values
 
+_REDUCES = {"mul": "prod", "maximum": "amax", "minimum": "amin"}
+"""torch's words for modes of stores."""
+
 
 class State:
     """The memory of each value as a flat tensor (index = element offset), and the sizes."""
@@ -99,12 +102,16 @@ class State:
         return memory[address].to(register_dtype(str(memory.dtype).removeprefix("torch.")))
 
     def write(self, name: str, address: Value, value: Value, mode: str) -> None:
-        """memory[address] = or += value, both one-dimensional. The last of equal addresses wins."""
+        """memory[address] = value, both one-dimensional, or combined with it (`StoreMode`). In mode
+        `set` the last of equal addresses wins."""
         memory = self.memory[name]
         check_range(address, memory.numel(), f"writing {name}")
         value = value.to(memory.dtype)
         if mode == "add":
             memory.index_add_(0, address, value)
+            return
+        if mode != "set":
+            memory.index_reduce_(0, address, value, _REDUCES[mode])
             return
         last = torch.full((memory.numel(),), -1, dtype=torch.int64)
         last.scatter_reduce_(0, address, torch.arange(len(address)), "amax")

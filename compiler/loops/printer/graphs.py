@@ -25,6 +25,7 @@ from compiler.loops.graph import (
 from compiler.loops.layouts import Shape, row_major
 from compiler.loops.printer.expressions import expression_text, with_terms
 from compiler.loops.printer.words import (
+    STORE_SIGNS,
     axis_name,
     escaped,
     shape_text,
@@ -72,7 +73,7 @@ def _compute(node: Compute) -> str:
     value = expression_text(node.expression, sizes)
     if isinstance(node, Store):
         place = with_terms(view_text(node.view, sizes), node.terms, sizes)
-        sign = "+=" if node.mode == "add" else "="
+        sign = STORE_SIGNS[node.mode]
         text = f"{escaped(node.buffer)}[{place}] {sign} {value}"
     else:
         indices = ", ".join(names[d] for d in loops)

@@ -20,7 +20,13 @@ from dataclasses import dataclass
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.printer.expressions import expression_text, with_terms
-from compiler.loops.printer.words import address_text, axis_name, escaped, with_comment
+from compiler.loops.printer.words import (
+    STORE_SIGNS,
+    address_text,
+    axis_name,
+    escaped,
+    with_comment,
+)
 
 INDENT = "    "
 SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
@@ -123,7 +129,7 @@ def statement_text(nest: Nest, statement: Statement) -> str:
     value = expression_text(statement.expression)
     if isinstance(statement, Write):
         place = with_terms(address_text(statement.address), statement.terms, ())
-        sign = "+=" if statement.mode == "add" else "="
+        sign = STORE_SIGNS[statement.mode]
         return f"{escaped(statement.buffer)}[{place}] {sign} {value}"
     name = escaped(statement.name)
     if isinstance(statement, Reduction):

@@ -172,6 +172,18 @@ def mixed() -> dict[str, Case]:
             lambda x, i, y: x.scatter_add(1, i, y),
             (r(50, 30), i(30, 50, 7), r(50, 7)),
         ),
+        "scatter of products and extremes": (
+            lambda x, i, y: [x.scatter_reduce(1, i, y, r) for r in ("prod", "amax", "amin")],
+            (r(50, 30), i(30, 50, 7), r(50, 7)),
+        ),
+        "rows of extremes": (
+            lambda x, i, y: x.index_reduce(0, i, y, "amax"),
+            (r(50, 300), i(50, 77), r(77, 300)),
+        ),
+        "extremes of integers": (
+            lambda x, i, y: x.scatter_reduce(0, i, y, "amin", include_self=False),
+            (i(99, 50, 7), i(50, 30, 7), i(99, 30, 7)),
+        ),
         "index add": (
             lambda x, i, y: x.index_put((i,), y, accumulate=True),
             (r(50, 30), i(50, 77), r(77, 30)),

@@ -164,6 +164,9 @@ def test_an_argument_is_written_in_place(name: str) -> None:
 
 AGAIN: dict[str, tuple[Callable[..., Any], int]] = {
     "rows, then columns": (lambda x, v: _twice(x, v)[0], 1),
+    "three times": (lambda x, v: _three_times(x, v)[0], 1),
+    "three times, an output": (lambda x, v: _three_times(x, v), 2),
+    "of nothing first": (lambda x, v: _twice(torch.slice_scatter(x, v[:0], 0, 0, 0), v)[0], 1),
     "from itself": (lambda x, v: torch.slice_scatter(y := _first(x, v), y[:2] + 1, 0, 1), 1),
     "a later reader": (lambda x, v: (lambda y, z: (z, y * 2))(*_twice(x, v)[::-1]), 2),
     "a later reader of a view": (lambda x, v: (lambda y, z: (z, y.T * 2))(*_twice(x, v)[::-1]), 2),
@@ -179,6 +182,11 @@ def _first(x: Any, v: Any) -> Any:
 def _twice(x: Any, v: Any) -> tuple[Any, Any]:
     first = _first(x, v)
     return torch.slice_scatter(first, v[:, :1], 1, 3, 4), first
+
+
+def _three_times(x: Any, v: Any) -> tuple[Any, Any]:
+    second = _twice(x, v)[0]
+    return torch.slice_scatter(second, v[:, 1:2], 1, 0, 1), second
 
 
 @pytest.mark.parametrize("name", AGAIN)
@@ -206,6 +214,39 @@ def test_short_rows_are_padded_in_one_loop() -> None:
     several = lowered(lambda x: F.pad(x, (1, 2)), torch.randn(4, 5, 400)).kinds()
     assert several == ["Buffer", "Store", "Store", "Store"]
     assert "Store" in lowered(lambda x: F.pad(x, (0, 0, 1, 1)), short).kinds()
+
+
+DIAGONALS = {
+    "a vector": (torch.randn(5), 0, -2, -1),
+    "above": (torch.randn(2, 5), 2, -2, -1),
+    "below": (torch.randn(2, 5), -1, -2, -1),
+    "of outer dimensions": (torch.randn(2, 3, 5), 0, 1, 0),
+    "apart": (torch.randn(5, 2).t(), 0, 2, 0),
+    "of numbers": (torch.arange(4), 0, -2, -1),
+    "of truth": (torch.randn(4) > 0, 1, -2, -1),
+    "of nothing": (torch.randn(2, 0), 0, -2, -1),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", DIAGONALS)
+def test_a_diagonal_is_written_into_zeros(name: str, dynamic: bool) -> None:
+    x, *where = DIAGONALS[name]
+    found = lowered(lambda x: torch.diag_embed(x, *where), x, dynamic=dynamic)
+    if x.numel():
+        assert found.kinds() == ["Map", "Buffer", "Store", "Store"]
+    read = lowered(lambda x: torch.diag_embed(x, *where) == 1, x, dynamic=dynamic)
+    if where[0] == 0:
+        assert "Store" not in read.kinds()
+    if x.is_floating_point():
+        lowered(lambda x: torch.diag_embed(x * 2, *where).sin(), x.clone().requires_grad_())
+
+
+def test_gradients_of_diagonals() -> None:
+    for shape in ((3, 4), (4, 3), (2, 3, 3)):
+        x = torch.randn(shape, requires_grad=True)
+        lowered(lambda x: x.diagonal(0, -2, -1) * 2, x)
+        lowered(lambda x: x.diagonal(1, 0, 1) * 2, x)
 
 
 def test_gradients_of_slices_are_added_without_buffers() -> None:
@@ -243,3 +284,10 @@ def test_a_number_that_covers_a_slice_is_part_of_its_readers_loop() -> None:
         x = grid(dtype, 4, 6)
         for argument in (x, x.t().contiguous().t()):
             assert set(lowered(covered, argument).kinds()) == {"Map"}
+
+
+def test_a_roll_along_several_dimensions_writes_once() -> None:
+    for dims, stores in (((0, 1), 4), ((0, 1, 2), 8), ((1, 1), 2), ((-1, 0), 4)):
+        found = lowered(lambda x, dims=dims: x.roll((1,) * len(dims), dims), X)
+        assert found.kinds() == ["Buffer", *["Store"] * stores]
+    assert lowered(lambda x: x.roll((3, 4, 1), (0, 1, 2)), X).kinds() == ["Buffer", *["Store"] * 2]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from compiler.loops.graph import Store
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid
 
@@ -94,3 +95,15 @@ def test_a_negative_pad_of_a_replication_crops_first(pads: tuple[int, ...]) -> N
     for tensor in (x, x.contiguous(memory_format=torch.channels_last)):
         image = tensor if len(pads) == 4 else tensor[0]
         lowered(lambda x: functional.pad(x, pads, mode="replicate"), image)
+
+
+def test_a_circular_pad_is_one_buffer_with_a_store_for_each_side() -> None:
+    """As ATen's: the tensor, then each side from what is there. Nothing is copied to a new one."""
+    for sides, pads in ((5, (1, 2, 2, 1)), (3, (0, 2, 1, 0))):
+        found = lowered(lambda x, pads=pads: functional.pad(x, pads, mode="circular"), image())
+        stores = [node for node in found.graphs[0].nodes if isinstance(node, Store)]
+        assert len(stores) == sides
+        assert len({store.buffer for store in stores}) == 1
+    lowered(
+        lambda x: functional.pad(x, (1, 2, 2, 1), mode="circular").sin(), image().requires_grad_()
+    )

@@ -69,7 +69,7 @@ def _moved(statement: Statement) -> str | None:
     same = statement.expression.dtype == statement.dtype
     if not same or not isinstance(statement, (Let, Write)):
         return None
-    adds = isinstance(statement, Write) and statement.mode == "add"
+    adds = isinstance(statement, Write) and statement.mode != "set"
     return None if adds else _source(statement.expression)
 
 
@@ -88,7 +88,7 @@ def _source(expression: Expression) -> str | None:
 
 def _computed_with(statement: Statement, moved: str | None) -> Iterator[str]:
     """The 16-bit floats that a statement does more with than to move them."""
-    if isinstance(statement, Write) and statement.mode == "add":
+    if isinstance(statement, Write) and statement.mode != "set":
         yield _memory(statement.buffer)
     for part in expressions(statement):
         source = _source(part)

@@ -92,7 +92,7 @@ def sequential(facts: Facts) -> frozenset[int]:
     for statement in facts.nest.statements:
         if isinstance(statement, ScanAlong):
             found.add(statement.axis)
-        elif isinstance(statement, Write) and (statement.ordered or statement.mode == "add"):
+        elif isinstance(statement, Write) and (statement.ordered or statement.mode != "set"):
             found |= colliding(facts, statement)
     return frozenset(found)
 
@@ -386,7 +386,7 @@ def _cost(
             apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
             apart = apart and statement not in turned
             total += often * (1.5 * lanes if apart else 1)
-            if statement.mode == "add":
+            if statement.mode != "set":
                 total += often * (lanes if apart else 1)
         elif isinstance(statement, ScanAlong):
             total += 12 if statement.axis == lane else 3

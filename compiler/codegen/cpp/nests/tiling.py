@@ -38,7 +38,7 @@ def tile_axis(
 ) -> int | None:
     """The axis of unit stride for most of the reads that are strided on the lanes."""
     if lanes == 1 or any(
-        not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode == "add"))
+        not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode != "set"))
         for s in facts.nest.statements
     ):
         return None

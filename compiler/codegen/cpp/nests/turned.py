@@ -28,7 +28,7 @@ def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) ->
         return None
     for statement in nest.statements:
         if isinstance(statement, Write):
-            if statement.terms or statement.mode == "add" or not kept <= facts.domain(statement):
+            if statement.terms or statement.mode != "set" or not kept <= facts.domain(statement):
                 return None
         elif facts.is_rider(statement) or (
             isinstance(statement, ScanAlong) and statement.axis != lane

@@ -1,4 +1,4 @@
-"""Writes: to an address or at indices; set or added."""
+"""Writes: to an address or at indices; set, or combined with what is there."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def write(effect: Write, scope: Scope, values: Values, guard: str) -> None:
         value = lanes.apply("convert", (value,), (effect.expression.dtype,), effect.dtype)
     more, index, address = values.scatter(base, address, effect.terms, scope)
     register = compute_dtype(effect.dtype)
-    total = "any" if effect.dtype == "bool" else "sum"
+    mode = "bitwise_or" if effect.mode == "add" and effect.dtype == "bool" else effect.mode
     inner = Code()
     if index is None:
-        if effect.mode == "add":
+        if mode != "set":
             old = values.load(base, address, scope, more)
-            value = lanes.combine(total, old, value, register)
+            value = lanes.apply(mode, (old, value), (register, register), register)
         inner.add(values.store(base, address, value, scope, more), effect.origins)
     else:
         pointer = values.pointer(base, address, scope) + more
         name = values.name(("scatter", effect), "at")
         scope.code.add(f"const {lanes.type('int64')} {name} = {index};")
-        if effect.mode == "add":
+        if mode != "set":
             old = lanes.gather(base.dtype, pointer, name, scope.count)
-            value = lanes.combine(total, old, value, register)
+            value = lanes.apply(mode, (old, value), (register, register), register)
         inner.add(lanes.scatter(base.dtype, pointer, name, value, scope.count), effect.origins)
     if guard:
         scope.code.enclose(f"if ({guard})", inner)

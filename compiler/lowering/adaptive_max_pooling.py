@@ -1,0 +1,188 @@
+"""Adaptive max pooling: as many windows as asked for, which may differ in size.
+
+Source: aten/src/ATen/native/cpu/AdaptiveMaxPoolKernel.cpp. ATen compares one element at a time,
+but channels-last images along their channels. An index is that of the first
+maximum in its plane, or of the last NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+
+from compiler.loops.dtypes import FLOATS, compute_dtype
+from compiler.loops.expressions import Gather, IndexTerm
+from compiler.loops.layouts import compose_views, permute
+from compiler.lowering.builder import Builder, reading_order, storage_order
+from compiler.lowering.elements import (
+    RANGES,
+    Element,
+    apply,
+    maximum,
+    minimum,
+    number,
+    position,
+    where,
+)
+from compiler.lowering.indexing import base, strided
+from compiler.lowering.pooling import VECTOR, indices_of, max_pooled
+from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
+from compiler.lowering.tensors import Tensor
+from compiler.lowering.uneven_windows import Uneven, several_sizes
+from compiler.lowering.windows import MOST, tiles
+
+SHORT = 16
+"""Elements of a row in which a search for the maximum does not fill a vector: ATen takes 1.0 ns for
+each of a tile of 14 x 14, the loops 1.9; of 28 x 28, 0.7 and 0.5 (Zen 4, float32)."""
+
+
+@lowers("adaptive_max_pool2d")
+def adaptive_max_pool2d(
+    builder: Builder, image: Tensor, size: Sequence[int]
+) -> tuple[Tensor, Tensor | None]:
+    return _pooled(builder, image, 2)
+
+
+@lowers("adaptive_max_pool3d")
+def adaptive_max_pool3d(
+    builder: Builder, volume: Tensor, size: Sequence[int]
+) -> tuple[Tensor, Tensor | None]:
+    return _pooled(builder, volume, 3)
+
+
+@estimates("adaptive_max_pool2d", "adaptive_max_pool3d")
+def worth(builder: Builder, image: Tensor, size: Sequence[int]) -> Worth | None:
+    """Of a channels-last image, in nanoseconds a result, as for other max pooling. Elements of
+    windows of several sizes are read one at a time: an assumption, not measured."""
+    meta, rank = builder.meta, len(size)
+    if len(meta.shape) == rank or meta.strides[-rank - 1] != 1 or meta.strides[-1] == 1:
+        return None
+    channels = meta.shape[-rank - 1]
+    elements = 1.0
+    for whole, count in zip(image.shape[-rank:], meta.shape[-rank:], strict=True):
+        if not isinstance(whole, int) or not isinstance(count, int) or not count:
+            return None
+        elements *= whole / count
+    if isinstance(channels, int) and channels < VECTOR:
+        return None
+    loops = (1.5 if several_sizes(image.shape, meta.shape, rank) else 0.4) * elements
+    why = f"maxima of {elements:.0f} elements with their indices, along {channels} channels"
+    return Worth(loops, 0.4 + 0.2 * elements, why)
+
+
+def _pooled(builder: Builder, image: Tensor, rank: int) -> tuple[Tensor, Tensor | None]:
+    if None in builder.metas[:1] or 0 in builder.unread:
+        raise NoLowering("the maxima are unused")
+    shape = builder.meta.shape
+    if several_sizes(image.shape, shape, rank):
+        return _of_several_sizes(builder, image, rank)
+    sizes = tiles(image.shape, shape, rank)
+    if math.prod(sizes) <= MOST:
+        return max_pooled(builder, image, rank, sizes)
+    return _reduced(builder, image, sizes)
+
+
+def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tensor, Tensor | None]:
+    """A read for each element of the largest window; those of smaller ones repeat their last."""
+    shape = builder.meta.shape
+    order = storage_order(shape, builder.meta.strides)
+    dims = range(len(shape) - rank, len(shape))
+    windows = [Uneven(image.shape[dim], shape[dim]) for dim in dims]
+    if math.prod(each.most for each in windows) > MOST:
+        raise NoLowering(f"windows of {math.prod(each.most for each in windows)} elements")
+    memory = strided(builder, image)
+    still = {d: d for d in range(dims[0])}
+    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
+    along = []
+    for window, dim in zip(windows, dims, strict=True):
+        at = position(shape, dim, order)
+        start = window.start(at)
+        last = start + window.width(at) - 1
+        along.append(
+            [
+                start + step if step < window.least else minimum(start + step, last)
+                for step in range(window.most)
+            ]
+        )
+    seen, places = [], []
+    for chosen in product(*along):
+        terms = tuple(
+            IndexTerm(
+                at.expression, memory.shape[dim], memory.strides[dim], wraps=False, checked=False
+            )
+            for at, dim in zip(chosen, dims, strict=True)
+        )
+        read = Gather(memory.value, view, terms, memory.dtype)
+        seen.append(Element(read).to(compute_dtype(memory.dtype)))
+        places.append(_place(chosen, [window.size for window in windows]))
+    maxima = builder.map(reduce(maximum, seen).to(builder.meta.dtype).expression)
+    if 1 in builder.unread or builder.metas[1] is None:
+        return maxima, None
+    return maxima, indices_of(builder, seen, places, maxima, seen[0].dtype)
+
+
+def _place(at: Sequence[Element], sizes: Sequence[int]) -> Element:
+    """The flat index in a plane of these sizes."""
+    return reduce(
+        lambda total, one: total * one[1] + one[0], zip(at[1:], sizes[1:], strict=True), at[0]
+    )
+
+
+def _reduced(
+    builder: Builder, image: Tensor, sizes: tuple[int, ...]
+) -> tuple[Tensor, Tensor | None]:
+    """Large windows that tile an image: a reduction over a dimension for each of the image's."""
+    meta, rank = builder.meta, len(sizes)
+    lead = len(image.shape) - rank
+    indexed = 1 not in builder.unread and builder.metas[1] is not None
+    innermost = reading_order(image)[-1] - lead
+    if indexed and innermost >= 0 and 1 < sizes[innermost] < SHORT:
+        raise NoLowering(f"indices in rows of {sizes[innermost]} elements")
+    shape = list(image.shape[:lead])
+    for d, size in enumerate(sizes):
+        shape += [meta.shape[lead + d], size]
+    dims = [lead + 2 * d + 1 for d in range(rank)]
+    tiled = builder.reshape(image, tuple(shape))
+    compute = compute_dtype(image.dtype)
+    greatest = builder.reduce("max", tiled, dims, keepdim=True, compute=compute, dtype=image.dtype)
+    maxima = builder.copy(builder.reshape(greatest, meta.shape), meta)
+    if not indexed:
+        return maxima, None
+    order = range(len(shape))
+    x, most = (
+        Element(builder.load(tensor, tiled.shape, order)).to(compute)
+        for tensor in (tiled, greatest)
+    )
+    at = [
+        position(tiled.shape, lead + 2 * d, order) * size
+        + position(tiled.shape, lead + 2 * d + 1, order)
+        for d, size in enumerate(sizes)
+    ]
+    place = _place(at, [size for size in image.shape[lead:] if isinstance(size, int)])
+
+    def best(op: str, chosen: Element, otherwise: int) -> Element:
+        places = builder.map(
+            where(chosen, place, number(otherwise, "int64")).expression,
+            builder.contiguous(tiled.shape, "int64"),
+        )
+        found = builder.reduce(
+            "min" if op == "min" else "max",
+            places,
+            dims,
+            keepdim=False,
+            compute="int64",
+            dtype="int64",
+        )
+        inner = storage_order(meta.shape, meta.strides)
+        return Element(builder.load(builder.reshape(found, meta.shape), meta.shape, inner))
+
+    found = best("min", apply("eq", x, most), RANGES["int64"][1])
+    if image.dtype in FLOATS:
+        inner = storage_order(meta.shape, meta.strides)
+        whole = Element(builder.load(maxima, meta.shape, inner)).to(compute)
+        found = where(apply("isnan", whole), best("max", apply("isnan", x), -1), found)
+    second = builder.metas[1]
+    assert second is not None
+    return maxima, builder.map(found.expression, second)

@@ -1,0 +1,150 @@
+"""Buffers that are only copied into another buffer: their stores write there instead.
+
+A join of joins (`block_diag`, a `cat` of padded tensors) would write each element twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from compiler.loops.expressions import Load
+from compiler.loops.graph import (
+    Buffer,
+    Call,
+    Compute,
+    Graph,
+    Node,
+    Operand,
+    Store,
+    extent,
+    operands,
+    reads,
+)
+from compiler.loops.layouts import Layout, View, compose_views, row_major, strides_over
+from compiler.loops.sizes import product
+
+
+def written_where_copied(graph: Graph) -> None:
+    """Remove each buffer whose only reader is a store that copies all of it to another buffer in
+    the same order. Its stores take the place of that copy."""
+    copies = [node for node in graph.nodes if isinstance(node, Store) and _loaded(node)]
+    if copies:
+        _Stores(graph).written_directly(copies)
+
+
+def _loaded(copy: Store) -> str:
+    """The value whose elements, in their order, the store writes without a change, or ""."""
+    loaded = copy.expression
+    if not isinstance(loaded, Load) or copy.terms or copy.mode != "set":
+        return ""
+    return loaded.value if all(layout.is_identity() for layout in loaded.view) else ""
+
+
+class _Stores:
+    """The stores of a graph, and who reads and writes which value, and when."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes = {node.name: node for node in graph.nodes}
+        self.when: dict[str, tuple[int, ...]] = {}
+        """Name of a node -> its place. What takes the place of another node is after it."""
+        self.readers: dict[str, list[str]] = defaultdict(list)
+        self.writers: dict[str, list[str]] = defaultdict(list)
+        for place, node in enumerate(graph.nodes):
+            self.when[node.name] = (place,)
+            for value in _read(node):
+                self.readers[value].append(node.name)
+            for value in _written(node):
+                self.writers[value].append(node.name)
+        self.shown: dict[str, list[str]] = defaultdict(list)
+        """Value -> the names of the tensors over it."""
+        for name, tensor in graph.tensors.items():
+            self.shown[tensor.value].append(name)
+        self.returned = {operand.value for operand in operands(graph.outputs)}
+
+    def written_directly(self, copies: list[Store]) -> None:
+        for copy in copies:
+            node = self.nodes[copy.name]
+            assert isinstance(node, Store)
+            source = self.nodes.get(_loaded(node))
+            if not isinstance(source, Buffer) or not self.copies_all(node, source):
+                continue
+            stores = self.stores_there(node, source)
+            if stores is not None:
+                self.replace(node, source, stores)
+        order = sorted(self.nodes.values(), key=lambda node: self.when[node.name])
+        self.graph.nodes[:] = order
+
+    def copies_all(self, copy: Store, source: Buffer) -> bool:
+        """Whether the store makes the only use of the buffer: it copies all of it to a buffer that
+        nothing has read so far."""
+        return (
+            isinstance(self.nodes.get(copy.buffer), Buffer)
+            and source.dtype == copy.dtype
+            and product(copy.domain) == extent(source)
+            and self.readers[source.name] == [copy.name]
+            and source.name not in self.returned
+            and all(self.when[name] > self.when[copy.name] for name in self.readers[copy.buffer])
+        )
+
+    def stores_there(self, copy: Store, source: Buffer) -> list[Store] | None:
+        """The buffer's stores as stores to where the copy writes, or None if they cannot be made in
+        its place: something else writes what they read before, or their addresses would need a
+        division."""
+        found: list[Store] = []
+        for name in sorted(self.writers[source.name], key=self.when.__getitem__):
+            node = self.nodes[name]
+            if not isinstance(node, Store) or node.terms or self.when[name] > self.when[copy.name]:
+                return None
+            view = compose_views(copy.view, node.view or (row_major(node.domain),))
+            if len(view) > 1:
+                return None
+            for value in _read(node):
+                between = (self.when[writer] for writer in self.writers[value])
+                if any(self.when[name] < one < self.when[copy.name] for one in between):
+                    return None
+            found.append(replace(node, buffer=copy.buffer, view=view))
+        return found
+
+    def replace(self, copy: Store, source: Buffer, stores: list[Store]) -> None:
+        del self.nodes[source.name], self.nodes[copy.name]
+        self.writers[copy.buffer].remove(copy.name)
+        for k, store in enumerate(stores):
+            self.nodes[store.name] = store
+            self.when[store.name] = (*self.when[copy.name], k)
+            self.writers[copy.buffer].append(store.name)
+        for name in self.shown.pop(source.name, ()):
+            moved = _moved(self.graph.tensors[name], copy.buffer, copy.view)
+            if moved is None:
+                del self.graph.tensors[name]
+            else:
+                self.graph.tensors[name] = moved
+                self.shown[copy.buffer].append(name)
+
+
+def _read(node: Node) -> Iterator[str]:
+    """The values that the node reads, one for each read."""
+    if isinstance(node, Call):
+        yield from (operand.value for operand in node.operands())
+    elif isinstance(node, Compute):
+        yield from (read.value for read in reads(node))
+
+
+def _written(node: Node) -> tuple[str, ...]:
+    if isinstance(node, Store):
+        return (node.buffer,)
+    return node.mutates if isinstance(node, Call) else ()
+
+
+def _moved(shown: Operand, target: str, view: View) -> Operand | None:
+    """A tensor over a buffer as one over the buffer in which `view` places it, if it has strides
+    there."""
+    layouts = compose_views(view, (Layout(shown.shape, shown.strides, shown.offset),))
+    if len(layouts) != 1:
+        return None
+    strides = strides_over(layouts[0], shown.shape)
+    if strides is None:
+        return None
+    return Operand(target, shown.dtype, shown.shape, strides, layouts[0].offset)
