@@ -13,7 +13,6 @@ from compiler.lowering.elements import (
     apply,
     elementwise,
     eq,
-    erf,
     erfc,
     exp,
     exp2,
@@ -119,10 +118,7 @@ def xlogy(x: Operand, y: Operand) -> Element:
 
 @elementwise("special_ndtr")
 def normal_distribution(x: Element) -> Element:
-    scaled = x * math.sqrt(0.5)
-    middle = 0.5 + 0.5 * erf(scaled)
-    tail = 0.5 * erfc(abs(scaled))
-    return where(abs(scaled) < 1, middle, where(scaled > 0, 1 - tail, tail))
+    return 0.5 * erfc(x * -math.sqrt(0.5))
 
 
 @elementwise("special_sinc")

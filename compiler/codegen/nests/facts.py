@@ -186,10 +186,9 @@ class Facts:
 
     def element_weight(self) -> int:
         """The cost of one element of the whole domain."""
-        total = 0
-        for statement in self.nest.statements:
-            parts = [part for part in expressions(statement) if not isinstance(part, Local)]
-            total += 1 + sum(
-                OPERATORS[part.name].weight if isinstance(part, Op) else 1 for part in parts
-            )
-        return total
+        return sum(map(self.statement_weight, self.nest.statements))
+
+    def statement_weight(self, statement: Statement) -> int:
+        """The cost of a statement at one position."""
+        parts = [part for part in expressions(statement) if not isinstance(part, Local)]
+        return 1 + sum(OPERATORS[part.name].weight if isinstance(part, Op) else 1 for part in parts)

@@ -127,13 +127,22 @@ def test_what_is_illegal_is_said_with_its_rule() -> None:
     ("fn", "shapes"),
     [
         (lambda x, target: F.cross_entropy(x, target), ((26, 39, 1024), (26, 1024))),
+        (
+            lambda x, y: (F.cross_entropy(x, y, reduction="none"), x.amax(1), x.logsumexp(1)),
+            ((26, 39, 1024), (26, 1024)),
+        ),
         (lambda x: torch.min(x, 1), ((26, 39, 1024),)),
         (
             lambda x: torch.where(torch.eye(64, dtype=torch.bool), x.t()[:, None], 0.0),
             ((64, 64),),
         ),
     ],
-    ids=["a load for each row", "a store for each row", "stores that evict each other"],
+    ids=[
+        "a load for each row",
+        "operations for each row",
+        "a store for each row",
+        "stores that evict each other",
+    ],
 )
 def test_vectors_lie_along_memory(
     fn: Callable[..., object], shapes: tuple[tuple[int, ...], ...]

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy
+import pytest
 import torch
 
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO
-from compiler.loops.dtypes import FLOATS, INTEGERS
+from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
 from compiler.loops.operators import OPERATORS
-from tests.cpu.codegen.units import Unit, each_width, elementwise, same
+from tests.cpu.codegen.units import RUNNABLE, Unit, each_width, elementwise, same
 
 ALL = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -297,3 +298,13 @@ def test_integer_division_where_floats_round(isa, lanes) -> None:
             expected = reference(op)(a, b)
             wrong = out != expected
             assert not wrong.any(), (op, dtype, a[wrong][0], b[wrong][0], out[wrong][0])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_powers_square_whole_vectors(dtype) -> None:
+    isa = RUNNABLE[0]
+    unit = Unit(isa, isa.vector_bytes // max(BYTES[dtype], 4))
+    elementwise(unit, "pow", [dtype, dtype], dtype, dtype)
+    prelude = unit.vocabulary.prelude()
+    assert "x = x * x" in prelude
+    assert "[k]" not in prelude

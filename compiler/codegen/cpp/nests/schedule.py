@@ -369,8 +369,12 @@ def _cost(
     `turned`: reads that are transposed before rows are traversed, and writes after it.
     """
     total = float(COST * len(turned))
+    size = estimate(sizes[lane])
+    steps = -(-size // lanes)
     for statement in facts.nest.statements:
         often = _frequency(facts, statement, lane, sizes)
+        beside = row and lane not in facts.domain(statement)  # once for all vectors of a row
+        total += often * facts.statement_weight(statement) / (max(steps, 1) if beside else 1)
         for part in expressions(statement):
             if isinstance(part, (Read, ReadIndexed)) and lane in facts.axes(part):
                 indexed = isinstance(part, ReadIndexed) and any(
@@ -390,9 +394,6 @@ def _cost(
                 total += often * (lanes if apart else 1)
         elif isinstance(statement, ScanAlong):
             total += 12 if statement.axis == lane else 3
-    total += facts.element_weight()
-    size = estimate(sizes[lane])
-    steps = -(-size // lanes)
     total /= size / (steps * lanes) if size else 1
     reductions = [s for s in facts.nest.statements if isinstance(s, Reduction) and facts.is_main(s)]
     if row:

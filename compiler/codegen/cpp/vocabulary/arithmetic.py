@@ -229,23 +229,31 @@ def _shift(lanes: Lanes, op: str, held: str, register: str, unsigned: str) -> st
 
 def _integer_power(lanes: Lanes, held: str, register: str) -> str:
     """By squaring. Negative exponents give 1 for base 1, +-1 for -1, else 0 (powi in Pow.h)."""
-    scalar = SCALARS[held]
-    negative = ""
-    if held != "uint8":
-        negative = "if (b < 0) return a == 1 ? 1 : a == -1 ? ((b & 1) ? -1 : 1) : 0; "
-    one = function(
-        lanes,
-        "pow",
-        f"{scalar} a, {scalar} b",
-        scalar,
-        f"{negative}{scalar} r = 1; while (b) {{ if (b & 1) r = ({scalar})(r * a); "
-        f"a = ({scalar})(a * a); b = ({scalar})(b / 2); }} return r;",
-    )
+    scalar, signed = SCALARS[held], held != "uint8"
+    two = f"{register} a, {register} b"
     if lanes.count == 1:
-        return one
-    each = one.format("a[k]", "b[k]")
-    body = loop(lanes, register, each)
-    return function(lanes, "pow", f"{register} a, {register} b", register, body, "OUTLINE")
+        negative = ""
+        if signed:
+            negative = "if (b < 0) return a == 1 ? 1 : a == -1 ? ((b & 1) ? -1 : 1) : 0; "
+        body = (
+            f"{negative}{scalar} r = 1; while (b) {{ if (b & 1) r = ({scalar})(r * a); "
+            f"a = ({scalar})(a * a); b = ({scalar})(b / 2); }} return r;"
+        )
+        return function(lanes, "pow", two, scalar, body)
+    zero, one = f"{register}{{}}", f"{register}{{}} + ({scalar})1"
+    start, result = "b", "r"
+    if signed:
+        start = f"b < 0 ? {zero} : b"
+        odd = f"(b & 1) != 0 ? a : {one}"
+        result = f"b < 0 ? (a == 1 ? a : (a == -1 ? ({odd}) : {zero})) : r"
+    body = (
+        f"{register} r = {one}, x = a, n = {start};\n"
+        f"  for (;;) {{ {lanes.type('bool')} v = {conversions.to_mask(lanes, 'n != 0', held)};"
+        f" if (!({any_lane(lanes)})) break;\n"
+        f"    r = (n & 1) != 0 ? r * x : r; x = x * x; n = n >> 1; }}\n"
+        f"  return {result};"
+    )
+    return function(lanes, "pow", two, register, body, "OUTLINE")
 
 
 def power(lanes: Lanes, base: str, exponent: bool | int | float, held: str) -> str | None:

@@ -73,19 +73,27 @@ _EXP = {
 def _exponent(lanes: Lanes, register: str, held: str, low: str, *, above: bool = True) -> str:
     """Lines: x clamped, n = nearest(x / log 2), r = x - n log 2, p the polynomial. `low` is a line
     that bounds x from below."""
+    high = f"{register}{{}} + {_EXP[held].high}"
+    upper = f" x = {high} < x ? {high} : x;" if above else ""
+    return f"{low}{upper}\n  {reduced(lanes, register, held)}\n  {series(register, held)}"
+
+
+def reduced(lanes: Lanes, register: str, held: str) -> str:
+    """Lines: n = nearest(x / log 2), r = x - n log 2."""
     multiply_add(lanes, register, held)
     nearest(lanes, register, held)
     scale(lanes, register, held)
     own = _EXP[held]
-    high = f"{register}{{}} + {own.high}"
-    upper = f" x = {high} < x ? {high} : x;" if above else ""
     first, second = own.log2
     return (
-        f"{low}{upper}\n"
-        f"  {register} n = nearest(x * {own.one_by_log2});\n"
-        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);\n"
-        f"  {horner('p', 'r', own.polynomial, register)}"
+        f"{register} n = nearest(x * {own.one_by_log2});\n"
+        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);"
     )
+
+
+def series(register: str, held: str) -> str:
+    """Lines: p = (exp(r) - 1 - r) / r^2."""
+    return horner("p", "r", _EXP[held].polynomial, register)
 
 
 def _vanishing(register: str, low: str) -> str:
@@ -178,22 +186,25 @@ def tanh(lanes: Lanes, register: str) -> str:
     )
 
 
+ERF_NEAR = (
+    "-5.96761703e-4f",
+    "4.99119423e-3f",
+    "-2.67681349e-2f",
+    "1.12819925e-1f",
+    "-3.76125336e-1f",
+    "1.28379166e-1f",
+)
+"""erf(x)/x - 1 by x^2 for |x| <= 0.93."""
+
+
 def erf(lanes: Lanes, register: str) -> str:
     define_nonpositive(lanes, register)
     absolute = arithmetic.of_floats(lanes, "abs", "float32").format("x")
     signed = arithmetic.of_floats(lanes, "copysign", "float32").format("1.0f - tail", "x")
     four = f"{register}{{}} + 4.0f"
-    near = (
-        "-5.96761703e-4f",
-        "4.99119423e-3f",
-        "-2.67681349e-2f",
-        "1.12819925e-1f",
-        "-3.76125336e-1f",
-        "1.28379166e-1f",
-    )
     return (
         f"{register} t = {absolute}, s = x * x; t = {four} < t ? {four} : t;\n"
-        f"  {horner('r', 's', near, register)}\n"
+        f"  {horner('r', 's', ERF_NEAR, register)}\n"
         f"  {register} q = multiply_add(t, -1.72853470e-5f, {register}{{}} + 3.83197126e-4f);\n"
         f"  {register} u = multiply_add(t, -3.88396438e-3f, {register}{{}} + 2.42546219e-2f);\n"
         f"  q = multiply_add(q, t * t, u); q = multiply_add(q, t, -1.06777877e-1f);\n"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from compiler.codegen.cpp.vocabulary import (
     arithmetic,
     circular,
+    error_functions,
     exponentials,
     gamma,
     inverse_error,
@@ -73,6 +74,10 @@ def _polynomial(lanes: Lanes, op: str, held: str) -> str | None:
         body = gamma.digamma(lanes, register, held)
     elif op in ("frexp_mantissa", "frexp_exponent"):
         body = parts.frexp(lanes, register, held, op)
+    elif op == "erfc" and lanes.isa.fma:
+        body = error_functions.erfc(lanes, register, held)
+    elif op == "erf" and held == "float64" and lanes.isa.fma:
+        body = error_functions.erf(lanes, register)
     elif held == "float64":
         if op in _WIDE:
             body = _WIDE[op](lanes, register)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import conversions
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions
 from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
 
 if TYPE_CHECKING:
@@ -58,6 +58,22 @@ def log(lanes: Lanes, register: str) -> str:
         f"  y = multiply_add(f, -2.12194440e-4f, y); y = multiply_add(z, -0.5f, y);\n"
         f"  y = multiply_add(f, 0.693359375f, m + y);\n  {_log_edges(register, 'y')}"
     )
+
+
+def log_in_parts(lanes: Lanes, register: str) -> str:
+    """The text of a call: log(x) of a positive number, and what its rounding lost in `rest`; of a
+    negative one NaN."""
+    body = "double y = __builtin_log(x); rest = float(y - float(y)); return float(y);"
+    if lanes.count > 1:
+        body = (
+            f"{_logarithm(lanes, register)}\n"
+            f"  y = multiply_add(f, -2.12194440e-4f, y); m = m + multiply_add(z, -0.5f, y);\n"
+            f"  y = multiply_add(f, 0.693359375f, m);\n"
+            f"  rest = multiply_add(f, 0.693359375f, -y) + m;\n"
+            f'  return x < 0 ? {register}{{}} + __builtin_nanf("") : y;'
+        )
+    parameters = f"{register} x, {register}& rest"
+    return arithmetic.function(lanes, "log_in_parts", parameters, register, body)
 
 
 def log2(lanes: Lanes, register: str) -> str:

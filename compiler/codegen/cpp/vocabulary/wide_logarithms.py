@@ -33,34 +33,51 @@ that of the nearest power of two."""
 _LEAST = "0x3fe6a09e00000000ul"
 
 
-def _result() -> str:
-    """Lines: y the logarithm of 2^e (1+m)."""
+def _fraction(lanes: Lanes, register: str) -> str:
+    """Lines: y the logarithm of 2^e (1+m), m what it has beside e times log 2 (its first part)."""
+    multiply_add(lanes, register, "float64")
     high, low = _LOG2
     return (
-        f"{{T}} h = m * m * 0.5, w = m / (m + 2.0), z = w * w;\n  {{P}}\n"
-        f"  {{T}} y = multiply_add(w, multiply_add(p, z, h), e * {low});\n"
-        f"  y = multiply_add(e, {high}, m - (h - y));"
+        f"{register} h = m * m * 0.5, w = m / (m + 2.0), z = w * w;\n"
+        f"  {horner('p', 'z', _LOG, register)}\n"
+        f"  {register} y = multiply_add(w, multiply_add(p, z, h), e * {low});\n"
+        f"  m = m - (h - y); y = multiply_add(e, {high}, m);"
     )
 
 
-def _finished(lanes: Lanes, register: str) -> str:
-    multiply_add(lanes, register, "float64")
-    return _result().format(T=register, P=horner("p", "z", _LOG, register))
-
-
-def log(lanes: Lanes, register: str) -> str:
-    u64, infinity, nan = lanes.unsigned(8), INFINITY["float64"], NAN["float64"]
-    mask = lanes.signed(8)
+def _logarithm(lanes: Lanes, register: str) -> str:
+    """Lines: y the logarithm of a positive x, e and m as above."""
+    u64, mask = lanes.unsigned(8), lanes.signed(8)
     return (
         f"{mask} small = x < 0x1p-1022; {register} v = small ? x * 0x1p54 : x;\n"
         f"  {u64} k = ({u64})v + {_TO_FIELD};\n"
         f"  {register} e = ({register})((k >> 52) | 0x4330000000000000ul) - 0x1.00000000003ffp52;\n"
         f"  e = small ? e - 54.0 : e;\n"
         f"  {register} m = ({register})((k & 0xffffffffffffful) + {_LEAST}) - 1.0;\n"
-        f"  {_finished(lanes, register)}\n"
+        f"  {_fraction(lanes, register)}"
+    )
+
+
+def log(lanes: Lanes, register: str) -> str:
+    infinity, nan = INFINITY["float64"], NAN["float64"]
+    return (
+        f"{_logarithm(lanes, register)}\n"
         f"  return x > 0.0 ? (x < {infinity} ? y : x)"
         f" : (x == 0.0 ? {register}{{}} - {infinity} : {register}{{}} + {nan});"
     )
+
+
+def log_in_parts(lanes: Lanes, register: str) -> str:
+    """The text of a call: log(x) of a positive number, and what its rounding lost in `rest` (0 in a
+    scalar); of a negative one NaN."""
+    body = "rest = 0.0; return __builtin_log(x);"
+    if lanes.count > 1:
+        body = (
+            f"{_logarithm(lanes, register)}\n  rest = multiply_add(e, {_LOG2[0]}, -y) + m;\n"
+            f"  return x < 0 ? {register}{{}} + {NAN['float64']} : y;"
+        )
+    parameters = f"{register} x, {register}& rest"
+    return arithmetic.function(lanes, "log_in_parts", parameters, register, body)
 
 
 def log1p(lanes: Lanes, register: str) -> str:
@@ -72,7 +89,7 @@ def log1p(lanes: Lanes, register: str) -> str:
         f"  {register} s = ({register})(0x8000000000000000ul - (k << 52));\n"
         f"  {register} m = multiply_add(s * x, 0.25, multiply_add(s, {register}{{}} + 0.25,"
         f" {register}{{}} - 1.0));\n"
-        f"  {_finished(lanes, register)}\n"
+        f"  {_fraction(lanes, register)}\n"
         f"  y = x > -1.0 ? (x < {infinity} ? y : x)"
         f" : (x == -1.0 ? {register}{{}} - {infinity} : {register}{{}} + {nan});\n"
         f"  return x == 0.0 ? x : y;"
