@@ -23,6 +23,9 @@ from compiler.lowering.views import diagonal_layout, piece
 SHORT_ROW = 64
 """Elements of a row whose ends cost more than its middle: stores of a constant beside it."""
 
+SHORTEST_ROW = 3
+"""Elements of a row from which reading every other row costs less than stores between constants."""
+
 
 def place(
     builder: Builder, whole: Tensor, source: Tensor | Scalar, *, mode: StoreMode = "set"
@@ -159,12 +162,17 @@ def slice_scatter(
 
 def _in_rows(builder: Builder, dim: int, step: int, count: Size) -> bool:
     """Whether every element can be read in place: each index of the dimension has whole rows from
-    the source or none, and steps divide the dimension."""
+    the source or none, the rows are not too short, and steps divide the dimension."""
     meta = builder.meta
     size = meta.shape[dim]
-    innermost = storage_order(meta.shape, meta.strides)[-1]
-    divides = isinstance(size, int) and size > 0 and size % step == 0
-    return divides and count != 0 and dim != innermost and builder.read_in_place()
+    if not isinstance(size, int) or size == 0 or size % step or count == 0:
+        return False
+    order = storage_order(meta.shape, meta.strides)
+    row = 1
+    for inner in order[order.index(dim) + 1 :]:
+        length = meta.shape[inner]
+        row *= length if isinstance(length, int) else SHORTEST_ROW
+    return row >= SHORTEST_ROW and builder.read_in_place()
 
 
 @lowers("select_scatter")
