@@ -9,7 +9,14 @@ from itertools import product
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Gather, IndexTerm, Iota, Load, SizeOf
 from compiler.loops.graph import StoreMode
-from compiler.loops.layouts import Layout, compose_views, permute, row_major, slice_dimension
+from compiler.loops.layouts import (
+    Layout,
+    Shape,
+    compose_views,
+    permute,
+    row_major,
+    slice_dimension,
+)
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
@@ -23,6 +30,9 @@ from compiler.lowering.views import diagonal_layout, piece
 
 SHORT_ROW = 64
 """Elements of a row whose ends cost more than its middle: stores of a constant beside it."""
+
+SHORTEST_ROW = 3
+"""Elements of a row from which reading every other row costs less than stores between constants."""
 
 
 def place(
@@ -158,10 +168,28 @@ def slice_scatter(
     count = source.shape[dim]
     if step == 1:
         return _replaced(builder, tensor, source, dim, first, count)
+    filling = builder.constant_of(tensor)
+    if filling is not None and isinstance(first, int) and _in_rows(builder, dim, step, count):
+        return _surrounded(builder, source, {dim: first}, filling, step)
     whole = builder.copied_to_write(tensor)
     layout = slice_dimension(tensor.shape, dim, first, count, step)
     place(builder, builder.view(whole, layout, source.shape), source)
     return whole
+
+
+def _in_rows(builder: Builder, dim: int, step: int, count: Size) -> bool:
+    """Whether every element can be read in place: each index of the dimension has whole rows from
+    the source or none, the rows are not too short, and steps divide the dimension."""
+    meta = builder.meta
+    size = meta.shape[dim]
+    if not isinstance(size, int) or size == 0 or size % step or count == 0:
+        return False
+    order = storage_order(meta.shape, meta.strides)
+    row = 1
+    for inner in order[order.index(dim) + 1 :]:
+        length = meta.shape[inner]
+        row *= length if isinstance(length, int) else SHORTEST_ROW
+    return row >= SHORTEST_ROW and builder.read_in_place()
 
 
 @lowers("select_scatter")
@@ -206,19 +234,19 @@ def _replaced(
 
 
 def _surrounded(
-    builder: Builder, tensor: Tensor, starts: Mapping[int, int], value: Scalar
+    builder: Builder, tensor: Tensor, starts: Mapping[int, int], value: Scalar, step: int = 1
 ) -> Tensor:
-    """The tensor from these indices on, and a number around it, as one read for each element: what
-    reads the elements one by one can share the loop, which pieces of a buffer cannot."""
+    """The tensor from these indices on, in steps, and a number around and between, as one read for
+    each element: what reads the elements one by one can share the loop, which pieces of a buffer
+    cannot. Steps divide the dimensions."""
     shape = builder.meta.shape
     order = storage_order(shape, builder.meta.strides)
     memory = strided(builder, tensor)
     still = {d: d for d in range(len(shape)) if d not in starts}
     view = compose_views((base(memory, shape, still),), (permute(shape, order),))
-    digits = tuple(shape[d] for d in order)
     terms = tuple(
         IndexTerm(
-            Iota((Layout(digits, tuple(1 if d == dim else 0 for d in order), -start),)),
+            Iota((_stepped(shape, order, dim, start, step),)),
             tensor.shape[dim],
             memory.strides[dim],
             wraps=False,
@@ -228,6 +256,21 @@ def _surrounded(
     )
     otherwise = constant(value, tensor.dtype).number
     return builder.map(Gather(memory.value, view, terms, memory.dtype, otherwise))
+
+
+def _stepped(shape: Shape, order: Sequence[int], dim: int, start: int, step: int) -> Layout:
+    """(index - start) / step along a dimension; out of range where the step does not divide."""
+    if step == 1:
+        digits = tuple(shape[d] for d in order)
+        return Layout(digits, tuple(1 if d == dim else 0 for d in order), -start)
+    size = shape[dim]
+    assert isinstance(size, int)
+    at = order.index(dim)
+    before, after = (tuple(shape[d] for d in part) for part in (order[:at], order[at + 1 :]))
+    digits = (*before, size // step, step, *after)
+    strides = (*[0] * len(before), 1, size, *[0] * len(after))
+    quotient, rest = divmod(start, step)
+    return Layout(digits, strides, -quotient - rest * size)
 
 
 def _covered(

@@ -260,6 +260,46 @@ def test_gradients_of_slices_are_added_without_buffers() -> None:
     lowered(lambda x: x[1:] * x[:-1], torch.randn(9, 4).requires_grad_(), dynamic=True)
 
 
+def test_gradients_of_steps_are_added_without_buffers() -> None:
+    """As in a scan by halves, which combines the even elements with the odd ones."""
+
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        return (x[1::2] * x[::2]).square() * 2 + x[0:1]
+
+    thirds = torch.randn(4, 9, 5)
+    for x in (torch.randn(8, 5), torch.randn(6, 2, 3), torch.randn(2, 7)):
+        found = lowered(halves, x.requires_grad_())
+        assert "Buffer" not in found.kinds(1)
+    found = lowered(lambda x: x[:, 1::3] * x[:, 2::3], thirds.requires_grad_())
+    assert "Buffer" not in found.kinds(1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("start", "end", "step"), [(0, 12, 2), (1, 12, 2), (4, 11, 3), (5, 7, 4)])
+def test_steps_into_a_number_are_read_where_they_are(
+    dtype: Dtype, start: int, end: int, step: int
+) -> None:
+    def between(x: torch.Tensor) -> torch.Tensor:
+        whole = torch.full((3, 12, 5), 1, dtype=x.dtype)
+        return whole.slice_scatter(x, 1, start, end, step) == 1
+
+    x = grid(dtype, 3, len(range(start, end, step)), 5)
+    assert "Buffer" not in lowered(between, x).kinds()
+    assert "Buffer" not in lowered(between, x.mT.contiguous().mT).kinds()
+
+
+def test_steps_within_rows_or_of_very_short_ones_are_stores() -> None:
+    """Reading them element by element takes longer: rows of two, 1.8 times as long."""
+
+    def spread(x: torch.Tensor, dim: int) -> torch.Tensor:
+        whole = torch.zeros(8, 8, x.shape[-1])
+        return whole.slice_scatter(x.narrow(dim, 0, 4), dim, 0, 8, 2) * 2
+
+    for size, dim, stores in ((8, 2, True), (2, 1, True), (3, 1, False), (2, 0, False)):
+        found = lowered(lambda x, dim=dim: spread(x, dim), torch.randn(8, 8, size))
+        assert ("Store" in found.kinds()) == stores
+
+
 @pytest.mark.parametrize("repeats", [2, 3, 4, 5])
 def test_neighbours_that_repeat_an_element_are_stores_side_by_side(repeats: int) -> None:
     for x in (X, X.mT.contiguous().mT, X.bool(), X.bfloat16()):
