@@ -300,7 +300,7 @@ def test_integer_division_where_floats_round(isa, lanes) -> None:
             assert not wrong.any(), (op, dtype, a[wrong][0], b[wrong][0], out[wrong][0])
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", sorted(INTEGERS))
 def test_integer_powers_square_whole_vectors(dtype) -> None:
     isa = RUNNABLE[0]
     unit = Unit(isa, isa.vector_bytes // max(BYTES[dtype], 4))
