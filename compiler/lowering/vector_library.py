@@ -2,7 +2,8 @@
 
 ATen calls MKL's vector functions for float32 and float64 (aten/src/ATen/cpu/vml.h), which take half
 the time of our polynomials and SLEEF's on Intel, and more than theirs on AMD. A call cannot share a
-nest with its neighbours, so it is worth it where there are none.
+nest with its neighbours, so it is worth it where there are none. Integers stay loops: many are 0,
+or outside a function's domain, and an infinity or a NaN takes MKL more than ten times as long.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from compiler.loops.sizes import product
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import Worth, estimates
+from compiler.lowering.tensors import Tensor
 from compiler.processor import INTEL, vendor
 
 NANOSECONDS = {
@@ -36,9 +38,9 @@ CALL = 4000.0
 
 def _estimate(name: str) -> None:
     @estimates(name)
-    def worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
+    def worth(builder: Builder, x: Tensor, *rest: Any, **keywords: Any) -> Worth | None:
         size = product(builder.meta.shape)
-        numbers = NANOSECONDS[name].get(builder.meta.dtype)
+        numbers = NANOSECONDS[name].get(x.dtype)
         if not (builder.alone and numbers and isinstance(size, int) and size and _has_mkl()):
             return None
         aten, loops = numbers
