@@ -57,6 +57,8 @@ def programs(draw: st.DrawFn) -> Program:
         known[f"input{i}"] = rows
         nodes.append(Input(f"input{i}", "float32", (rows, COLUMNS), (COLUMNS, 1)))
     inputs = list(known)
+    owner = {name: name for name in inputs}
+    """Of each value: the one whose memory it shows."""
     steps: list[Nest | Call] = []
     memories: dict[str, Memory] = {}
     for i in range(draw(st.integers(1, 14))):
@@ -69,15 +71,18 @@ def programs(draw: st.DrawFn) -> Program:
             steps.append(call)
             if call.results:
                 known[f"call{i}"] = rows
+                owner[f"call{i}"] = owner[reads[0]] if call.aliases else f"call{i}"
             continue
         written = [f"value{i}_{j}" for j in range(draw(st.integers(1, 2)))]
-        mutable = [name for name in inputs if known[name] == rows and name not in reads]
+        read = {owner[name] for name in reads}
+        mutable = [name for name in inputs if known[name] == rows and name not in read]
         if mutable and draw(st.integers(0, 6)) == 0:
             written.append(mutable[0])
         steps.append(draw(nests(f"nest{i}", reads, rows, written)))
         for name in written:
             if name not in known:
                 known[name] = rows
+                owner[name] = name
                 memories[name] = matrix(name, rows)
     wanted = draw(st.lists(st.sampled_from(sorted(known)), min_size=1, max_size=3, unique=True))
     graph = Graph(

@@ -23,6 +23,20 @@ from tests.no_torch.memory.checked_plan import WrongPlan, check_plan
 from tests.no_torch.memory.programs import programs
 
 
+@settings(max_examples=300, deadline=None)
+@given(programs())
+def test_no_random_nest_writes_what_it_reads_by_another_name(program: Program) -> None:
+    """Fusion makes none: such a nest would read elements that it has overwritten."""
+    owner: dict[str, str] = {}
+    for step in program.steps:
+        if isinstance(step, Call):
+            for result in step.results if step.aliases else ():
+                owner[result.name] = owner.get(step.aliases[0], step.aliases[0])
+            continue
+        read = {owner.get(name, name) for name in step.reads()}
+        assert not read & set(step.writes())
+
+
 @settings(max_examples=200, deadline=None)
 @given(programs(), st.booleans())
 def test_random_programs(program: Program, donate: bool) -> None:
