@@ -80,6 +80,8 @@ class Schedule:
     """Transpose the tiles of a whole unit into a block before traversing its rows, or those of a
     band of rows that reduce along the lanes; or those of its writes after it. Otherwise each tile
     is transposed just before use."""
+    writes: bool = False
+    """The blocks hold all that a unit writes, and nothing that it reads."""
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -168,7 +170,7 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             outer = tuple(axis for axis in outer if axis != tile)
             units = _units(sizes, outer, choose)
             band, width = block(facts, lane, tile, lanes)
-            return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
+            return Schedule(lane, lanes, outer, units, width, inner, tile, band, True, writes=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         columns = COLUMNS if facts.reduced else SCATTERED

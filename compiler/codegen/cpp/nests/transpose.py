@@ -195,7 +195,8 @@ def fill_blocks(
     """
     block = _Block(values, units, schedule, scratch, lanes)
     tile = Code()
-    for read in turned_reads(values.facts, block.lane, block.axis):
+    reads = [] if schedule.writes else turned_reads(values.facts, block.lane, block.axis)
+    for read in reads:
         base, stride = values.bases[read.buffer], step_text(read.address.strides[block.lane])
         array = block.array(base_name(read.buffer), read)
         pointer = f"{values.pointer(base, read.address, scope)} + {block.column} * {stride}"
@@ -206,7 +207,7 @@ def fill_blocks(
         edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
         block.add(tile, whole, [edge])
         values.blocks[read] = (array.base, array.address)
-    for write in turned_writes(values.facts, block.lane, block.axis):
+    for write in turned_writes(values.facts, block.lane, block.axis) if schedule.writes else ():
         array = block.array(base_name(write.buffer), write)
         values.written[write] = (array.base, array.address)
     if tile.lines:
