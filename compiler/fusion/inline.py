@@ -289,8 +289,3 @@ def _still(view: View) -> bool:
 def _domain(node: Node, weights: Weights) -> int:
     assert is_compute(node)
     return weights.number(elements(node.domain))
-
-
-def names_of(node: Compute, inlining: Inlining) -> list[str]:
-    """A node and the nodes inlined into it."""
-    return [node.name, *inlining.names.get(node.name, ())]
