@@ -16,6 +16,7 @@ from torch import fx
 
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
+from compiler.engine.graph_facts import views_of
 
 aten = torch.ops.aten
 
@@ -208,16 +209,27 @@ def _rewrite(
     def padded(one: fx.Node, down: int, right: int) -> fx.Node:
         return pads.padded(node, one, down, right)
 
+    bias = node.args[0] if node.target is aten.addmm.default else None
+    in_epilogue = bias is not None and bias.meta["val"].shape == (width,)
     with module.graph.inserting_before(node):
-        product = step(aten.mm.default, padded(left, rows, inner), padded(right, inner, columns))
+        pair = padded(left, rows, inner), padded(right, inner, columns)
+        if in_epilogue:
+            wide = step(aten.constant_pad_nd.default, bias, [0, columns]) if columns else bias
+            product = step(aten.addmm.default, wide, *pair)
+            product.kwargs = node.kwargs
+        else:
+            product = step(aten.mm.default, *pair)
         if rows:
             product = step(aten.slice.Tensor, product, 0, 0, height)
         if columns:
             product = step(aten.slice.Tensor, product, 1, 0, width)
-        if node.target is aten.addmm.default:
+        if bias is not None and not in_epilogue:
             product = _plus(step, node, product)
     node.replace_all_uses_with(product)
     product.meta = dict(node.meta)  # the strides that its readers were promised
+    for view in views_of(product):  # of rows that do not lie one after another it may be a copy
+        if view.target in (aten.view.default, aten._unsafe_view.default):
+            view.target = aten.reshape.default
     module.graph.erase_node(node)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from compiler.engine.graph_facts import is_view
 from compiler.runtime.wrapper_helpers import laid_out, row_by_row
 
 Compiled = Callable[[list[Any]], Any]
@@ -102,21 +103,15 @@ def keep_foretold_strides(graph: fx.Graph) -> None:
 def _relied_on(graph: fx.Graph) -> Iterator[fx.Node]:
     """The bases of views, and the graph's outputs."""
     for node in graph.nodes:
-        if node.op == "output" or _is_view(node):
+        if node.op == "output" or is_view(node):
             yield from node.all_input_nodes
-
-
-def _is_view(node: fx.Node) -> bool:
-    """Whether a result is in the memory of an argument."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and any(one.alias_info is not None for one in schema.returns)
 
 
 def _makes_memory(node: fx.Node) -> bool:
     if node.op == "call_function" and node.target is operator.getitem:
         maker = node.args[0]
         return isinstance(maker, fx.Node) and _makes_memory(maker)
-    return isinstance(node.target, torch._ops.OpOverload) and not _is_view(node)
+    return isinstance(node.target, torch._ops.OpOverload) and not is_view(node)
 
 
 def _check(node: fx.Node) -> tuple[Any, tuple[Any, ...]] | None:

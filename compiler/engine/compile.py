@@ -105,7 +105,9 @@ def _compiled(
         if mode.cuda_graphs:
             skipped(f"left to ATen ({target})")
         return _left_to_aten(module, graph, records)
-    rewrite(module, example_inputs, target, graph=graph, promised=user_outputs, gate=gate)
+    rewrite(
+        module, example_inputs, target, graph=graph, kind=kind, promised=user_outputs, gate=gate
+    )
 
     def make() -> Artifact:
         """Build the artifact, if it is not in the cache."""

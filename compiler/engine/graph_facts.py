@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import operator
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch import fx
 
 from compiler.graphs.lines import parse_stack_trace
 from compiler.trace.records.graph import GraphKind
+
+_VIEWS_IF_POSSIBLE = (torch.ops.aten.reshape.default, torch.ops.aten._unsafe_view.default)
 
 
 def outputs_of_the_user(module: fx.GraphModule, kind: GraphKind) -> int:
@@ -57,6 +60,36 @@ def constants(module: fx.GraphModule) -> dict[str, Any]:
         for node in module.graph.nodes
         if node.op == "get_attr"
     }
+
+
+def views_are_regenerated() -> bool:
+    """Whether AOTAutograd regenerates an output as a view of an intermediate, by the strides with
+    which it was traced (`gen_alias_from_base` in torch/_functorch/_aot_autograd)."""
+    outputs = getattr(_metadata(), "output_info", None) or ()
+    return any(one.output_type.name.startswith("alias_of_intermediate") for one in outputs)
+
+
+def is_view(node: fx.Node) -> bool:
+    """Whether a result is in the memory of an argument."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and any(one.alias_info is not None for one in schema.returns)
+
+
+def views_of(node: fx.Node) -> Iterator[fx.Node]:
+    """A node and all views of it, in the order of the graph. `reshape` and `_unsafe_view`, which
+    are views if the strides allow it, count."""
+    found = {node}
+    while node.op != "root":
+        if node in found:
+            yield node
+        node = node.next
+        if shows_argument(node) and node.args[0] in found:
+            found.add(node)
+
+
+def shows_argument(node: fx.Node) -> bool:
+    """Whether a result is its first argument's memory, if the strides allow it."""
+    return is_view(node) or node.target in _VIEWS_IF_POSSIBLE
 
 
 def comments(module: fx.GraphModule) -> dict[str, str]:

@@ -90,7 +90,9 @@ def _predict(
     copied, moved = retarget(module, inputs)
     records = GraphRecords(recorder, copied, f"{graph}@{arch}", user_outputs, predicted=True)
     target, gate = Gpu(torch.device(DEVICE), architecture), current().gate
-    rewrite(copied, moved, target, graph=f"{graph}@{arch}", promised=user_outputs, gate=gate)
+    rewrite(
+        copied, moved, target, graph=f"{graph}@{arch}", kind=kind, promised=user_outputs, gate=gate
+    )
     values = lower(copied, f"{graph}@{arch}", target.device, gate)
     records.lowered(copied, values)
     fusion = fuse(values, gate, records.fusing(), target.machine)

@@ -19,6 +19,7 @@ from compiler.codegen.unit import Unit
 from compiler.control.decisions import Gate
 from compiler.engine.aligned_products import aligned_products
 from compiler.engine.channels_last import channels_last
+from compiler.engine.padded_rows import padded_rows
 from compiler.engine.products import products
 from compiler.engine.unread_vectors import values_alone
 from compiler.engine.vector_products import vector_products
@@ -35,6 +36,7 @@ from compiler.runtime.gpu.binaries import triton_version
 from compiler.runtime.gpu.measure import Timing
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import find_compiler, instruction_set
+from compiler.trace.records.graph import GraphKind
 
 
 class AtenPass(Protocol):
@@ -142,15 +144,17 @@ def rewrite(
     target: Target,
     *,
     graph: str,
+    kind: GraphKind,
     promised: int,
     gate: Gate | None,
 ) -> None:
-    """Change the ATen graph in place for the target: layouts, products, sums at indices,
-    vectors that nobody reads. The first
-    `promised` outputs retain their strides."""
+    """Change the ATen graph in place for the target: layouts, products, sums at indices, vectors
+    that nobody reads. The first `promised` outputs retain the order of their strides, and the
+    strides themselves unless they are part of a padded product."""
     channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
     for change in target.aten_passes:
         change(module, graph=graph, gate=gate)
+    padded_rows(module, graph=graph, kind=kind, promised=promised, gate=gate)
 
 
 def target_of(module: fx.GraphModule, *, tuned: bool = False) -> Target | str:
