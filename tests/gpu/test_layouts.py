@@ -37,8 +37,9 @@ def test_a_vocabulary_of_odd_size(bias: bool) -> None:
         y = call(x)
         gradients = torch.autograd.grad(y.float().square().mean(), (x, *head.parameters()))
         results.append((y, *gradients))
-    for found, expected in zip(results[1], results[0], strict=True):
-        assert found.stride() == expected.stride()
+    assert results[1][0].stride() == (512 * 3008, 3008, 1), "whole rows of 16 bytes"
+    for number, (found, expected) in enumerate(zip(results[1], results[0], strict=True)):
+        assert number == 0 or found.stride() == expected.stride()
         scale = expected.abs().max().item()
         torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2 * scale)
 
