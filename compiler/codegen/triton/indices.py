@@ -28,6 +28,37 @@ class Dimension:
     scope: Scope | None = None
     """Where the positions are defined."""
     digits: dict[tuple[Size, Size], str] = field(default_factory=dict)
+    start: str = ""
+    """The first position of the block."""
+    suffix: str = ""
+    """The index that gives the positions their place in the tile: `[None, :]`."""
+    firsts: Dimension | None = None
+    """Of each run of neighbouring positions the first, if a load has asked for them."""
+
+    def define(self, start: str, suffix: str, scope: Scope, apart: int = 1) -> None:
+        """Define the positions of a block, `apart` from each other. They have no mask yet."""
+        step = f" * {apart}" if apart != 1 else ""
+        lane = f"tl.arange(0, {self.block}){suffix}{step}"
+        scope.add(f"{self.name} = {start} + {lane}" if start else f"{self.name} = {lane}")
+        self.start, self.suffix, self.scope = start, suffix, scope
+        self.digits, self.firsts, self.mask = {}, None, ""
+
+    def define_mask(self) -> None:
+        """Define which positions are below the size."""
+        assert self.scope is not None
+        self.mask = f"{self.name}mask"
+        self.scope.add(f"{self.mask} = {self.name} < {text(self.size)}")
+
+    def runs(self, width: int) -> Dimension:
+        """The first positions of runs of `width` positions, defined where the positions are."""
+        if self.firsts is None:
+            assert self.scope is not None
+            name = f"{self.name}run"
+            self.firsts = Dimension(name, self.axes, self.size, self.block // width)
+            self.firsts.define(self.start, self.suffix, self.scope, width)
+            if self.mask:
+                self.firsts.define_mask()
+        return self.firsts
 
 
 def text(size: Size) -> str:

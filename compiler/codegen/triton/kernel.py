@@ -37,7 +37,7 @@ RESERVED = (
     | frozenset(PAIRS)
     | frozenset(WHOLE)
     | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
-    | {"xmask", "rmask", "start", "chunk", "zero", "block"}
+    | {"xmask", "rmask", "xrun", "rrun", "xrunmask", "rrunmask", "start", "chunk", "zero", "block"}
 )
 """What no variable of a kernel may be called."""
 
@@ -207,29 +207,19 @@ class Writer:
         """The number of the program."""
         return "tl.program_id(0).to(tl.int64)" if self.far else "tl.program_id(0)"
 
-    def range(self, dimension: Dimension, start: str, scope: Scope, suffix: str) -> None:
-        """Define the positions of a block, which have no mask yet."""
-        name, block = dimension.name, dimension.block
-        lane = f"tl.arange(0, {block}){suffix}"
-        scope.add(f"{name} = {start} + {lane}" if start else f"{name} = {lane}")
-        dimension.scope, dimension.digits = scope, {}
-        dimension.mask = ""
-
     def mask(self, dimension: Dimension) -> None:
         """Define the mask of a dimension, if it needs one: its blocks begin at multiples of a
         block's size, and below the dimension's."""
         size = dimension.size
         if isinstance(size, int) and size % dimension.block == 0:
             return
-        assert dimension.scope is not None
-        dimension.mask = f"{dimension.name}mask"
-        dimension.scope.add(f"{dimension.mask} = {dimension.name} < {indices.text(size)}")
+        dimension.define_mask()
 
     def positions(self, program: str) -> None:
         """Define the positions of the kept axes that a program takes."""
         suffix = "" if self.flat else "[:, None]"
         start = f"{program} * {self.x.block}" if self.x.block > 1 else program
-        self.range(self.x, start, self.root, suffix)
+        self.x.define(start, suffix, self.root)
         self.mask(self.x)
 
     # Kernels
@@ -240,13 +230,13 @@ class Writer:
             self.positions(self.program())
         elif any(axis.reduced for axis in self.nest.axes):
             self.positions(self.program())
-            self.range(self.r, "", self.root, "[None, :]")
+            self.r.define("", "[None, :]", self.root)
             self.mask(self.r)
         else:
             columns = f"tl.cdiv({indices.text(self.r.size)}, {self.r.block})"
             self.root.add(f"program = {self.program()}")
             self.positions(f"(program // {columns})")
-            self.range(self.r, f"program % {columns} * {self.r.block}", self.root, "[None, :]")
+            self.r.define(f"program % {columns} * {self.r.block}", "[None, :]", self.root)
             self.mask(self.r)
         for statement in self.nest.statements:
             self.statement(statement, self.root)
@@ -372,10 +362,10 @@ class Writer:
         count, block = self.part.programs, self.x.block
         self.root.add(f"program = {self.program()}")
         self.chunk(self.x, count)
-        self.range(self.r, "", self.root, "[None, :]")
+        self.r.define("", "[None, :]", self.root)
         self.mask(self.r)
         loop = self.values.begin_loop(self.tile.x)
-        self.range(self.x, "start", loop, "[:, None]")
+        self.x.define("start", "[:, None]", loop)
         self.mask(self.x)  # a step begins at a multiple of the block, below the size
         riders: list[tuple[Reduction, str]] = []
         for statement in self.nest.statements:

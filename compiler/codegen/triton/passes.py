@@ -146,7 +146,7 @@ class Passes:
                 carry = carries[effect.name] = self.names.new(f"{base_name(effect.name)}_carry")
                 self.writer.fill(carry, f"[{self.x.block}, 1]", effect.op, dtype)
         at = "start" if not backwards else f"({end} - 1) // {self.r.block} * {self.r.block} - start"
-        self.writer.range(self.r, at, loop, "[None, :]")
+        self.r.define(at, "[None, :]", loop)
         self.writer.mask(self.r)  # parts of rows begin at multiples of a block, too
         after: list[tuple[Reduction, str]] = []
         joint = Joint(self.writer, effects, loop)

@@ -84,9 +84,9 @@ def choose(part: Part, limits: Limits) -> Tile:
     if second is not None and limits.number(nest.axes[second].size) >= 16:
         first = tuple(axis for axis in kept if axis != second)
         across = limits.number(_size(nest, first)), limits.number(nest.axes[second].size)
-        wide = _narrowest(nest) < 4 and across[0] * across[1] >= 4 * limits.processors << 14
+        wide = narrowest(nest) < 4 and across[0] * across[1] >= 4 * limits.processors << 14
         return Tile(first, (second,), 128, 128, 16) if wide else Tile(first, (second,), 64, 64, 8)
-    width = VECTOR // _narrowest(nest)
+    width = VECTOR // narrowest(nest)
     block = WARP * 4 * min(max(width, 4), 8)
     while block > WARP * 4 and rows < block * limits.processors:
         block //= 2
@@ -99,7 +99,7 @@ def _of_rows(
     nest = part.nest
     size = _size(nest, row)
     length = limits.number(size)
-    narrow = _narrowest(nest) < 4
+    narrow = narrowest(nest) < 4
     across = bool(kept) and max(kept) > max(row)
     if part.form == "partial":
         x, step = positions_across(rows) if across else 1, part_step(rows, across)
@@ -113,20 +113,21 @@ def _of_rows(
         return Tile(kept, row, x, min(power_of_two(length), 2048 // x), 8, looped=True)
     if whole:
         return _whole_rows(part, limits, kept, row, rows, narrow, across)
-    block = power_of_two(max(length, 128))
+    # two programs' rows for each processor have to stay in L2 until they are read again
+    both = 2 * limits.processors * length * narrowest(nest)
+    crowded = both > limits.architecture.l2_bytes // 2 and not narrow
     if _moments(nest):
-        block = min(MOMENTS, block)
-        return Tile(kept, row, 1, block, min(max(block // 512, 1), 16), looped=True)
+        block = _with_few_idle(length, 2 * MOMENTS if crowded else MOMENTS)
+        warps = min(max(block // (256 if crowded else 512), 1), 32)
+        return Tile(kept, row, 1, block, warps, looped=True)
+    block = power_of_two(max(length, 128))
     if _online(nest):
         # reading a row of 16-bit elements again, from L2, takes less than waiting at each step: 231
         # µs against 297 for 8192 rows of 32000 bfloat16 on an H100
         block = min(STEPS, block)
         warps = min(max(block // 1024, 1), 16)
         return Tile(kept, row, 1, block, warps, looped=True, online=not narrow)
-    # two programs' rows for each processor have to stay in L2 until they are read again
-    both = 2 * limits.processors * length * _narrowest(nest)
-    large = both > limits.architecture.l2_bytes // 2 and length > 2 * STEPS and not narrow
-    most = 2 * STEPS if large else STEPS
+    most = 2 * STEPS if crowded and length > 2 * STEPS else STEPS
     block = min(most, block)
     return Tile(kept, row, 1, block, min(max(block // 1024, 1), 32), looped=True)
 
@@ -214,6 +215,15 @@ def bytes_a_step(part: Part, tile: Tile) -> int:
     return found
 
 
+def _with_few_idle(length: int, most: int) -> int:
+    """The largest block of at most `most` whose steps over a row leave at most a seventh of their
+    elements idle: 25,088 elements take 7 steps of 4,096, or 4 of 8,192 with a quarter idle."""
+    block = min(most, power_of_two(max(length, 128)))
+    while block > MOMENTS // 4 and 6 * -(-length // block) * block > 7 * length:
+        block //= 2
+    return block
+
+
 def power_of_two(number: int) -> int:
     """The least power of two that is at least `number`."""
     return 1 << max(number - 1, 0).bit_length()
@@ -223,7 +233,8 @@ def _size(nest: Nest, axes: tuple[int, ...]) -> Size:
     return product(nest.axes[axis].size for axis in axes)
 
 
-def _narrowest(nest: Nest) -> int:
+def narrowest(nest: Nest) -> int:
+    """Bytes of the narrowest dtype that a nest reads or writes."""
     sizes = [
         BYTES[part.dtype]
         for statement in nest.statements

@@ -137,6 +137,44 @@ def test_what_a_reduction_reads_once_is_not_kept() -> None:
     assert hints(lambda x: x.sum(-1, keepdim=True) + x, small.expand(4, -1, -1)) == [[""]]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "width"), [(torch.float32, 4), (torch.bfloat16, 8)], ids=["float32", "bfloat16"]
+)
+def test_lanes_that_read_the_same_element_share_a_load(dtype: torch.dtype, width: int) -> None:
+    """A group norm's parameters are those of a channel, for all elements of its image."""
+
+    def norm(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        rows = x.view(256, 2, -1)
+        variance, mean = torch.var_mean(rows, 2, keepdim=True)
+        whole = ((rows - mean) * variance.rsqrt()).view(x.shape)
+        return whole * scale[:, None, None]
+
+    def loads(side: int) -> list[str]:
+        x, scale = torch.empty(256, 6, side, side), torch.empty(6)
+        (kernel,) = kernels(norm, x.to(dtype), scale.to(dtype))
+        found = [line for line in kernel.body.splitlines() if "tl.load(" in line]
+        assert len(found) == 3, "twice the rows, and the scale"
+        return [line for line in found if "rrun" in line]
+
+    (load,) = loads(96)
+    assert f", {width}])" in load
+    assert loads(97) == [], "runs of an odd length"
+
+
+def test_long_rows_take_steps_with_few_idle_lanes() -> None:
+    def moments(length: int, dtype: torch.dtype) -> tuple[int, int]:
+        (kernel,) = kernels(
+            lambda x: x * x.var(1, keepdim=True),
+            torch.empty(1024, length, dtype=dtype),
+        )
+        return kernel.tile.r_block, kernel.tile.warps
+
+    assert moments(65536, torch.bfloat16) == (8192, 16)
+    assert moments(25088, torch.bfloat16) == (4096, 8)
+    assert moments(65536, F32) == (16384, 32), "one program a processor: its rows stay in L2"
+    assert moments(25088, F32) == (4096, 16)
+
+
 def test_what_another_kernel_reads_too_is_not_dropped() -> None:
     """A group norm's images are read by two nests."""
     x, w = torch.empty(16, 512, 64, 64), torch.ones(512)
