@@ -75,6 +75,10 @@ _FUSED: dict[str, Callable[[Lanes, str, str], str]] = {
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None if there is no such function."""
+    if op == "erfcx":
+        register = lanes.type(held)
+        body = error_functions.erfcx(lanes, register, held)
+        return arithmetic.function(lanes, op, f"{register} x", register, body)
     return (
         _polynomial(lanes, op, held)
         or sleef.function(lanes, op, held)
