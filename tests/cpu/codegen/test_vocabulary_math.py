@@ -314,3 +314,17 @@ def test_all_but_lgamma_are_polynomials_where_products_are_fused(op, dtype) -> N
     unit = Unit(isa, isa.vector_bytes // BYTES[dtype])
     elementwise(unit, op, [dtype], dtype, dtype)
     assert not unit.vocabulary.libraries
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["log", "log2", "log10"])
+def test_logarithms_take_exponent_and_edges_from_instructions_where_there_are_any(
+    op, dtype
+) -> None:
+    isa = RUNNABLE[0]
+    if isa.name != "avx512" or not isa.builtins:
+        pytest.skip("AVX-512 has them")
+    unit = Unit(isa, isa.vector_bytes // BYTES[dtype])
+    elementwise(unit, op, [dtype], dtype, dtype)
+    text = unit.source()
+    assert all(name in text for name in ("getexp", "getmant", "fixupimm"))
