@@ -94,7 +94,7 @@ def log2(lanes: Lanes, register: str) -> str:
     return (
         f"{_logarithm(lanes, register)} y = multiply_add(z, -0.5f, y);\n"
         f"  {register} w = y * 0.44269504f; w = multiply_add(m, 0.44269504f, w);\n"
-        f"  y = ((w + y) + m) + f;\n  {edges(lanes, register)}"
+        f"  {register} s = f + m; y = s + ((w + y) + (m - (s - f)));\n  {edges(lanes, register)}"
     )
 
 
