@@ -144,3 +144,44 @@ def atan(lanes: Lanes, register: str, held: str) -> str:
         f"  {register} y = f * {high} + (w + multiply_add(p * z, w, f * {low}));\n"
         f"  return {signed};"
     )
+
+
+def atan2(lanes: Lanes, register: str, held: str) -> str:
+    """The body of atan2(a, b): the arc of the smaller magnitude over the larger one, added to, or
+    subtracted from, f pi. float64: beyond 1/2 that of (n-d)/(n+d) and pi/4, as in `atan`.
+
+    Where both are equal the quotient is not computed: they may be 0 or infinite.
+    """
+    multiply_add(lanes, register, held)
+    high, low = _PI[held]
+    absolute = arithmetic.of_floats(lanes, "abs", held)
+    signed = arithmetic.of_floats(lanes, "copysign", held)
+    one, half, zero = literal(1, held), literal(0.5, held), f"{register}{{}}"
+    if held == "float32":
+        reduced = (
+            f"{register} w = equal ? (d > {zero} ? {zero} + {one} : {zero}) : n / d, f = {zero};"
+        )
+    else:
+        great = literal(2.0**1000, held)  # n + d would be infinite
+        reduced = (
+            f"{register} k = d > {great} ? {zero} + {half} : {zero} + {one};"
+            f" n = n * k; d = d * k;\n"
+            f"  auto middle = (n > d * {half}) | (equal & (d > {zero}));\n"
+            f"  {register} w = (middle ? n - d : n) / (middle ? n + d : d);\n"
+            f"  w = equal ? {zero} : w;"
+            f" {register} f = middle ? {zero} + {literal(0.25, held)} : {zero};"
+        )
+    return (
+        f"{register} t = {absolute.format('b')}, u = {absolute.format('a')};"
+        f" auto steep = u > t, equal = u == t;\n"
+        f"  {register} n = steep ? t : u, d = steep ? u : t;\n"
+        f"  {reduced}\n"
+        f"  {register} z = w * w;\n"
+        f"  {horner('p', 'z', _TANGENT[held], register)} w = multiply_add(p * z, w, w);\n"
+        f"  f = steep ? {half} - f : f; w = steep ? -w : w;\n"
+        f"  {register} s = {signed.format(f'{zero} + {one}', 'b')};\n"
+        f"  f = s < {zero} ? {one} - f : f; w = w * s;\n"
+        f"  {register} h = f * {high}, l = multiply_add(f, {zero} + {high}, -h);\n"
+        f"  {register} y = h + (w + multiply_add(f, {low}, l));\n"
+        f"  return {signed.format('y', 'a')};"
+    )

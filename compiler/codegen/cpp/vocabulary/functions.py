@@ -105,6 +105,9 @@ def _polynomial(lanes: Lanes, op: str, held: str) -> str | None:
         body = _WIDE_FUSED[op](lanes, register)
     elif op in _FUSED and lanes.isa.fma:
         body = _FUSED[op](lanes, register, held)
+    elif op == "atan2" and lanes.isa.fma:
+        parameters = f"{register} a, {register} b"
+        body = arcs.atan2(lanes, register, held)
     elif held == "float64":
         if op in _WIDE:
             body = _WIDE[op](lanes, register)
