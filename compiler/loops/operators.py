@@ -110,6 +110,7 @@ OPERATORS = _table(
     Operator("sigmoid", 1, 12),
     Operator("erf", 1, 12),
     Operator("erfc", 1, 24),
+    Operator("erfcx", 1, 40),  # exp(x^2) erfc(x)
     Operator("lgamma", 1, 40),
     Operator("erfinv", 1, 80),
     Operator("digamma", 1, 60),

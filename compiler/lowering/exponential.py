@@ -35,6 +35,7 @@ for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "
 elementwise("sigmoid", "special_expit")(unary("sigmoid"))
 elementwise("erf", "special_erf")(unary("erf"))
 elementwise("erfc", "special_erfc")(unary("erfc"))
+elementwise("special_erfcx")(unary("erfcx"))
 elementwise("erfinv", "special_erfinv")(unary("erfinv"))
 elementwise("lgamma", "special_gammaln")(unary("lgamma"))
 elementwise("digamma", "special_digamma", "special_psi")(unary("digamma"))

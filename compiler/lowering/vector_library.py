@@ -1,7 +1,7 @@
 """Elementary functions that MKL computes faster on Intel processors.
 
-ATen calls MKL's vector functions for float32 and float64 (aten/src/ATen/cpu/vml.h), which take half
-the time of our polynomials and SLEEF's on Intel, and more than theirs on AMD. A call cannot share a
+ATen calls MKL's vector functions for float32 and float64 (aten/src/ATen/cpu/vml.h), some of which
+take half the time of our polynomials on Intel; on AMD all take longer. A call cannot share a
 nest with its neighbours, so it is worth it where there are none. Integers stay loops: many are 0,
 or outside a function's domain, and an infinity or a NaN takes MKL more than ten times as long.
 """
@@ -19,19 +19,16 @@ from compiler.lowering.tensors import Tensor
 from compiler.processor import INTEL, vendor
 
 NANOSECONDS = {
-    "acos": {"float32": (0.6, 1.2), "float64": (1.3, 3.0)},
-    "asin": {"float32": (0.6, 1.35)},
-    "atan": {"float32": (0.8, 2.1), "float64": (2.3, 4.6)},
-    "tan": {"float32": (0.65, 1.45)},
-    "tanh": {"float32": (0.55, 1.0), "float64": (2.8, 5.3)},
+    "tanh": {"float32": (0.55, 1.0)},
     "log2": {"float32": (0.45, 0.9)},
-    "log10": {"float64": (1.2, 2.4)},
     "erf": {"float64": (1.9, 2.2)},
     "erfc": {"float32": (1.0, 1.2)},
     "erfinv": {"float32": (1.7, 2.3), "float64": (2.4, 5.9)},
 }
 """(ATen, loops) for each element, measured on a Xeon with AVX-512, torch 2.11; the loops of erf and
-erfc on an EPYC with AVX-512."""
+erfc on an EPYC with AVX-512. MKL's other functions take longer than our loops, or as long: 0.6 ns
+for acos, asin, atan and tan of float32 (loops on the EPYC: 0.2 to 0.5), 1.3 for acos of float64
+(1.0), 2.3 for atan (1.2), 2.8 for tanh (1.9), 1.2 for log10 (1.3)."""
 CALL = 4000.0
 """Nanoseconds that a call takes beyond a loop nest: the wrapper's Python, and ATen's dispatch."""
 

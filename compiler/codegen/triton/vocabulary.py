@@ -59,7 +59,7 @@ _LIBDEVICE = {
             *("hypot", "copysign", "nextafter", "trunc", "fmod"),
             *("rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow"),
             *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
-            *("asinh", "acosh", "atanh", "erf", "erfc", "lgamma", "erfinv"),
+            *("asinh", "acosh", "atanh", "erf", "erfc", "erfcx", "lgamma", "erfinv"),
         )
     },
     "round": "nearbyint",

@@ -106,7 +106,6 @@ RARE: dict[str, Callable[..., torch.Tensor]] = {
         lambda x, y: torch.special.scaled_modified_bessel_k0(x)
     ),
     "special_ndtri.default": lambda x, y: torch.special.ndtri(x),
-    "special_erfcx.default": lambda x, y: torch.special.log_ndtr(x),
     "polygamma.default": lambda x, y: torch.polygamma(2, x),
     "special_zeta.default": lambda x, y: torch.special.zeta(x, y),
     "igammac.default": lambda x, y: torch.igammac(x, y),

@@ -41,6 +41,14 @@ def test_functions_on_both_sides_of_where_their_series_change(name: str) -> None
     check_each(FUNCTIONS[name], ((x.to(dtype),) for dtype in FLOATS))
 
 
+def test_the_scaled_error_function_and_what_it_is_part_of() -> None:
+    both = (torch.float32, torch.float64)
+    check_each(
+        lambda x: (torch.special.erfcx(x), torch.special.log_ndtr(x)),
+        ((torch.cat([corners(dtype), torch.linspace(-40, 40, 99).to(dtype)]),) for dtype in both),
+    )
+
+
 def test_integers_become_floats() -> None:
     check_each(
         lambda x: (torch.exp(x), torch.sqrt(x), torch.sigmoid(x), torch.digamma(x)),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import arithmetic
 from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add, nearest, scale
+from compiler.codegen.cpp.vocabulary.types import literal
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -78,15 +79,15 @@ def _exponent(lanes: Lanes, register: str, held: str, low: str, *, above: bool =
     return f"{low}{upper}\n  {reduced(lanes, register, held)}\n  {series(register, held)}"
 
 
-def reduced(lanes: Lanes, register: str, held: str) -> str:
-    """Lines: n = nearest(x / log 2), r = x - n log 2."""
+def reduced(lanes: Lanes, register: str, held: str, *, less: str = "") -> str:
+    """Lines: n = nearest(x / log 2 - less), r = x - n log 2."""
     multiply_add(lanes, register, held)
     nearest(lanes, register, held)
     scale(lanes, register, held)
     own = _EXP[held]
     first, second = own.log2
     return (
-        f"{register} n = nearest(x * {own.one_by_log2});\n"
+        f"{register} n = nearest(x * {own.one_by_log2}{less and f' - {less}'});\n"
         f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);"
     )
 
@@ -118,22 +119,23 @@ def exp_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> str:
     return exp(lanes, register, held, above=False)
 
 
-def define_nonpositive(lanes: Lanes, register: str) -> None:
+def define_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> None:
     """Add `exp_nonpositive(x)` to the prelude, for the body of another function."""
-    body = exp_nonpositive(lanes, register)
+    body = exp_nonpositive(lanes, register, held)
     arithmetic.function(lanes, "exp_nonpositive", f"{register} x", register, body)
 
 
-def exp2(lanes: Lanes, register: str) -> str:
-    multiply_add(lanes, register)
-    nearest(lanes, register)
-    scale(lanes, register)
-    low, high = _vanishing(register, "-151.0f"), f"{register}{{}} + 129.0f"
+def exp2(lanes: Lanes, register: str, held: str = "float32") -> str:
+    multiply_add(lanes, register, held)
+    nearest(lanes, register, held)
+    scale(lanes, register, held)
+    least, greatest = (-151, 129) if held == "float32" else (-1076, 1025)
+    low = _vanishing(register, literal(least, held))
+    high = f"{register}{{}} + {literal(greatest, held)}"
     return (
         f"{low} x = {high} < x ? {high} : x;\n"
-        f"  {register} n = nearest(x), r = (x - n) * 0.693147181f;\n"
-        f"  {horner('p', 'r', _EXP['float32'].polynomial, register)}\n"
-        f"  {_exp_result(register, 'float32')}"
+        f"  {register} n = nearest(x), r = (x - n) * {literal(0.6931471805599453, held)};\n"
+        f"  {series(register, held)}\n  {_exp_result(register, held)}"
     )
 
 
@@ -157,33 +159,57 @@ def sigmoid(lanes: Lanes, register: str, held: str = "float32") -> str:
     return f"return {one} / ({one} + exp(-x));"
 
 
-WIDE: dict[str, Callable[..., str]] = {
-    "exp": exp,
-    "exp_nonpositive": exp_nonpositive,
-    "expm1": expm1,
-    "sigmoid": sigmoid,
-}
-"""The functions that also exist in float64."""
-
-
-def tanh(lanes: Lanes, register: str) -> str:
-    define_nonpositive(lanes, register)
-    absolute = arithmetic.of_floats(lanes, "abs", "float32").format("x")
-    far = arithmetic.of_floats(lanes, "copysign", "float32")
-    signed = far.format("1.0f - (e + e) / (1.0f + e)", "x")
-    near = (
+_TANH_NEAR = {
+    "float32": (
         "-5.80102205e-3f",
         "2.07199156e-2f",
         "-5.37628941e-2f",
         "1.33317009e-1f",
         "-3.33332896e-1f",
         "0.0f",
-    )
+    ),
+    # interpolated at Chebyshev's points: 2^-60 of tanh
+    "float64": (
+        "6.934046420988954e-06",
+        "-3.2086614037935994e-05",
+        "9.332432233847448e-05",
+        "-0.00023795201383924994",
+        "0.0005897680994688268",
+        "-0.0014557958855734635",
+        "0.0035921242500086925",
+        "-0.008863235292803289",
+        "0.021869488527368107",
+        "-0.05396825396808531",
+        "0.13333333333333205",
+        "-0.3333333333333333",
+        "0.0",
+    ),
+}
+"""tanh(x)/x - 1 by x^2 for |x| <= 0.6."""
+
+
+def tanh(lanes: Lanes, register: str, held: str = "float32") -> str:
+    define_nonpositive(lanes, register, held)
+    absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
+    far = arithmetic.of_floats(lanes, "copysign", held)
+    one, limit = literal(1, held), literal(0.6, held)
+    signed = far.format(f"{one} - (e + e) / ({one} + e)", "x")
     return (
-        f"{register} t = {absolute}, s = x * x, e = exp_nonpositive(t * -2.0f);\n"
-        f"  {horner('r', 's', near, register)}\n"
-        f"  return t > 0.6f ? {signed} : multiply_add(r, x, x);"
+        f"{register} t = {absolute}, s = x * x, e = exp_nonpositive(t * {literal(-2, held)});\n"
+        f"  {horner('r', 's', _TANH_NEAR[held], register)}\n"
+        f"  return t > {limit} ? {signed} : multiply_add(r, x, x);"
     )
+
+
+WIDE: dict[str, Callable[..., str]] = {
+    "exp": exp,
+    "exp_nonpositive": exp_nonpositive,
+    "exp2": exp2,
+    "expm1": expm1,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+}
+"""The functions that also exist in float64."""
 
 
 ERF_NEAR = (

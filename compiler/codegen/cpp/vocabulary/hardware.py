@@ -83,6 +83,33 @@ def scale(lanes: Lanes, dtype: str) -> str | None:
     return f"__builtin_ia32_scalef{letters}{bits}_mask(x, n, x, {all_lanes(lanes)}{rounding_mode})"
 
 
+def exponent(lanes: Lanes, dtype: str) -> tuple[str, str] | None:
+    """The exponent of each lane of `x`, as a float, and its fraction, from 3/4 to 3/2, which is
+    below 1 where the exponent is one too small. Denormal numbers have those of normal ones."""
+    bits = lanes.count * (64 if dtype == "float64" else 32)
+    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
+        return None
+    letters, end = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
+    return (
+        f"__builtin_ia32_getexp{letters}{bits}_mask(x, x, {all_lanes(lanes)}{end})",
+        f"__builtin_ia32_getmant{letters}{bits}_mask(x, 3, x, {all_lanes(lanes)}{end})",
+    )
+
+
+def of_logarithm(lanes: Lanes, dtype: str) -> str | None:
+    """`y` where `x` is positive and finite; elsewhere the logarithm of `x`."""
+    size = 8 if dtype == "float64" else 4
+    bits = lanes.count * size * 8
+    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
+        return None
+    letters, end = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
+    table = f"{foreign(lanes, 'long long' if size == 8 else 'int', size)}{{}} + 0x03530422"
+    # a hexadecimal digit for each class, from the right: two NaNs, zero, one, minus infinity,
+    # infinity, negative and positive numbers; 0 keeps y, 2 is x, 3 NaN, 4 and 5 an infinity
+    call = f"(y, x, {table}, 0, {all_lanes(lanes)}{end})"
+    return f"__builtin_ia32_fixupimm{letters}{bits}_mask{call}"
+
+
 def any_lane(lanes: Lanes) -> str | None:
     """Whether a lane of the mask `v` is set."""
     bits = lanes.count * 32

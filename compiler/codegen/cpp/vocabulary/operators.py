@@ -38,7 +38,7 @@ NAMES = frozenset(
         *("load", "store", "store_strided", "scatter", "load_even_odd", "store_even_odd"),
         *("inside", "to_mask", "transpose", "bf16", "half", "bf16_to_f32", "half_to_f32"),
         *("floor_divide_far", "trunc_divide_far", "remainder_far", "fmod_far", "erfinv_far"),
-        *("sinh_far", "cosh_far", "asinh_far", "acosh_far"),
+        *("sinh_far", "cosh_far", "asinh_far", "acosh_far", "sin_far", "cos_far", "tan_far"),
         *("f32_to_bf16", "f32_to_half", *(f"to_{code}" for code in CODES.values())),
     }
 )

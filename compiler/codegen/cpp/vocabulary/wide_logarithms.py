@@ -1,14 +1,15 @@
-"""float64 log and log1p on vectors (FreeBSD's e_log.c by Sun Microsystems); atanh in both floats.
+"""float64 logarithms on vectors, after FreeBSD's e_log.c (Sun Microsystems); atanh in both floats.
 
-Each function returns the body of the C++ function of its name, with one parameter x. All find the
-exponent in a number's bits, without conversions of 64-bit integers, which AVX2 lacks.
+Each function returns the body of the C++ function of its name, with one parameter x. Without an
+instruction for it, all find the exponent in a number's bits, not by conversions of 64-bit integers,
+which AVX2 lacks.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
+from compiler.codegen.cpp.vocabulary import arithmetic, hardware, logarithms
 from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
 from compiler.codegen.cpp.vocabulary.types import INFINITY, NAN
 
@@ -16,54 +17,94 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _LOG = (
-    "1.479819860511658591e-01",
-    "1.531383769920937332e-01",
-    "1.818357216161805012e-01",
-    "2.222219843214978396e-01",
-    "2.857142874366239149e-01",
-    "3.999999999940941908e-01",
-    "6.666666666666735130e-01",
+    "0.13604517062720323",
+    "0.13210295347053236",
+    "0.15388837982487366",
+    "0.18181738372176318",
+    "0.22222223038856737",
+    "0.285714285673329",
+    "0.4000000000000781",
+    "0.6666666666666666",
 )
-"""(log((1+s)/(1-s)) - 2s) / s^3 by s^2, for 1+s over 1-s from sqrt(1/2) to sqrt(2)."""
+"""(log((1+s)/(1-s)) - 2s) / s^3 by s^2, for 1+s over 1-s from 3/4 to 3/2, interpolated at
+Chebyshev's points to 2^-60."""
 _LOG2 = ("6.93147180369123816490e-01", "1.90821492927058770002e-10")
 """log 2 in two parts, of which the first has so few bits that e times it is exact."""
-_TO_FIELD = "0x00095f6200000000ul"
-"""The bits of 1 less those of sqrt(1/2), rounded: added to a number's bits, they make its exponent
-that of the nearest power of two."""
-_LEAST = "0x3fe6a09e00000000ul"
+_Parts = tuple[str, str]
+_TO_FIELD = "0x0008000000000000ul"
+"""The bits of 1 less those of 3/4: added to a number's bits, they make its exponent that of the
+power of two that is at most 4/3 of it."""
+_LEAST = "0x3fe8000000000000ul"
+
+
+def _series(lanes: Lanes, register: str) -> str:
+    """Lines: the logarithm of 1+m is m - h + w (p z + h)."""
+    multiply_add(lanes, register, "float64")
+    return (
+        f"{register} h = m * m * 0.5, w = m / (m + 2.0), z = w * w;\n"
+        f"  {horner('p', 'z', _LOG, register)}"
+    )
 
 
 def _fraction(lanes: Lanes, register: str) -> str:
     """Lines: y the logarithm of 2^e (1+m), m what it has beside e times log 2 (its first part)."""
-    multiply_add(lanes, register, "float64")
     high, low = _LOG2
     return (
-        f"{register} h = m * m * 0.5, w = m / (m + 2.0), z = w * w;\n"
-        f"  {horner('p', 'z', _LOG, register)}\n"
+        f"{_series(lanes, register)}\n"
         f"  {register} y = multiply_add(w, multiply_add(p, z, h), e * {low});\n"
         f"  m = m - (h - y); y = multiply_add(e, {high}, m);"
     )
 
 
-def _logarithm(lanes: Lanes, register: str) -> str:
-    """Lines: y the logarithm of a positive x, e and m as above."""
+def _split(lanes: Lanes, register: str) -> str:
+    """Lines: x is 2^e (1+m), for a positive x."""
+    parts = hardware.exponent(lanes, "float64")
+    if parts:
+        return (
+            f"{register} e = {parts[0]}, m = {parts[1]};\n  e = m < 1.0 ? e + 1.0 : e; m = m - 1.0;"
+        )
     u64, mask = lanes.unsigned(8), lanes.signed(8)
     return (
         f"{mask} small = x < 0x1p-1022; {register} v = small ? x * 0x1p54 : x;\n"
         f"  {u64} k = ({u64})v + {_TO_FIELD};\n"
         f"  {register} e = ({register})((k >> 52) | 0x4330000000000000ul) - 0x1.00000000003ffp52;\n"
         f"  e = small ? e - 54.0 : e;\n"
-        f"  {register} m = ({register})((k & 0xffffffffffffful) + {_LEAST}) - 1.0;\n"
-        f"  {_fraction(lanes, register)}"
+        f"  {register} m = ({register})((k & 0xffffffffffffful) + {_LEAST}) - 1.0;"
     )
 
 
+def _logarithm(lanes: Lanes, register: str) -> str:
+    """Lines: y the logarithm of a positive x, e and m as of `_fraction`."""
+    return f"{_split(lanes, register)}\n  {_fraction(lanes, register)}"
+
+
 def log(lanes: Lanes, register: str) -> str:
-    infinity, nan = INFINITY["float64"], NAN["float64"]
+    return f"{_logarithm(lanes, register)}\n  {logarithms.edges(lanes, register, 'float64')}"
+
+
+def _to_base(lanes: Lanes, register: str, one: _Parts, two: _Parts) -> str:
+    """The body of log2 or log10: `one` is 1 / log(base), `two` is log(2) / log(base), both in two
+    parts. The logarithm of 1+m is f + g, y times the base's is i + j."""
+    edges = logarithms.edges(lanes, register, "float64")
     return (
-        f"{_logarithm(lanes, register)}\n"
-        f"  return x > 0.0 ? (x < {infinity} ? y : x)"
-        f" : (x == 0.0 ? {register}{{}} - {infinity} : {register}{{}} + {nan});"
+        f"{_split(lanes, register)}\n  {_series(lanes, register)}\n"
+        f"  {register} f = m - h, g = multiply_add(w, multiply_add(p, z, h), (m - f) - h);\n"
+        f"  {register} i = f * {one[0]}, j = multiply_add(f, {one[0]}, -i);\n"
+        f"  j = multiply_add(f, {one[1]}, multiply_add(g, {one[0]}, j));\n"
+        f"  {register} d = e * {two[0]}, y = d + i;\n"
+        f"  j = multiply_add(e, {two[1]}, j + ((d - y) + i)); y = y + j;\n  {edges}"
+    )
+
+
+def log2(lanes: Lanes, register: str) -> str:
+    one = ("1.4426950408889634", "2.0355273740931033e-17")
+    return _to_base(lanes, register, one, ("1.0", "0.0"))
+
+
+def log10(lanes: Lanes, register: str) -> str:
+    one = ("0.4342944819032518", "1.098319650216765e-17")
+    return _to_base(
+        lanes, register, one, ("3.01029995663611771306e-01", "3.69423907715893078616e-13")
     )
 
 
