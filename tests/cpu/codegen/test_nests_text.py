@@ -149,6 +149,24 @@ def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles() -> None
     assert "store_strided" not in words
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float16, torch.float64])
+def test_elements_that_interleave_are_stored_as_whole_vectors(dtype: torch.dtype) -> None:
+    x = torch.ones(40, 1000).to(dtype)
+    words = text(lambda x: x.repeat_interleave(2, -1), x, comment="y = x.repeat_interleave(2, -1)")
+    assert "store_interleaved" in words
+    assert "store_strided" not in words
+
+
+def test_elements_with_gaps_between_them_are_stored_one_by_one() -> None:
+    def two_of_three(x: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
+        wide[:, 0] = x
+        wide[:, 1] = -x
+        return wide
+
+    words = text(two_of_three, torch.randn(1000), torch.empty(1000, 3), comment="wide[:, 0] = x")
+    assert "store_interleaved" not in words
+
+
 def test_threads_take_ranges_of_what_they_write() -> None:
     """The lanes lie outside the rows in memory: a thread that took rows would write into all lines
     of the result, and so would the others."""
