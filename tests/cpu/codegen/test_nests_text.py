@@ -88,6 +88,20 @@ def test_sixteen_bits_that_only_move_stay_as_they_are() -> None:
     assert "bf16" in body  # one of the two computes
 
 
+def test_booleans_that_only_move_stay_as_they_are() -> None:
+    x, index = torch.rand(64, 64) < 0.5, torch.randperm(64)
+    for move in (
+        lambda x, i: x.index_select(1, i),
+        lambda x, i: x.t().contiguous(),
+        lambda x, i: F.pad(x, (1, 1), value=True),
+        lambda x, i: torch.cat([x, x.flip(0)]),
+    ):
+        body = text(move, x, index, comment="y = moved(x)")
+        assert "mask" not in body, body
+        assert "bool" not in body, body
+    assert "bool" in text(lambda x, i: ~x, x, index, comment="~x")
+
+
 def test_numbers_round_to_the_bits_of_a_sixteen_bit_float() -> None:
     far = (1e5, -1e5, 3.4e38, -1e300, float("inf"), float("-inf"), float("nan"))
     for dtype in (torch.bfloat16, torch.float16):
@@ -140,12 +154,13 @@ def test_elements_that_lie_apart_move_a_line_each() -> None:
     assert "parallel" in text(column, x, wide, comment="wide[:, 0] = x")
 
 
-def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int8, torch.bool])
+def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles(dtype) -> None:
     """Two reads are contiguous along one axis, the result along the other."""
-    words = text(
-        lambda x: (x[1:] - x[:-1]).t().contiguous(), torch.randn(257, 256), comment="y = x.diff(0)"
-    )
-    assert "transpose_tile16(clone_block" in words
+    x = torch.ones(257, 256).to(dtype)
+    words = text(lambda x: (x[1:] * x[:-1]).t().contiguous(), x, comment="y = (x[1:] * x[:-1]).t()")
+    assert "transpose_tile16(" in words
+    assert "clone_block" in words
     assert "store_strided" not in words
 
 

@@ -396,6 +396,10 @@ class Lanes:
         """
         return transposes.transpose_tile(self, dtype, pointer, stride, block, width)
 
+    def transpose_bits(self, dtype: str, pointer: str, stride: str, into: str, width: str) -> str:
+        """`transpose_tile` into memory of the same dtype."""
+        return transposes.transpose_bits(self, dtype, pointer, stride, into, width)
+
     def transpose_edge(
         self,
         dtype: str,
