@@ -8,6 +8,7 @@ lists. Random operations stay whole, so that they produce the same bits as eager
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -250,6 +251,23 @@ def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     return _core_aten_decompositions_post_autograd()[aten.roll.default](tensor, shifts, dims)
 
 
+def _max_unpool(operation: Any, rank: int) -> Callable[..., Any]:
+    """A scatter into the planes of an image, each of which is written on its own. torch's table
+    writes into the flattened image, in which an index may point into another plane."""
+
+    def unpool(tensor: Any, indices: Any, output_size: Any, *window: Any) -> Any:
+        others = tensor.shape[:-rank]
+        planes, size = math.prod(others), math.prod(output_size)
+        if tensor.shape != indices.shape or planes == 0 or size == 0:
+            whole = _core_aten_decompositions_post_autograd()[operation]
+            return whole(tensor, indices, output_size, *window)
+        zeros = torch.full((planes, size), 0, dtype=tensor.dtype, device=tensor.device)
+        found = zeros.scatter(1, indices.reshape(planes, -1), tensor.reshape(planes, -1))
+        return found.reshape(*others, *output_size)
+
+    return unpool
+
+
 PADS = tuple(
     getattr(aten, f"{kind}_pad{rank}d").default
     for kind in ("reflection", "replication")
@@ -301,6 +319,8 @@ def decompositions(training: bool = True) -> Table:
     table[aten.put.default] = _put
     table[aten.full_like.default] = _full_like
     table.update({operation: _pad(operation) for operation in PADS})
+    for operation, rank in ((aten.max_unpool2d.default, 2), (aten.max_unpool3d.default, 3)):
+        table[operation] = _max_unpool(operation, rank)
     table[aten._softmax_backward_data.default] = _softmax_backward_data
     table[aten._weight_norm_interface_backward.default] = _weight_norm_backward
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):
