@@ -172,6 +172,19 @@ def test_elements_that_interleave_are_stored_as_whole_vectors(dtype: torch.dtype
     assert "store_strided" not in words
 
 
+def test_many_pieces_of_a_concatenation_are_copied_one_after_the_other() -> None:
+    def loops(count: int, size: int, *, shared: bool = False) -> int:
+        x = torch.randn(32, size)
+        given = [x] * count if shared else [x + k for k in range(count)]
+        return text(
+            lambda *x: torch.cat([y * k for k, y in enumerate(x)], 1), *given, comment="y = cat(x)"
+        ).count("const auto step")
+
+    assert loops(10, 512) == 10
+    assert loops(3, 512) == 1, "a core follows six streams"
+    assert loops(10, 100) == 1, "rows that are not worth a loop"
+
+
 def test_elements_with_gaps_between_them_are_stored_one_by_one() -> None:
     def two_of_three(x: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
         wide[:, 0] = x
