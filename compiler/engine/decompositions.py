@@ -217,6 +217,24 @@ def _put(tensor: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return flat.reshape(tensor.shape)
 
 
+def _take(tensor: Any, index: Any) -> Any:
+    """A few elements of a tensor that is not row-major, by their place in each dimension. torch's
+    table copies the tensor into rows first."""
+    order = _dense_order(tensor)
+    count = tensor.numel()
+    in_rows = tensor.dim() < 2 or order == list(range(tensor.dim()))
+    known = all(isinstance(size, int) for size in (*tensor.shape, *index.shape))
+    if in_rows or not known or index.numel() >= count:
+        return _core_aten_decompositions_post_autograd()[aten.take.default](tensor, index)
+    flat = torch.where(index < 0, index + count, index)
+    flat = torch.where(flat < 0, count, flat)  # still out of range, not wrapped twice
+    places: list[Any] = []
+    for size in reversed(tensor.shape[1:]):
+        places.insert(0, flat % size)
+        flat = flat // size
+    return aten.index.Tensor(tensor, [flat, *places])
+
+
 def _isin(elements: Any, tests: Any, **options: Any) -> Any:
     """Kept whole where it sorts short integers: ATen's radix sort of both takes less time than a
     search for each element among the sorted others."""
@@ -317,6 +335,7 @@ def decompositions(training: bool = True) -> Table:
     table[aten.index_add.default] = _index_add
     table[aten.index_reduce.default] = _index_reduce
     table[aten.put.default] = _put
+    table[aten.take.default] = _take
     table[aten.full_like.default] = _full_like
     table.update({operation: _pad(operation) for operation in PADS})
     for operation, rank in ((aten.max_unpool2d.default, 2), (aten.max_unpool3d.default, 3)):
