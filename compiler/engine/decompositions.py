@@ -8,6 +8,7 @@ lists. Random operations stay whole, so that they produce the same bits as eager
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -216,6 +217,24 @@ def _put(tensor: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return flat.reshape(tensor.shape)
 
 
+def _take(tensor: Any, index: Any) -> Any:
+    """A few elements of a tensor that is not row-major, by their place in each dimension. torch's
+    table copies the tensor into rows first."""
+    order = _dense_order(tensor)
+    count = tensor.numel()
+    in_rows = tensor.dim() < 2 or order == list(range(tensor.dim()))
+    known = all(isinstance(size, int) for size in (*tensor.shape, *index.shape))
+    if in_rows or not known or index.numel() >= count:
+        return _core_aten_decompositions_post_autograd()[aten.take.default](tensor, index)
+    flat = torch.where(index < 0, index + count, index)
+    flat = torch.where(flat < 0, count, flat)  # still out of range, not wrapped twice
+    places: list[Any] = []
+    for size in reversed(tensor.shape[1:]):
+        places.insert(0, flat % size)
+        flat = flat // size
+    return aten.index.Tensor(tensor, [flat, *places])
+
+
 def _isin(elements: Any, tests: Any, **options: Any) -> Any:
     """Kept whole where it sorts short integers: ATen's radix sort of both takes less time than a
     search for each element among the sorted others."""
@@ -248,6 +267,23 @@ def _roll(tensor: Any, shifts: Any, dims: Any = ()) -> Any:
     if all(isinstance(size, int) for size in (*tensor.shape, *shifts)):
         return NotImplemented
     return _core_aten_decompositions_post_autograd()[aten.roll.default](tensor, shifts, dims)
+
+
+def _max_unpool(operation: Any, rank: int) -> Callable[..., Any]:
+    """A scatter into the planes of an image, each of which is written on its own. torch's table
+    writes into the flattened image, in which an index may point into another plane."""
+
+    def unpool(tensor: Any, indices: Any, output_size: Any, *window: Any) -> Any:
+        others = tensor.shape[:-rank]
+        planes, size = math.prod(others), math.prod(output_size)
+        if tensor.shape != indices.shape or planes == 0 or size == 0:
+            whole = _core_aten_decompositions_post_autograd()[operation]
+            return whole(tensor, indices, output_size, *window)
+        zeros = torch.full((planes, size), 0, dtype=tensor.dtype, device=tensor.device)
+        found = zeros.scatter(1, indices.reshape(planes, -1), tensor.reshape(planes, -1))
+        return found.reshape(*others, *output_size)
+
+    return unpool
 
 
 PADS = tuple(
@@ -299,8 +335,11 @@ def decompositions(training: bool = True) -> Table:
     table[aten.index_add.default] = _index_add
     table[aten.index_reduce.default] = _index_reduce
     table[aten.put.default] = _put
+    table[aten.take.default] = _take
     table[aten.full_like.default] = _full_like
     table.update({operation: _pad(operation) for operation in PADS})
+    for operation, rank in ((aten.max_unpool2d.default, 2), (aten.max_unpool3d.default, 3)):
+        table[operation] = _max_unpool(operation, rank)
     table[aten._softmax_backward_data.default] = _softmax_backward_data
     table[aten._weight_norm_interface_backward.default] = _weight_norm_backward
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):

@@ -88,7 +88,7 @@ def constant_pad(
         return builder.buffer()
     padded = [d for d in range(rank) if (before[d], after[d]) != (0, 0)]
     starts = {d: start for d in padded if isinstance(start := before[d], int)}
-    one_loop = builder.read_in_place() or _short_rows(meta, padded)
+    one_loop = builder.read_in_place() or _short_rows(tensor, meta, padded)
     if one_loop and len(starts) == len(padded):
         return _surrounded(builder, tensor, starts, value)
     whole = builder.buffer()
@@ -106,12 +106,16 @@ def constant_pad(
     return whole
 
 
-def _short_rows(meta: Meta, padded: Collection[int]) -> bool:
+def _short_rows(tensor: Tensor, meta: Meta, padded: Collection[int]) -> bool:
     """Whether rows of a padded tensor are so short that a pass over all of it costs less than a
-    cache line for each end of a row."""
+    cache line for each end of a row. Rows that lie across the tensor's memory are gathered in such
+    a pass, and transposed in tiles without their ends."""
     innermost = storage_order(meta.shape, meta.strides)[-1]
     size = meta.shape[innermost]
-    return innermost in padded and isinstance(size, int) and size <= SHORT_ROW
+    if innermost not in padded or not isinstance(size, int) or size > SHORT_ROW:
+        return False
+    strides = logical_strides(tensor)
+    return strides is None or strides[innermost] == 1 or tensor.shape[innermost] == 1
 
 
 @lowers("roll")

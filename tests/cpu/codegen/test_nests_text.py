@@ -88,6 +88,20 @@ def test_sixteen_bits_that_only_move_stay_as_they_are() -> None:
     assert "bf16" in body  # one of the two computes
 
 
+def test_booleans_that_only_move_stay_as_they_are() -> None:
+    x, index = torch.rand(64, 64) < 0.5, torch.randperm(64)
+    for move in (
+        lambda x, i: x.index_select(1, i),
+        lambda x, i: x.t().contiguous(),
+        lambda x, i: F.pad(x, (1, 1), value=True),
+        lambda x, i: torch.cat([x, x.flip(0)]),
+    ):
+        body = text(move, x, index, comment="y = moved(x)")
+        assert "mask" not in body, body
+        assert "bool" not in body, body
+    assert "bool" in text(lambda x, i: ~x, x, index, comment="~x")
+
+
 def test_numbers_round_to_the_bits_of_a_sixteen_bit_float() -> None:
     far = (1e5, -1e5, 3.4e38, -1e300, float("inf"), float("-inf"), float("nan"))
     for dtype in (torch.bfloat16, torch.float16):
@@ -140,13 +154,45 @@ def test_elements_that_lie_apart_move_a_line_each() -> None:
     assert "parallel" in text(column, x, wide, comment="wide[:, 0] = x")
 
 
-def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int8, torch.bool])
+def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles(dtype) -> None:
     """Two reads are contiguous along one axis, the result along the other."""
-    words = text(
-        lambda x: (x[1:] - x[:-1]).t().contiguous(), torch.randn(257, 256), comment="y = x.diff(0)"
-    )
-    assert "transpose_tile16(clone_block" in words
+    x = torch.ones(257, 256).to(dtype)
+    words = text(lambda x: (x[1:] * x[:-1]).t().contiguous(), x, comment="y = (x[1:] * x[:-1]).t()")
+    assert "transpose_tile16(" in words
+    assert "clone_block" in words
     assert "store_strided" not in words
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float16, torch.float64])
+def test_elements_that_interleave_are_stored_as_whole_vectors(dtype: torch.dtype) -> None:
+    x = torch.ones(40, 1000).to(dtype)
+    words = text(lambda x: x.repeat_interleave(2, -1), x, comment="y = x.repeat_interleave(2, -1)")
+    assert "store_interleaved" in words
+    assert "store_strided" not in words
+
+
+def test_many_pieces_of_a_concatenation_are_copied_one_after_the_other() -> None:
+    def loops(count: int, size: int, *, shared: bool = False) -> int:
+        x = torch.randn(32, size)
+        given = [x] * count if shared else [x + k for k in range(count)]
+        return text(
+            lambda *x: torch.cat([y * k for k, y in enumerate(x)], 1), *given, comment="y = cat(x)"
+        ).count("const auto step")
+
+    assert loops(10, 512) == 10
+    assert loops(3, 512) == 1, "a core follows six streams"
+    assert loops(10, 100) == 1, "rows that are not worth a loop"
+
+
+def test_elements_with_gaps_between_them_are_stored_one_by_one() -> None:
+    def two_of_three(x: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
+        wide[:, 0] = x
+        wide[:, 1] = -x
+        return wide
+
+    words = text(two_of_three, torch.randn(1000), torch.empty(1000, 3), comment="wide[:, 0] = x")
+    assert "store_interleaved" not in words
 
 
 def test_threads_take_ranges_of_what_they_write() -> None:

@@ -87,6 +87,23 @@ def test_squares_of_a_large_nest(isa: Isa) -> None:
         assert torch.equal(got, joined(x, y)), (x.dtype, x.shape)
 
 
+def products(x: torch.Tensor) -> torch.Tensor:
+    return (x[1:] * x[:-1]).t().contiguous()
+
+
+@pytest.mark.parametrize("isa", each_isa(ISAS))
+def test_results_across_memory(isa: Isa) -> None:
+    """Whole and broken tiles that are written along the axis that the lanes are not on."""
+    cases = []
+    for dtype in (*DTYPES, torch.float16, torch.int32, torch.bool):
+        for rows, columns in ((65, 64), (38, 53), (200, 300)):
+            cases.append(numbers(dtype, rows, columns))
+    made = compile_programs([programs(products, case)[0] for case in cases], isa)
+    for x, program in zip(cases, made, strict=True):
+        (got,) = program.run((x,))
+        assert torch.equal(got, products(x)), (x.dtype, x.shape)
+
+
 def softmax_of(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x.transpose(-1, -2), -1)
 

@@ -115,6 +115,37 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
             assert torch.equal(out, expected), (dtype, count)
 
 
+@pytest.mark.parametrize("several", mostly_long((2, 3, 4), (3,)))
+@each_width
+def test_interleaved_stores_touch_nothing_around_them(isa, lanes, several) -> None:
+    if lanes == 1:
+        return
+    unit = Unit(isa, lanes)
+    code = unit.lanes
+    numbers = {}
+    for dtype in BYTES:
+        if not fits(dtype, isa, lanes):
+            continue
+        kind = f"({code.storage(dtype)}*)"
+        values = [code.load(dtype, f"{kind}p[0] + {lanes * k}") for k in range(several)]
+        for count in (None, "n"):
+            store = code.store_interleaved(dtype, f"{kind}p[1]", values, count)
+            numbers[dtype, count] = unit.kernel(store)
+    unit.build()
+    guarded = Guarded()
+    for (dtype, how), number in numbers.items():
+        values = filled(dtype, lanes * several)
+        expected = values.view(several, lanes).t().reshape(-1)
+        for count in [lanes] if how is None else range(lanes + 1):
+            size = count * several * BYTES[dtype]
+            start = guarded.end(size)
+            ctypes.memset(start, 0, size)
+            unit.call(number, [values.data_ptr(), start], count)
+            back = torch.empty(count * several, dtype=values.dtype)
+            ctypes.memmove(back.data_ptr(), start, size)
+            assert torch.equal(back, expected[: count * several]), (dtype, count)
+
+
 @pytest.mark.parametrize("step", mostly_long((-4, -2, -1, 2, 3, 4, 7, 8, 9), (-2, -1, 3, 8)))
 @each_width
 def test_loads_of_near_elements_touch_nothing_around_them(isa, lanes, step) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.loops.graph import Map
 from tests.cpu.lowering.harness import lowered
 
 X = torch.arange(60.0).reshape(3, 4, 5) / 7
@@ -185,9 +186,20 @@ def test_write(name: str, dynamic: bool) -> None:
         (lambda x, i: x[:, 0].gather(0, i.view(1, 1)), 3, 2),
         (lambda x, i: x.index_put((i,), x[:1]), 5, -1),
         (lambda x, i: x.index_copy(0, i, x[:1]), -4, 1),
+        (lambda x, i: x.transpose(0, 1).take(i), 60, -60),
+        (lambda x, i: x.transpose(0, 1).take(i), -61, 59),
     ],
 )
 def test_an_index_out_of_range_is_an_error(fn: Callable[..., Any], bad: int, good: int) -> None:
     found = lowered(fn, X, torch.tensor([good]), calls=None)
     with pytest.raises(IndexError):
         found.run(0, [X, torch.tensor([bad])])
+
+
+def test_elements_of_a_tensor_across_memory_are_taken_from_where_it_lies() -> None:
+    x, index = torch.randn(40, 50, 3), torch.randint(-6000, 6000, (7,))
+    found = lowered(lambda x, i: x.permute(2, 0, 1).take(i), x, index)
+    maps = [node for node in found.graphs[0].nodes if isinstance(node, Map)]
+    assert maps
+    copied = [node for node in maps if node.domain not in ((7,), ())]
+    assert not copied, "a copy of the tensor has 6,000 elements"

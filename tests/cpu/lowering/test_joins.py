@@ -214,6 +214,8 @@ def test_short_rows_are_padded_in_one_loop() -> None:
     several = lowered(lambda x: F.pad(x, (1, 2)), torch.randn(4, 5, 400)).kinds()
     assert several == ["Buffer", "Store", "Store", "Store"]
     assert "Store" in lowered(lambda x: F.pad(x, (0, 0, 1, 1)), short).kinds()
+    across = short.mT.contiguous().mT
+    assert "Store" in lowered(lambda x: F.pad(x, (1, 2)).contiguous(), across).kinds()
 
 
 DIAGONALS = {

@@ -124,6 +124,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
         plan.outer,
         function.shared,
         prologue=plan.chunk is None and plan.tile is None,
+        lane=plan.lane if plan.tile is None else None,
         choose=phase.choose,
     )
     loops = Loops(

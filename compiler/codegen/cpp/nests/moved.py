@@ -1,7 +1,7 @@
-"""16-bit floats that a nest only moves: their bits stay as they are, as 16-bit integers.
+"""16-bit floats and booleans that a nest only moves: their bits stay as they are, as integers.
 
-Registers hold 16-bit floats as float32. Widening and rounding cost ten instructions a vector, which
-a copy, a gather or a scatter has no use for.
+Registers hold 16-bit floats as float32, and booleans as masks of int32. Widening and rounding cost
+up to ten instructions a vector, which a copy, a gather or a scatter has no use for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Const, Expression, Local, Read, ReadIndexed
 from compiler.loops.nest import Let, Nest, Statement, Write, expressions
 
-BITS = "int16"
+BITS = {**dict.fromkeys(REDUCED, "int16"), "bool": "int8"}
+"""The dtypes that have integers of the same size instead."""
 
 
 def as_bits(nest: Nest, dtypes: Mapping[str, str]) -> tuple[Nest, Mapping[str, str]]:
@@ -43,7 +44,7 @@ def as_bits(nest: Nest, dtypes: Mapping[str, str]) -> tuple[Nest, Mapping[str, s
     if not any(name.startswith(_memory("")) for name in names):
         return nest, dtypes
     statements = tuple(_rewritten(statement, names, dtypes) for statement in nest.statements)
-    found = {b: BITS if _memory(b) in names else dtype for b, dtype in dtypes.items()}
+    found = {b: BITS[dtype] if _memory(b) in names else dtype for b, dtype in dtypes.items()}
     return replace(nest, statements=statements), found
 
 
@@ -56,8 +57,8 @@ def _local(name: str) -> str:
 
 
 def _own(statement: Statement) -> str | None:
-    """What a statement puts a 16-bit float into; None for others."""
-    if statement.dtype not in REDUCED:
+    """What a statement puts such a value into; None for others."""
+    if statement.dtype not in BITS:
         return None
     if isinstance(statement, Write):
         return _memory(statement.buffer)
@@ -65,7 +66,7 @@ def _own(statement: Statement) -> str | None:
 
 
 def _moved(statement: Statement) -> str | None:
-    """Where a statement takes a 16-bit float from that it only moves; None for others."""
+    """Where a statement takes such a value from that it only moves; None for others."""
     same = statement.expression.dtype == statement.dtype
     if not same or not isinstance(statement, (Let, Write)):
         return None
@@ -78,8 +79,8 @@ def _is_number(statement: Statement) -> bool:
 
 
 def _source(expression: Expression) -> str | None:
-    """Where an expression that only moves a 16-bit float takes it from; None for others."""
-    if expression.dtype not in REDUCED:
+    """Where an expression that only moves such a value takes it from; None for others."""
+    if expression.dtype not in BITS:
         return None
     if isinstance(expression, (Read, ReadIndexed)):
         return _memory(expression.buffer)
@@ -87,7 +88,7 @@ def _source(expression: Expression) -> str | None:
 
 
 def _computed_with(statement: Statement, moved: str | None) -> Iterator[str]:
-    """The 16-bit floats that a statement does more with than to move them."""
+    """The values that a statement does more with than to move them."""
     if isinstance(statement, Write) and statement.mode != "set":
         yield _memory(statement.buffer)
     for part in expressions(statement):
@@ -111,12 +112,13 @@ def _rewritten(statement: Statement, names: set[str], dtypes: Mapping[str, str])
     if _own(statement) not in names:
         return statement
     value, dtype = statement.expression, statement.dtype
+    bits = BITS[dtype]
     new: Expression
     if isinstance(value, Const):
-        new = Const(bits_of(value.number, dtype), BITS)
+        new = Const(bits_of(value.number, dtype), bits)
     elif isinstance(value, ReadIndexed) and value.otherwise is not None:
-        new = replace(value, dtype=BITS, otherwise=bits_of(value.otherwise, value.dtype))
+        new = replace(value, dtype=bits, otherwise=bits_of(value.otherwise, value.dtype))
     else:
         assert isinstance(value, (Read, ReadIndexed, Local))
-        new = replace(value, dtype=BITS)
-    return replace(statement, dtype=BITS, expression=new)
+        new = replace(value, dtype=bits)
+    return replace(statement, dtype=bits, expression=new)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, kept
+from compiler.codegen.cpp.nests.streams import apart
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Local, Read, ReadIndexed
@@ -57,8 +58,10 @@ class Passes:
         shared: frozenset[str],
         *,
         prologue: bool = True,
+        lane: int | None = None,
         choose: NestChooser | None = None,
     ) -> None:
+        """`lane`: the lane axis, unless tiles are transposed in the passes."""
         self.facts = facts
         self.choose = choose
         self.inner = frozenset(inner)
@@ -77,6 +80,8 @@ class Passes:
         """Cached results of `needs`."""
         self._collect()
         self._delay(shared)
+        if lane is not None and not set(facts.nest.reads()) & {*facts.nest.writes(), *shared}:
+            self._part(lane)
         self._keep()
 
     def _collect(self) -> None:
@@ -126,6 +131,17 @@ class Passes:
                 ]
                 if overwritten and later:
                     self._move(write, walk, later[-1])
+
+    def _part(self, lane: int) -> None:
+        """Divide passes whose writes have nothing in common."""
+        for walk in [walk for walk in self.walks if lane in walk.axes]:
+            first, *others = apart(self.facts, walk.effects, lane)
+            place = self.walks.index(walk) + 1
+            walk.effects = first
+            self.walks[place:place] = [
+                Pass(walk.stage, walk.axes, effects, backwards=walk.backwards) for effects in others
+            ]
+        self._needed.clear()
 
     def _move(self, write: Write, walk: Pass, behind: Pass) -> None:
         self._needed.clear()

@@ -19,7 +19,7 @@ from compiler.codegen.cpp.nests.scratch import Scratch
 from compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
-from compiler.codegen.cpp.nests.writes import write
+from compiler.codegen.cpp.nests.writes import write_all
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import Names
@@ -336,9 +336,8 @@ class Loops:
             scope.code.add(self.values.store(array.base, array.address, value, scope))
         for accumulator in found:
             self.accumulators.update(accumulator, scope, place)
-        for effect in walk.effects:
-            if isinstance(effect, Write):
-                write(effect, scope, self.values, self.units.guard(self.facts.domain(effect)))
+        writes = [effect for effect in walk.effects if isinstance(effect, Write)]
+        write_all(writes, scope, self.values, lambda w: self.units.guard(self.facts.domain(w)))
 
 
 def _parts(size: Size, lanes: int, steps: int) -> tuple[bool, bool, bool]:

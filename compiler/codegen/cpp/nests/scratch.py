@@ -44,11 +44,19 @@ class Scratch:
         self._stack = 0
 
     def array(
-        self, wanted: str, dtype: str, sizes: list[tuple[int, Size]], rank: int, lanes: int
+        self,
+        wanted: str,
+        dtype: str,
+        sizes: list[tuple[int, Size]],
+        rank: int,
+        lanes: int,
+        *,
+        narrow: bool = False,
     ) -> Array:
-        """An array over axes of these sizes, the last of which is padded to `lanes`."""
+        """An array over axes of these sizes, the last of which is padded to `lanes`. `narrow`: of
+        elements as in memory, not as in registers."""
         strides, total = dense(sizes, rank, lanes)
-        stored = compute_dtype(dtype)
+        stored = dtype if narrow else compute_dtype(dtype)
         name = self.names.new(wanted)
         self.declare(name, stored, total)
         base = Base(name, stored, relative=True, writable=True)

@@ -89,7 +89,6 @@ def turned_writes(facts: Facts, lane: int, axis: int) -> Iterator[Write]:
             isinstance(statement, Write)
             and statement.mode == "set"
             and not (statement.terms or statement.address.then)
-            and statement.dtype in ("float32", "int32", "float64", "int64")
             and statement.address.strides[lane] not in (0, 1)
             and statement.address.strides[axis] == 1
         ):
@@ -157,10 +156,9 @@ def square(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int | N
 
 def block(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int]:
     """Rows and columns of the blocks in which tiles lie transposed, in whole tiles."""
-    dtypes = [read.dtype for read in tiled_reads(facts, lane, tile)]
-    dtypes += [write.dtype for write in turned_writes(facts, lane, tile)]
-    wide = max(BYTES[compute_dtype(dtype)] for dtype in dtypes)
-    rows = max(BLOCK_BYTES // (BLOCK_COLUMNS * wide * len(dtypes)), lanes)
+    widths = [BYTES[compute_dtype(read.dtype)] for read in tiled_reads(facts, lane, tile)]
+    widths += [BYTES[write.dtype] for write in turned_writes(facts, lane, tile)]
+    rows = max(BLOCK_BYTES // (BLOCK_COLUMNS * max(widths) * len(widths)), lanes)
 
     def whole(limit: int, axis: int) -> int:
         size = facts.nest.axes[axis].size

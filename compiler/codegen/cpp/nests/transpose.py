@@ -226,7 +226,7 @@ def drain_blocks(
         pointer = f"{array.name} + {block.row} * {pitch} + {block.column}"
         into = f"{values.pointer(base, write.address, scope)} + {block.column} * {stride}"
         into += f" + {block.row}"
-        whole = lanes.transpose_tile(base.dtype, pointer, pitch, into, stride)
+        whole = lanes.transpose_bits(base.dtype, pointer, pitch, into, stride)
         rows, columns = (
             f"({left} < {block.count} ? {left} : {block.count})" for left in block.left
         )
@@ -266,8 +266,12 @@ class _Block:
         self.scratch = scratch
 
     def array(self, wanted: str, access: Read | Write) -> Array:
-        rank = len(access.address.strides)
-        return self.scratch.array(f"{wanted}_block", access.dtype, self.sizes, rank, self.count)
+        rank, name, narrow = (
+            len(access.address.strides),
+            f"{wanted}_block",
+            isinstance(access, Write),
+        )
+        return self.scratch.array(name, access.dtype, self.sizes, rank, self.count, narrow=narrow)
 
     def add(self, tile: Code, whole: str, edge: Sequence[str]) -> None:
         """A tile of `count` rows and columns; `edge` for one that has fewer."""

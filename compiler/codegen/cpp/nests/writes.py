@@ -2,19 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.values import Values
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.nest import Write
+from compiler.loops.sizes import add
+
+MOST_INTERLEAVED = 4
+"""Writes that are shuffled into whole vectors: n vectors take n * (n - 1) shuffles."""
+
+
+def write_all(
+    effects: Sequence[Write], scope: Scope, values: Values, guard: Callable[[Write], str]
+) -> None:
+    """Add the statements. Neighbours whose elements interleave without gaps are one store."""
+    at = 0
+    while at < len(effects):
+        count = interleaved(effects[at:], scope, values)
+        if count:
+            _write_interleaved(effects[at : at + count], scope, values, guard(effects[at]))
+        else:
+            write(effects[at], scope, values, guard(effects[at]))
+        at += count or 1
+
+
+def interleaved(effects: Sequence[Write], scope: Scope, values: Values) -> int:
+    """How many writes, from the first on, fill the gaps between each other's lanes; 0 for none."""
+    first = effects[0]
+    step = values.lane_step(first.address, scope) if scope.is_lane else 0
+    if not isinstance(step, int) or not 2 <= step <= min(MOST_INTERLEAVED, len(effects)):
+        return 0
+    if first.buffer in values.facts.nest.reads():
+        return 0
+    for place, effect in enumerate(effects[:step]):
+        start, own = first.address, effect.address
+        if (
+            effect.buffer != first.buffer
+            or effect.mode != "set"
+            or effect.terms
+            or own.then
+            or effect in values.written
+            or own.strides != start.strides
+            or values.facts.domain(effect) != values.facts.domain(first)
+            or add(start.offset, place) != own.offset
+        ):
+            return 0
+    return step
+
+
+def _write_interleaved(effects: Sequence[Write], scope: Scope, values: Values, guard: str) -> None:
+    base, address = values.bases[effects[0].buffer], effects[0].address
+    registers = [_value(effect, scope, values) for effect in effects]
+    pointer = values.pointer(base, address, scope)
+    inner = Code()
+    origins = tuple(dict.fromkeys(o for effect in effects for o in effect.origins))
+    store = scope.lanes.store_interleaved(base.dtype, pointer, registers, scope.count)
+    inner.add(store, origins)
+    _add(inner, scope, guard)
+
+
+def _value(effect: Write, scope: Scope, values: Values) -> str:
+    value = values.of(effect.expression, scope)
+    if compute_dtype(effect.expression.dtype) == compute_dtype(effect.dtype):
+        return value
+    return scope.lanes.apply("convert", (value,), (effect.expression.dtype,), effect.dtype)
+
+
+def _add(inner: Code, scope: Scope, guard: str) -> None:
+    if guard:
+        scope.code.enclose(f"if ({guard})", inner)
+    else:
+        scope.code.extend(inner)
 
 
 def write(effect: Write, scope: Scope, values: Values, guard: str) -> None:
     """Add the statement. `guard` is a condition for executing it, or empty."""
     base, address = values.written.get(effect, (values.bases[effect.buffer], effect.address))
     lanes = scope.lanes
-    value = values.of(effect.expression, scope)
-    if compute_dtype(effect.expression.dtype) != compute_dtype(effect.dtype):
-        value = lanes.apply("convert", (value,), (effect.expression.dtype,), effect.dtype)
+    value = _value(effect, scope, values)
     more, index, address = values.scatter(base, address, effect.terms, scope)
     register = compute_dtype(effect.dtype)
     mode = "bitwise_or" if effect.mode == "add" and effect.dtype == "bool" else effect.mode
@@ -32,7 +99,4 @@ def write(effect: Write, scope: Scope, values: Values, guard: str) -> None:
             old = lanes.gather(base.dtype, pointer, name, scope.count)
             value = lanes.apply(mode, (old, value), (register, register), register)
         inner.add(lanes.scatter(base.dtype, pointer, name, value, scope.count), effect.origins)
-    if guard:
-        scope.code.enclose(f"if ({guard})", inner)
-    else:
-        scope.code.extend(inner)
+    _add(inner, scope, guard)

@@ -213,6 +213,13 @@ class Lanes:
         """Statement: lane k to pointer[k*stride], in the order of the lanes."""
         return strided.store_strided(self, dtype, pointer, value, stride, count)
 
+    def store_interleaved(
+        self, dtype: str, pointer: str, values: Sequence[str], count: str | None = None
+    ) -> str:
+        """Statement: lane k of value j to pointer[k*n + j], for n values and the first `count`
+        lanes. Touches no memory beyond them."""
+        return strided.store_interleaved(self, dtype, pointer, values, count)
+
     def gather(
         self,
         dtype: str,
@@ -388,6 +395,10 @@ class Lanes:
         The block holds elements of the compute dtype.
         """
         return transposes.transpose_tile(self, dtype, pointer, stride, block, width)
+
+    def transpose_bits(self, dtype: str, pointer: str, stride: str, into: str, width: str) -> str:
+        """`transpose_tile` into memory of the same dtype."""
+        return transposes.transpose_bits(self, dtype, pointer, stride, into, width)
 
     def transpose_edge(
         self,

@@ -6,6 +6,7 @@ Elements a few places apart are loaded with everything between them, and shuffle
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import masked, memory
@@ -193,6 +194,45 @@ def store_strided(
         return whole if count is None else memory.store_partial(lanes, dtype, pointer, value, count)
     _spread(lanes, dtype, "store_strided", "long stride", "{k} * stride", count)
     return _call("store_strided", pointer, stride, value, count) + ";"
+
+
+def store_interleaved(
+    lanes: Lanes, dtype: str, pointer: str, values: Sequence[str], count: str | None
+) -> str:
+    """Lane k of value j to pointer[k*n + j], for n values: whole vectors of shuffled elements."""
+    name, n, width = "store_interleaved", len(values), lanes.count
+    element, register = lanes.storage(dtype), lanes.type(dtype)
+    tail = "" if count is None else ", long count"
+
+    def text() -> str:
+        raw = memory.raw_of(lanes, dtype)
+        parameters = ", ".join(f"{register} r{k}" for k in range(n))
+        lines = [
+            f"const {raw.vector} v{k} = {memory.narrowed(lanes, dtype, f'r{k}')};" for k in range(n)
+        ]
+        for vector in range(n):
+            at = [vector * width + lane for lane in range(width)]
+            places = [place % n * width + place // n for place in at]
+            mixed = shuffled(places, [k * width for k in range(n)])
+            if count is None:
+                kind = lanes.unaligned(raw.vector, raw.element, raw.size)
+                lines.append(f"*({kind}*)(start + {vector * width}) = {mixed};")
+                continue
+            left = f"all < {vector * width} ? 0 : all - {vector * width}"
+            write = masked.store(lanes, raw.size)
+            write = write or f"__builtin_memcpy(p, &raw, count * {raw.size});"
+            lines.append(
+                f"{{ {raw.vector} raw = {mixed}; {element}* p = start + {vector * width}; "
+                f"const long left = {left}; "
+                f"const long count = left < {width} ? left : {width}; {write} }}"
+            )
+        if count is not None:
+            lines.insert(0, f"const long all = count * {n};")
+        body = "\n".join(f"  {line}" for line in lines)
+        return f"INLINE void {name}({element}* start, {parameters}{tail}) {{\n{body}\n}}"
+
+    lanes.need(f"{name}({element}, {n} {register}{tail})", text)
+    return _call(name, pointer, *values, count) + ";"
 
 
 def gather(

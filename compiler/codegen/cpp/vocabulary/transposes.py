@@ -104,6 +104,21 @@ def transpose_tile(
     return f"{name}({pointer}, {stride}, {block}, {width});"
 
 
+BITS = {"bfloat16": "int16", "float16": "int16", "bool": "int8"}
+"""Integers that have the bits of the elements whose registers are wider than their memory."""
+
+
+def transpose_bits(
+    lanes: Lanes, dtype: str, pointer: str, stride: str, into: str, width: str
+) -> str:
+    """Transpose memory through registers into memory of the same dtype."""
+    if dtype not in BITS:
+        return transpose_tile(lanes, dtype, pointer, stride, into, width)
+    own = lanes.storage(BITS[dtype])
+    pointer, into = f"(const {own}*)({pointer})", f"({own}*)({into})"
+    return transpose_tile(lanes, BITS[dtype], pointer, stride, into, width)
+
+
 def transpose_edge(
     lanes: Lanes,
     dtype: str,

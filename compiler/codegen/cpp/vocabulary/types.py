@@ -51,7 +51,9 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def bits_of(number: float, dtype: str) -> int:
-    """The bits of a number, rounded to a 16-bit float, as a signed integer."""
+    """The bits of a boolean, or of a number rounded to a 16-bit float, as a signed integer."""
+    if dtype == "bool":
+        return int(bool(number))
     number = float(number)
     if number != number:
         return 0x7FC0 if dtype == "bfloat16" else 0x7E00
