@@ -93,6 +93,19 @@ def test_a_slice_of_a_computed_value_is_computed_where_it_is_read() -> None:
     assert sum("exp" in group for group in nests(fusion)) == 3 or len(fusion.groups) == 1
 
 
+@pytest.mark.parametrize("machine", [CPU, GPU])
+def test_a_copy_stays_if_its_reader_would_divide_an_index_for_each_element(
+    machine: Machine,
+) -> None:
+    b = Builder()
+    b.input("x", 40, 40)
+    b.map("flat", (40, 40), load("x", Layout((40, 40), (1, 40))))
+    b.map("rest", (1599,), op("exp", load("flat", Layout((1599,), (1,), 1))))
+    b.output("rest", 1599)
+    fusion = fuse(b.graph, machine=machine)
+    assert [i.node for i in fusion.inlined] == ([] if machine is CPU else ["flat"])
+
+
 def test_equal_nodes_are_computed_once_and_dead_ones_not_at_all() -> None:
     b = Builder()
     b.input("x", 64)
