@@ -274,6 +274,14 @@ def test_a_scan_waits_for_one_scalar_operation_per_vector() -> None:
     assert "scan_sum(to_f64(load8(arg_row + column)));" in body, body
 
 
+def test_a_chunk_of_columns_returns_to_lines_that_are_still_in_the_cache() -> None:
+    """Each line that is written takes 16 steps along the scan, and 32 lines fit their sets of L1."""
+    x = torch.rand(256, 256).t()
+    body = text(lambda x: x.cumsum(1).contiguous(), x, comment="y = x.cumsum(1).contiguous()")
+    assert "chunk * 32;" in body, body
+    assert "store_strided(" in body, body
+
+
 def test_a_product_has_few_chains() -> None:
     """Each of them may underflow by itself, step by step."""
     x = torch.rand(1 << 20)
