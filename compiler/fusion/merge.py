@@ -23,7 +23,7 @@ from compiler.fusion.rules.order import (
     scatters_run_alone,
 )
 from compiler.fusion.rules.riders import riders_are_plain, riders_save_kernels
-from compiler.fusion.rules.rows import rows_are_plain
+from compiler.fusion.rules.rows import rows_are_plain, runs_are_whole
 from compiler.fusion.weights import Weights
 from compiler.loops.graph import Call, Compute, Graph, Reduce, Scan, Store
 from compiler.loops.layouts import Shape, normalize
@@ -79,6 +79,7 @@ class Grouping:
         )
         for refusal in (
             rows_are_plain(space, reduces, self.weights),
+            runs_are_whole(space, members, self.weights),
             riders_are_plain(space, members, self.weights),
             riders_save_kernels(space, members, self.order.place, self.edges, self.weights),
             scans_fill_rows(space, members),

@@ -29,6 +29,8 @@ class Machine:
     kernels then, or several passes over memory."""
     divides: bool
     """Whether dividing an index for each element costs less than a memory round trip."""
+    runs: bool
+    """Whether lanes hold elements side by side, so that rows of fewer elements leave some idle."""
 
 
 CPU = Machine(
@@ -37,6 +39,7 @@ CPU = Machine(
     "may be called from one segment",
     columns=False,
     divides=False,
+    runs=True,
 )
 """One core: its L1 cache."""
 GPU = Machine(
@@ -45,6 +48,7 @@ GPU = Machine(
     "both may be launched from one segment",
     columns=True,
     divides=True,
+    runs=False,
 )
 """A program's share of a processor's registers. A reduction over all processors ends its kernel in
 any case: whether what follows is in the same nest costs nothing."""

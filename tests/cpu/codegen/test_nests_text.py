@@ -275,7 +275,7 @@ def test_a_scan_waits_for_one_scalar_operation_per_vector() -> None:
 
 
 def test_a_chunk_of_columns_returns_to_lines_that_are_still_in_the_cache() -> None:
-    """Each line that is written takes 16 steps along the scan, and 32 lines fit their sets of L1."""
+    """A written line takes 16 steps along the scan, and 32 lines fit in their sets of L1."""
     x = torch.rand(256, 256).t()
     body = text(lambda x: x.cumsum(1).contiguous(), x, comment="y = x.cumsum(1).contiguous()")
     assert "chunk * 32;" in body, body
