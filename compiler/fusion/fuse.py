@@ -21,6 +21,7 @@ from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.pairs import Listener, Pair, Round
 from compiler.fusion.reorder import reordered
+from compiler.fusion.short_runs import without_short_runs
 from compiler.fusion.split import Split, split_at_pieces
 from compiler.fusion.through import in_memory
 from compiler.fusion.weights import CPU, Machine, Weights
@@ -79,6 +80,7 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
     graph = replace(graph, nodes=nodes)
     if split:
         graph = replace(graph, nodes=live(graph))
+    graph = replace(graph, nodes=without_short_runs(graph, weights, names))
     order = dependencies(graph)
     groups = grouping(graph, order, weights, names, fixed)
     decisions = Decisions(groups, gate, listener)

@@ -76,8 +76,7 @@ def space_of(node: Compute) -> Space:
     """
     size = elements(node.domain)
     if isinstance(node, Scan):
-        last = len(node.domain) - 1
-        return Space(size, merged((s, d == last) for d, s in enumerate(node.domain)))
+        return Space(size, merged((s, d == node.digit) for d, s in enumerate(node.domain)))
     if not isinstance(node, Reduce):
         return Space(size)
     mask = mask_of(node.domain, node.reduced)

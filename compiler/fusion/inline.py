@@ -214,6 +214,8 @@ class _Pass:
         sources = list(reads(node))
         if not _small(node, mine) or any(s.value in self.computed for s in sources):
             return "", ""
+        if not self.weights.machine.divides and any(_divided(node, use.view) for use in mine):
+            return "", ""
         whole = elements(node.domain)
         size = self.weights.number(whole)
         cost = instructions(node)
@@ -276,6 +278,15 @@ def _apart(view: View) -> bool:
     if len(view) != 1:
         return False
     return all(stride != 0 for stride in normalize(view[0]).strides)
+
+
+def _divided(node: Map, view: View) -> bool:
+    """Whether strides lead to the elements of the map's sources, and to those that the view reads
+    of the map, but not through both: each index of the view would be divided into digits."""
+    return len(view) == 1 and any(
+        len(source.view) == 1 and len(compose_views(source.view, view)) > 1
+        for source in reads(node)
+    )
 
 
 def _still(view: View) -> bool:

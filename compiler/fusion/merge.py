@@ -19,13 +19,13 @@ from compiler.fusion.rules.order import (
     few_pointers,
     no_barrier,
     no_cycle,
-    scans_are_innermost,
+    scans_fill_rows,
     scatters_run_alone,
 )
 from compiler.fusion.rules.riders import riders_are_plain, riders_save_kernels
-from compiler.fusion.rules.rows import rows_are_plain
+from compiler.fusion.rules.rows import rows_are_plain, runs_are_whole
 from compiler.fusion.weights import Weights
-from compiler.loops.graph import Call, Compute, Graph, Reduce, Store
+from compiler.loops.graph import Call, Compute, Graph, Reduce, Scan, Store
 from compiler.loops.layouts import Shape, normalize
 
 
@@ -73,14 +73,16 @@ class Grouping:
         against: list[Refusal] = []
         members = [*one.members, *two.members]
         reduces = any(
-            isinstance(node, Reduce) and mask_of(node.domain, node.reduced) == space.mask
+            isinstance(node, Scan)
+            or (isinstance(node, Reduce) and mask_of(node.domain, node.reduced) == space.mask)
             for node in members
         )
         for refusal in (
             rows_are_plain(space, reduces, self.weights),
+            runs_are_whole(space, members, self.weights),
             riders_are_plain(space, members, self.weights),
             riders_save_kernels(space, members, self.order.place, self.edges, self.weights),
-            scans_are_innermost(space, members),
+            scans_fill_rows(space, members),
             scatters_run_alone(space, members),
             no_barrier(one, two, space, self.order),
             few_pointers(one, two),

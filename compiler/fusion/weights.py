@@ -27,6 +27,10 @@ class Machine:
     columns: bool
     """Whether a nest can go on after a reduction of columns as after one of rows: it is several
     kernels then, or several passes over memory."""
+    divides: bool
+    """Whether dividing an index for each element costs less than a memory round trip."""
+    runs: bool
+    """Whether lanes hold elements side by side, so that rows of fewer elements leave some idle."""
 
 
 CPU = Machine(
@@ -34,6 +38,8 @@ CPU = Machine(
     apart="a C++ function of its own; what one makes for the other goes through memory, and both "
     "may be called from one segment",
     columns=False,
+    divides=False,
+    runs=True,
 )
 """One core: its L1 cache."""
 GPU = Machine(
@@ -41,6 +47,8 @@ GPU = Machine(
     apart="kernels of its own; what one makes for the other goes through the GPU's memory, and "
     "both may be launched from one segment",
     columns=True,
+    divides=True,
+    runs=False,
 )
 """A program's share of a processor's registers. A reduction over all processors ends its kernel in
 any case: whether what follows is in the same nest costs nothing."""

@@ -16,7 +16,7 @@ RULES = {
     "finish": "a riding reduction is complete only after the whole nest",
     "strided rows": "rows whose digits are not the innermost must be wide and fit in the cache",
     "gather": "a value read through an index must be in memory",
-    "scan": "only a scan along the innermost digit shares its loop",
+    "scan": "a scan shares a loop whose rows it runs along",
     "barrier": "memory that a store or a call writes is read in an earlier or a later loop",
     "scatter": "stores that may hit an element twice run in order",
     "cycle": "something between the two depends on one, and the other depends on it",

@@ -67,17 +67,12 @@ def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> 
     return None if injective(store.view) else refusal
 
 
-def scans_are_innermost(space: Space, members: list[Compute]) -> Refusal | None:
-    """Scans must run along the last digit, each over a whole row of the nest."""
+def scans_fill_rows(space: Space, members: list[Compute]) -> Refusal | None:
+    """Each scan must run over a whole row of the nest."""
     for node in members:
         if not isinstance(node, Scan):
             continue
-        last = len(node.domain) - 1
-        if node.digit != last:
-            return Refusal(
-                "scan", f"{node.name} scans digit {node.digit} of {last + 1}, not the last"
-            )
-        mask = merged((size, digit == last) for digit, size in enumerate(node.domain))
+        mask = merged((size, digit == node.digit) for digit, size in enumerate(node.domain))
         if elements(node.domain) != space.size or space.mask != mask:
             return Refusal("scan", f"{node.name} scans rows of {mask_text(mask)}")
     return None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from compiler.fusion.counts import elements
 from compiler.fusion.groups import Space
 from compiler.fusion.rows import Mask, mask_text
 from compiler.fusion.rules import Refusal
+from compiler.fusion.short_runs import is_spread
 from compiler.fusion.weights import L2, LANES, Weights
+from compiler.loops.graph import Compute
 from compiler.loops.sizes import product
 
 SINGLE_ROW = 16 << 10
@@ -28,6 +31,19 @@ def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | N
             legal=True,
         )
     return strided_rows(mask, weights)
+
+
+def runs_are_whole(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
+    """A value that was spread over short runs is read from memory, along rows of these."""
+    if not weights.machine.runs or space.mask is None or space.mask[-1][1]:
+        return None
+    for node in members:
+        if elements(node.domain) != space.size and is_spread(node):
+            run = node.domain[-1]
+            return Refusal(
+                "strided rows", f"{node.name} would leave runs of {run} elements", legal=True
+            )
+    return None
 
 
 def strided_rows(mask: Mask, weights: Weights) -> Refusal | None:

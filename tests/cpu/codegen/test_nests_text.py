@@ -314,6 +314,20 @@ def test_erf_that_is_added_to_one_takes_half_the_instructions() -> None:
     assert "erf_quick(" not in summed
 
 
+def test_a_scan_waits_for_one_scalar_operation_per_vector() -> None:
+    body = text(lambda x: x.cumsum(1), torch.rand(64, 256), comment="y = x.cumsum(1)")
+    assert "cumsum_carry = cumsum_carry + ((cumsum_part)[7]);" in body, body
+    assert "scan_sum(to_f64(load8(arg_row + column)));" in body, body
+
+
+def test_a_chunk_of_columns_returns_to_lines_that_are_still_in_the_cache() -> None:
+    """A written line takes 16 steps along the scan, and 32 lines fit in their sets of L1."""
+    x = torch.rand(256, 256).t()
+    body = text(lambda x: x.cumsum(1).contiguous(), x, comment="y = x.cumsum(1).contiguous()")
+    assert "chunk * 32;" in body, body
+    assert "store_strided(" in body, body
+
+
 def test_a_product_has_few_chains() -> None:
     """Each of them may underflow by itself, step by step."""
     x = torch.rand(1 << 20)

@@ -109,12 +109,14 @@ def test_scans_carry_on(isa, lanes) -> None:
             kind = code.storage(dtype)
             place = f"n - {lanes} - i" if reverse else "i"
             vector = code.load(dtype, f"({kind}*)p[0] + {place}")
+            start, end = code.broadcast("carry", dtype), code.last("part", dtype, reverse=reverse)
             body = (
                 f"{scalar.type(dtype)} carry = {scalar.identity(op, dtype)}; "
-                f"for (long i = 0; i < n; i += {lanes}) {{ {code.type(dtype)} v = "
-                f"{code.scan(op, vector, 'carry', dtype, reverse=reverse)}; "
+                f"for (long i = 0; i < n; i += {lanes}) {{ {code.type(dtype)} part = "
+                f"{code.scan(op, vector, dtype, reverse=reverse)}; "
+                f"{code.type(dtype)} v = {code.combine(op, start, 'part', dtype)}; "
                 f"{code.store(dtype, f'({kind}*)p[1] + {place}', 'v')} "
-                f"carry = {code.last('v', dtype, reverse=reverse)}; }}"
+                f"carry = {scalar.combine(op, 'carry', end, dtype)}; }}"
             )
             numbers[op, reverse, dtype] = unit.kernel(body)
     unit.build()

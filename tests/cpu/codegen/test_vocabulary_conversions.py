@@ -7,6 +7,8 @@ from functools import cache
 
 import torch
 
+from compiler.codegen.cpp.isa import AVX512
+from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
 from tests.cpu.codegen.test_vocabulary_operators import edges, fits, padded
 from tests.cpu.codegen.units import WIDTHS, Unit, each_width, elementwise, same
@@ -55,6 +57,14 @@ def test_conversions_are_atens(isa, lanes) -> None:
                 f"ATen {expected[at].item()}"
             )
     assert not wrong, "\n".join(wrong)
+
+
+def test_short_integers_widen_to_eight_bytes_in_one_instruction() -> None:
+    vocabulary = Vocabulary(AVX512)
+    lanes = vocabulary.lanes(8)
+    for source, letter in (("int8", "b"), ("int16", "w")):
+        lanes.apply("convert", ("x",), (source,), "int64")
+        assert f"pmovsx{letter}q512_mask" in vocabulary.prelude(), source
 
 
 @each_width

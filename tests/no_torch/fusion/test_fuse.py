@@ -12,7 +12,7 @@ from compiler.fusion.fuse import fuse
 from compiler.fusion.pairs import Pair, Round
 from compiler.fusion.weights import CPU, GPU, Machine
 from compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
-from compiler.loops.graph import Buffer, Call, Graph, Operand, Scan
+from compiler.loops.graph import Buffer, Call, Graph, Operand
 from compiler.loops.layouts import Layout, row_major, slice_dimension
 from compiler.loops.nest import Nest, Reduction, Write, expressions
 from compiler.loops.printer import nest_text
@@ -91,6 +91,19 @@ def test_a_slice_of_a_computed_value_is_computed_where_it_is_read() -> None:
     fusion = fuse(b.graph)
     assert [(i.node, i.rule) for i in fusion.inlined] == [("exp", "disjoint")]
     assert sum("exp" in group for group in nests(fusion)) == 3 or len(fusion.groups) == 1
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU])
+def test_a_copy_stays_if_its_reader_would_divide_an_index_for_each_element(
+    machine: Machine,
+) -> None:
+    b = Builder()
+    b.input("x", 40, 40)
+    b.map("flat", (40, 40), load("x", Layout((40, 40), (1, 40))))
+    b.map("rest", (1599,), op("exp", load("flat", Layout((1599,), (1,), 1))))
+    b.output("rest", 1599)
+    fusion = fuse(b.graph, machine=machine)
+    assert [i.node for i in fusion.inlined] == ([] if machine is CPU else ["flat"])
 
 
 def test_equal_nodes_are_computed_once_and_dead_ones_not_at_all() -> None:
@@ -418,13 +431,14 @@ def test_a_sum_read_in_the_loop_that_makes_it_is_marked() -> None:
 def test_where_no_read_is_forbidden_the_loop_that_is_not_shared_is_marked() -> None:
     b = Builder()
     b.input("x", 64, 64)
-    b.graph.nodes.append(Scan("cumsum", F, "sum", (64, 64), 0, load("x"), False, ("cumsum",)))
-    b.map("add", (64, 64), op("add", load("cumsum"), load("x")))
-    b.output("add", 64, 64)
-    lines = sketches(b)["tcw/0/0/forward/fuse/cumsum+add"].if_fused.splitlines()
+    b.reduce("sum", (64, 64), "kr", load("x"))
+    b.output("sum", 64)
+    b.map("exp", (2048,), op("exp", load("x")))
+    b.output("exp", 2048)
+    lines = sketches(b)["tcw/0/0/forward/fuse/sum+exp"].if_fused.splitlines()
     (mark,) = (place for place, line in enumerate(lines) if "✗" in line)
-    assert lines[mark - 1].strip() == "for i < 4096:"
-    assert lines[mark].strip() == "✗ scan: cumsum scans digit 0 of 2, not the last"
+    assert lines[mark - 1].strip() == "for i < 2048:"
+    assert lines[mark].strip() == "✗ domain: 4096 and 2048 elements, rows of 64 kept × 64 reduced"
 
 
 def test_a_read_of_memory_that_the_other_writes_is_marked() -> None:

@@ -175,17 +175,18 @@ def test_gather() -> None:
     assert rule(gathering("exp"), "exp", "gather") == "gather"
 
 
-def test_scan() -> None:
-    for digit, joined in ((1, True), (0, False)):
-        b = Builder()
-        b.input("x", 16, 32)
-        b.map("exp", (16, 32), op("exp", load("x")))
-        b.output("exp", 16, 32)
-        b.graph.nodes.append(Scan("scan", F, "sum", (16, 32), digit, load("exp"), False, ("scan",)))
-        b.output("scan", 16, 32)
-        assert together(b, "exp", "scan") == joined
-        if not joined:
-            assert rule(b, "exp", "scan") == "scan"
+@pytest.mark.parametrize("digit", [0, 1])
+def test_scan(digit: int) -> None:
+    """A loop may hold scans along any digit, if all of them run along the same."""
+    b = Builder()
+    b.input("x", 16, 32)
+    b.map("exp", (16, 32), op("exp", load("x")))
+    for name, along, value in (("scan", digit, "exp"), ("other", 1 - digit, "scan")):
+        b.graph.nodes.append(Scan(name, F, "sum", (16, 32), along, load(value), False, (name,)))
+        b.output(name, 16, 32)
+    assert together(b, "exp", "scan")
+    assert not together(b, "scan", "other")
+    assert rule(b, "scan", "other") == "reduction"
 
 
 def mutation(view: Layout | None) -> Builder:

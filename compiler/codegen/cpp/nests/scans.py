@@ -59,9 +59,15 @@ class Scans:
             carry = self.values.name(
                 ("carry", statement.name), f"{base_name(statement.name)}_carry"
             )
-            text = lanes.scan(statement.op, value, carry, dtype)
+            # the next vector waits for one scalar operation, not for lanes to cross a register
+            part = self.values.name(("part", statement.name), f"{base_name(statement.name)}_part")
+            text = lanes.scan(statement.op, value, dtype)
+            scope.code.add(f"const {kind} {part} = {text};", statement.origins)
+            start = lanes.broadcast(carry, dtype)
+            text = lanes.combine(statement.op, start, part, dtype)
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
-            scope.code.add(f"{carry} = {lanes.last(name, dtype)};")
+            text = self.arrays.scalar.combine(statement.op, carry, lanes.last(part, dtype), dtype)
+            scope.code.add(f"{carry} = {text};")
         if compute_dtype(statement.dtype) != dtype:
             other = self.values.name(("converted", statement.name), statement.name)
             text = lanes.apply("convert", (name,), (dtype,), statement.dtype)

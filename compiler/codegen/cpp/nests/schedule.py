@@ -179,6 +179,7 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             max(facts.moves(address) & set(outer), default=-1) > lane for address in written
         )
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], columns, outside)
+        chunk = _returned_to(facts, lane, lanes, inner, chunk or sizes[lane]) or chunk
         if choose is not None:
             chunk = questions.block(choose, chunk, sizes[lane])
     return Schedule(lane, lanes, outer, _units(sizes, outer, choose), chunk, inner)
@@ -208,6 +209,23 @@ def _chunk(size: Size, rows: Size, inner: list[Size], columns: int, outside: boo
         ):
             return None
     return width
+
+
+def _returned_to(
+    facts: Facts, lane: int, lanes: int, inner: tuple[int, ...], width: Size
+) -> Size | None:
+    """A narrower chunk, if the lines that it writes at one position of an inner axis are to stay in
+    L1 until the next one writes beside it; None if `width` does."""
+    if not isinstance(width, int):
+        return None
+    left = width
+    for statement in facts.nest.statements:
+        if isinstance(statement, Write) and not statement.address.then:
+            strides, dtype = statement.address.strides, statement.dtype
+            if any(strides[axis] in (1, -1) for axis in inner):
+                while left > lanes and share_a_set(strides[lane], dtype, left):
+                    left = max(lanes, left // 2)
+    return left if left < width else None
 
 
 def _units(sizes: list[Size], outer: tuple[int, ...], choose: NestChooser | None) -> int:

@@ -368,15 +368,15 @@ class Lanes:
         """The winning index among the lanes, as a `long`; `reduce` (max or min) gives its value."""
         return argmax.reduce(self, op, best, best_index, dtype, self.index_dtype)
 
-    def scan(self, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False) -> str:
-        """Lane k: `carry` (a scalar register) and lanes 0 to k, combined by sum, prod, max or min.
+    def scan(self, op: str, vector: str, dtype: str, *, reverse: bool = False) -> str:
+        """Lane k: lanes 0 to k, combined by sum, prod, max or min.
 
         `reverse`: lanes k to the last one instead.
         """
-        return scans.scan(self, op, vector, carry, dtype, reverse=reverse)
+        return scans.scan(self, op, vector, dtype, reverse=reverse)
 
     def last(self, vector: str, dtype: str, *, reverse: bool = False) -> str:
-        """The last lane in scan order, as a scalar register: the carry for the next step."""
+        """The last lane in scan order, as a scalar register: what the next step's carry adds."""
         return scans.last(self, vector, dtype, reverse=reverse)
 
     def transpose(self, registers: Sequence[str], dtype: str) -> str:

@@ -86,8 +86,6 @@ def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
 def _widen(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
     sign = "z" if source == "uint8" else "s"
     bits, mask = 8 * large * lanes.count, ""
-    if large == 8 and small != 4:
-        return None
     if bits == 512:
         mask = f", {foreign(lanes, *_ELEMENT[large])}{{}}, {all_lanes(lanes)}"
     value = _padded(lanes, small)

@@ -20,13 +20,11 @@ def _shifted(count: int, distance: int, reverse: bool) -> str:
     return ", ".join(str(min(lane, count)) for lane in order)
 
 
-def scan(
-    lanes: Lanes, op: str, vector: str, carry: str, dtype: str, *, reverse: bool = False
-) -> str:
-    """carry op lane 0 op ... op lane k in every lane k; in reverse, from the last lane on."""
+def scan(lanes: Lanes, op: str, vector: str, dtype: str, *, reverse: bool = False) -> str:
+    """Lane 0 op ... op lane k in every lane k; in reverse, from the last lane on."""
     held = compute_dtype(dtype)
     if lanes.count == 1:
-        return lanes.combine(op, carry, vector, held)
+        return vector
     register, name = lanes.type(held), f"scan_{op}{'_reverse' if reverse else ''}"
     name += "_bool" if held == "bool" and op not in ("any", "all") else ""
 
@@ -38,14 +36,10 @@ def scan(
             steps.append(f"w = __builtin_shufflevector(v, neutral, {order});")
             steps.append(f"v = {lanes.combine(op, 'w', 'v', held)};")
             distance *= 2
-        return (
-            f"INLINE {register} {name}({register} v, {register} carry) "
-            f"{{ {' '.join(steps)} return {lanes.combine(op, 'carry', 'v', held)}; }}"
-        )
+        return f"INLINE {register} {name}({register} v) {{ {' '.join(steps)} return v; }}"
 
-    start = lanes.broadcast(carry, held)
     lanes.need(f"{name}({register})", text)
-    return f"{name}({vector}, {start})"
+    return f"{name}({vector})"
 
 
 def last(lanes: Lanes, vector: str, dtype: str, *, reverse: bool = False) -> str:
