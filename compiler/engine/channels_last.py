@@ -2,7 +2,7 @@
 
 oneDNN's convolutions are faster on channels-last memory, as are cuDNN's of 16-bit floats, which run
 on tensor cores without transposing then, and pointwise loops work in any order. So each image that
-a convolution reads is converted to channels-last if necessary. Strides are then recomputed
+such a convolution reads is converted to channels-last if necessary. Strides are then recomputed
 downstream, which leaves one conversion at the start, and one at each output whose strides the user
 was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inductor/graph.py).
 """
@@ -39,6 +39,23 @@ order."""
 
 _NARROW = (torch.float16, torch.bfloat16)
 
+
+def _by_onednn(dtype: torch.dtype) -> bool:
+    """Whether oneDNN computes a CPU's convolutions of this dtype (`use_mkldnn` in
+    ATen/native/Convolution.cpp).
+
+    ATen's own, which get all others, are not faster on channels-last memory: small and grouped ones
+    of float64 and integers take two to four times as long, the backward of float16 twice.
+    """
+    if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
+        return False
+    if dtype is torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if dtype is torch.float16:
+        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
+    return dtype is torch.float32
+
+
 _LIKE_FIRST = frozenset({aten._native_batch_norm_legit_no_training.default})
 """Their first result is laid out like their first argument; the others are unchanged. This avoids
 running torch's decomposition on fake tensors, which would dominate this pass on a ResNet."""
@@ -69,7 +86,7 @@ def channels_last(
     with, as in the backward of a converted forward.
     """
     mode = _fake_mode(module)
-    nodes = [node for node in module.graph.nodes if node.target in _IMAGES]
+    nodes = [node for node in module.graph.nodes if node.target in _IMAGES and _images(node)]
     restrided = _restride_inputs(module, example_inputs)
     wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
     if mode is None or not (wanted or restrided):
@@ -127,9 +144,6 @@ def report_strides(module: fx.GraphModule) -> None:
 
 
 def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate | None) -> bool:
-    images = [argument for node in nodes for argument in _images(node)]
-    if not images:
-        return False
     if gate is None:
         return True
     decision = Decision(
@@ -151,8 +165,8 @@ def _detail(nodes: Sequence[fx.Node]) -> Callable[[], Detail]:
 
 
 def _images(node: fx.Node) -> list[fx.Node]:
-    """The arguments of a convolution to be converted: four-dimensional tensors on the CPU, or of
-    16-bit floats on a GPU."""
+    """The arguments of a convolution to be converted, four-dimensional tensors: images of oneDNN's
+    dtypes on the CPU, images and weights of 16-bit floats on a GPU."""
     found = []
     for position in (*_IMAGES[node.target], *_WEIGHTS[node.target]):
         argument = node.args[position]
@@ -160,7 +174,8 @@ def _images(node: fx.Node) -> list[fx.Node]:
         if not isinstance(value, torch.Tensor) or value.dim() != 4:
             continue
         on_gpu = value.device.type == "cuda" and value.dtype in _NARROW
-        if on_gpu or (value.device.type == "cpu" and position in _IMAGES[node.target]):
+        on_cpu = value.device.type == "cpu" and position in _IMAGES[node.target]
+        if on_gpu or (on_cpu and _by_onednn(value.dtype)):
             found.append(argument)
     return found
 
