@@ -56,6 +56,9 @@ def _by_onednn(dtype: torch.dtype) -> bool:
     return dtype is torch.float32
 
 
+_BLOCK = 16
+"""Channels in the widest block of oneDNN's kernels."""
+
 _LIKE_FIRST = frozenset({aten._native_batch_norm_legit_no_training.default})
 """Their first result is laid out like their first argument; the others are unchanged. This avoids
 running torch's decomposition on fake tensors, which would dominate this pass on a ResNet."""
@@ -86,7 +89,8 @@ def channels_last(
     with, as in the backward of a converted forward.
     """
     mode = _fake_mode(module)
-    nodes = [node for node in module.graph.nodes if node.target in _IMAGES and _images(node)]
+    convolutions = [node for node in module.graph.nodes if node.target in _IMAGES]
+    nodes = [node for node in convolutions if _images(node) and not _overruns(node)]
     restrided = _restride_inputs(module, example_inputs)
     wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
     if mode is None or not (wanted or restrided):
@@ -96,7 +100,7 @@ def channels_last(
     captured = {node: _strides(node) for node in module.graph.nodes}
     captured.update(restrided)
     stale = set(restrided)
-    made: dict[fx.Node, fx.Node] = {}
+    made: dict[tuple[fx.Node, torch.memory_format], fx.Node] = {}
     shapes = getattr(mode, "shape_env", None)
     with mode, shapes.suppress_guards() if shapes is not None else nullcontext():
         for node in list(module.graph.nodes):
@@ -104,13 +108,15 @@ def channels_last(
                 continue
             if stale and _reads_memory(node.target):
                 _give_as_captured(module, node, captured)
-            if wanted and node.target in _IMAGES:
-                stale |= _convert_images(module, node, made)
+            if node.target in _IMAGES and _overruns(node):
+                stale |= _convert_images(module, node, made, torch.contiguous_format)
+            elif wanted and node.target in _IMAGES:
+                stale |= _convert_images(module, node, made, torch.channels_last)
             if stale.intersection(node.all_input_nodes) and _refresh(node):
                 stale.add(node)
         _restore(module, output, strides, promised)
     module.recompile()
-    return len(made)
+    return sum(order == torch.channels_last for _, order in made)
 
 
 def _reads_memory(target: Any) -> bool:
@@ -180,23 +186,41 @@ def _images(node: fx.Node) -> list[fx.Node]:
     return found
 
 
+def _overruns(node: fx.Node) -> bool:
+    """Whether oneDNN writes beyond its workspace if these images are channels-last: the gradient of
+    a strided 1 x 1 weight with fewer input channels than a block has
+    (https://github.com/uxlfoundation/oneDNN/issues/6035)."""
+    if node.target is not aten.convolution_backward.default or not _images(node):
+        return False
+    weight, strides, groups, wanted = (node.args[position] for position in (2, 4, 9, 10))
+    _, channels, *kernel = weight.meta["val"].shape
+    strided = any(stride != 1 for stride in strides)
+    point = all(size == 1 or not isinstance(size, int) for size in kernel)
+    narrow = not isinstance(channels, int) or channels < _BLOCK
+    return strided and point and narrow and groups == 1 and bool(wanted[1])
+
+
 def _convert_images(
-    module: fx.GraphModule, node: fx.Node, made: dict[fx.Node, fx.Node]
+    module: fx.GraphModule,
+    node: fx.Node,
+    made: dict[tuple[fx.Node, torch.memory_format], fx.Node],
+    order: torch.memory_format,
 ) -> set[fx.Node]:
+    """Give a convolution its images in this memory order; returns the copies."""
     converted = set()
     for image in _images(node):
         value = image.meta["val"]
-        if value.is_contiguous(memory_format=torch.channels_last):
+        if value.is_contiguous(memory_format=order):
             continue
-        if image not in made:
+        if (image, order) not in made:
             with module.graph.inserting_before(node):
                 clone = module.graph.call_function(
-                    aten.clone.default, (image,), {"memory_format": torch.channels_last}
+                    aten.clone.default, (image,), {"memory_format": order}
                 )
-            clone.meta = {**image.meta, "val": value.clone(memory_format=torch.channels_last)}
-            made[image] = clone
-        node.replace_input_with(image, made[image])
-        converted.add(made[image])
+            clone.meta = {**image.meta, "val": value.clone(memory_format=order)}
+            made[image, order] = clone
+        node.replace_input_with(image, made[image, order])
+        converted.add(made[image, order])
     return converted
 
 

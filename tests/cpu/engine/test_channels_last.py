@@ -95,6 +95,45 @@ def test_training_gives_the_same_gradients() -> None:
     assert converted[0] == 1
 
 
+@pytest.mark.parametrize(("channels", "by_channel"), [(3, True), (16, False)])
+def test_onednn_gets_no_images_for_which_it_overruns_its_workspace(
+    channels: int, by_channel: bool
+) -> None:
+    """The weight's gradient of a strided 1 x 1 convolution with few input channels: channels-last
+    images end the process."""
+    torch.manual_seed(0)
+    narrow, wide = nn.Conv2d(channels, 8, 1, stride=2), nn.Conv2d(channels, 8, 3, 2, padding=1)
+    x = torch.randn(2, channels, 32, 32)
+    orders = []
+
+    def compiler(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/backward", promised=0)
+        for node in module.graph.find_nodes(
+            op="call_function", target=torch.ops.aten.convolution_backward.default
+        ):
+            if node.args[2].meta["val"].shape[2:] == (1, 1):
+                orders.append([image.meta["val"].is_contiguous() for image in node.args[:2]])
+        return make_boxed_func(module.forward)
+
+    def forward(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/forward", promised=1)
+        report_strides(module)
+        return make_boxed_func(module.forward)
+
+    def gradient(function: Callable[..., Any]) -> torch.Tensor:
+        (found,) = torch.autograd.grad(function(x).square().sum(), narrow.weight)
+        return found
+
+    function = torch.compile(
+        lambda x: F.relu(narrow(x) + wide(x)),
+        backend=aot_autograd(fw_compiler=forward, bw_compiler=compiler),
+    )
+    torch.testing.assert_close(
+        gradient(function), gradient(lambda x: F.relu(narrow(x) + wide(x))), rtol=1e-3, atol=1e-3
+    )
+    assert orders == [[by_channel, by_channel]]
+
+
 def test_an_override_leaves_the_layout_as_captured() -> None:
     model, x = Images().eval(), torch.randn(2, 4, 8, 8)
     gate = Gate({"tcw/0/0/inference/layout/convolution": "as-captured"})
