@@ -19,6 +19,7 @@ from compiler.codegen.unit import Unit
 from compiler.control.decisions import Gate
 from compiler.engine.aligned_products import aligned_products
 from compiler.engine.channels_last import channels_last
+from compiler.engine.complex_scatters import complex_scatters
 from compiler.engine.products import products
 from compiler.engine.unread_vectors import values_alone
 from compiler.engine.vector_products import vector_products
@@ -77,7 +78,7 @@ class Cpu:
 
     device = torch.device("cpu")
     machine = weights.CPU
-    aten_passes = (values_alone, vector_products, products)
+    aten_passes = (values_alone, complex_scatters, vector_products, products)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -109,7 +110,7 @@ class Gpu:
 
     @property
     def aten_passes(self) -> tuple[AtenPass, ...]:
-        return (values_alone, aligned_products, wide_sums)
+        return (values_alone, complex_scatters, aligned_products, wide_sums)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -146,7 +147,7 @@ def rewrite(
     gate: Gate | None,
 ) -> None:
     """Change the ATen graph in place for the target: layouts, products, sums at indices,
-    vectors that nobody reads. The first
+    vectors that nobody reads, slices of complex tensors. The first
     `promised` outputs retain their strides."""
     channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
     for change in target.aten_passes:
