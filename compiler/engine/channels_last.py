@@ -2,7 +2,7 @@
 
 oneDNN's convolutions are faster on channels-last memory, as are cuDNN's of 16-bit floats, which run
 on tensor cores without transposing then, and pointwise loops work in any order. So each image that
-a convolution reads is converted to channels-last if necessary. Strides are then recomputed
+such a convolution reads is converted to channels-last if necessary. Strides are then recomputed
 downstream, which leaves one conversion at the start, and one at each output whose strides the user
 was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inductor/graph.py).
 """
@@ -39,6 +39,26 @@ order."""
 
 _NARROW = (torch.float16, torch.bfloat16)
 
+
+def _by_onednn(dtype: torch.dtype) -> bool:
+    """Whether oneDNN computes a CPU's convolutions of this dtype (`use_mkldnn` in
+    ATen/native/Convolution.cpp).
+
+    ATen's own, which get all others, are not faster on channels-last memory: small and grouped ones
+    of float64 and integers take two to four times as long, the backward of float16 twice.
+    """
+    if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
+        return False
+    if dtype is torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if dtype is torch.float16:
+        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
+    return dtype is torch.float32
+
+
+_BLOCK = 16
+"""Channels in the widest block of oneDNN's kernels."""
+
 _LIKE_FIRST = frozenset({aten._native_batch_norm_legit_no_training.default})
 """Their first result is laid out like their first argument; the others are unchanged. This avoids
 running torch's decomposition on fake tensors, which would dominate this pass on a ResNet."""
@@ -69,7 +89,8 @@ def channels_last(
     with, as in the backward of a converted forward.
     """
     mode = _fake_mode(module)
-    nodes = [node for node in module.graph.nodes if node.target in _IMAGES]
+    convolutions = [node for node in module.graph.nodes if node.target in _IMAGES]
+    nodes = [node for node in convolutions if _images(node) and not _overruns(node)]
     restrided = _restride_inputs(module, example_inputs)
     wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
     if mode is None or not (wanted or restrided):
@@ -79,7 +100,7 @@ def channels_last(
     captured = {node: _strides(node) for node in module.graph.nodes}
     captured.update(restrided)
     stale = set(restrided)
-    made: dict[fx.Node, fx.Node] = {}
+    made: dict[tuple[fx.Node, torch.memory_format], fx.Node] = {}
     shapes = getattr(mode, "shape_env", None)
     with mode, shapes.suppress_guards() if shapes is not None else nullcontext():
         for node in list(module.graph.nodes):
@@ -87,13 +108,15 @@ def channels_last(
                 continue
             if stale and _reads_memory(node.target):
                 _give_as_captured(module, node, captured)
-            if wanted and node.target in _IMAGES:
-                stale |= _convert_images(module, node, made)
+            if node.target in _IMAGES and _overruns(node):
+                stale |= _convert_images(module, node, made, torch.contiguous_format)
+            elif wanted and node.target in _IMAGES:
+                stale |= _convert_images(module, node, made, torch.channels_last)
             if stale.intersection(node.all_input_nodes) and _refresh(node):
                 stale.add(node)
         _restore(module, output, strides, promised)
     module.recompile()
-    return len(made)
+    return sum(order == torch.channels_last for _, order in made)
 
 
 def _reads_memory(target: Any) -> bool:
@@ -127,9 +150,6 @@ def report_strides(module: fx.GraphModule) -> None:
 
 
 def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate | None) -> bool:
-    images = [argument for node in nodes for argument in _images(node)]
-    if not images:
-        return False
     if gate is None:
         return True
     decision = Decision(
@@ -151,8 +171,8 @@ def _detail(nodes: Sequence[fx.Node]) -> Callable[[], Detail]:
 
 
 def _images(node: fx.Node) -> list[fx.Node]:
-    """The arguments of a convolution to be converted: four-dimensional tensors on the CPU, or of
-    16-bit floats on a GPU."""
+    """The arguments of a convolution to be converted, four-dimensional tensors: images of oneDNN's
+    dtypes on the CPU, images and weights of 16-bit floats on a GPU."""
     found = []
     for position in (*_IMAGES[node.target], *_WEIGHTS[node.target]):
         argument = node.args[position]
@@ -160,28 +180,47 @@ def _images(node: fx.Node) -> list[fx.Node]:
         if not isinstance(value, torch.Tensor) or value.dim() != 4:
             continue
         on_gpu = value.device.type == "cuda" and value.dtype in _NARROW
-        if on_gpu or (value.device.type == "cpu" and position in _IMAGES[node.target]):
+        on_cpu = value.device.type == "cpu" and position in _IMAGES[node.target]
+        if on_gpu or (on_cpu and _by_onednn(value.dtype)):
             found.append(argument)
     return found
 
 
+def _overruns(node: fx.Node) -> bool:
+    """Whether oneDNN writes beyond its workspace if these images are channels-last: the gradient of
+    a strided 1 x 1 weight with fewer input channels than a block has
+    (https://github.com/uxlfoundation/oneDNN/issues/6035)."""
+    if node.target is not aten.convolution_backward.default or not _images(node):
+        return False
+    weight, strides, groups, wanted = (node.args[position] for position in (2, 4, 9, 10))
+    _, channels, *kernel = weight.meta["val"].shape
+    strided = any(stride != 1 for stride in strides)
+    point = all(size == 1 or not isinstance(size, int) for size in kernel)
+    narrow = not isinstance(channels, int) or channels < _BLOCK
+    return strided and point and narrow and groups == 1 and bool(wanted[1])
+
+
 def _convert_images(
-    module: fx.GraphModule, node: fx.Node, made: dict[fx.Node, fx.Node]
+    module: fx.GraphModule,
+    node: fx.Node,
+    made: dict[tuple[fx.Node, torch.memory_format], fx.Node],
+    order: torch.memory_format,
 ) -> set[fx.Node]:
+    """Give a convolution its images in this memory order; returns the copies."""
     converted = set()
     for image in _images(node):
         value = image.meta["val"]
-        if value.is_contiguous(memory_format=torch.channels_last):
+        if value.is_contiguous(memory_format=order):
             continue
-        if image not in made:
+        if (image, order) not in made:
             with module.graph.inserting_before(node):
                 clone = module.graph.call_function(
-                    aten.clone.default, (image,), {"memory_format": torch.channels_last}
+                    aten.clone.default, (image,), {"memory_format": order}
                 )
-            clone.meta = {**image.meta, "val": value.clone(memory_format=torch.channels_last)}
-            made[image] = clone
-        node.replace_input_with(image, made[image])
-        converted.add(made[image])
+            clone.meta = {**image.meta, "val": value.clone(memory_format=order)}
+            made[image, order] = clone
+        node.replace_input_with(image, made[image, order])
+        converted.add(made[image, order])
     return converted
 
 

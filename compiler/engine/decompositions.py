@@ -194,6 +194,15 @@ def _index_reduce(
     return (total.to(wide) / counts.to(wide).reshape(shape)).to(tensor.dtype)
 
 
+def _addbmm(tensor: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """One product over the batch and the inner dimension together. ATen calls BLAS once per batch,
+    and rounds a 16-bit sum after each."""
+    batch, rows, inner = left.shape
+    beside = left.permute(1, 0, 2).reshape(rows, batch * inner)
+    below = right.reshape(batch * inner, right.shape[2])
+    return aten.addmm(tensor.expand(rows, right.shape[2]), beside, below, beta=beta, alpha=alpha)
+
+
 def _full_like(tensor: Any, value: Any, *, memory_format: Any = None, **options: Any) -> Any:
     """Of the sizes alone where they are known, so that no backward keeps a tensor to read them."""
     order = _dense_order(tensor)
@@ -336,6 +345,7 @@ def decompositions(training: bool = True) -> Table:
     table[aten.index_reduce.default] = _index_reduce
     table[aten.put.default] = _put
     table[aten.take.default] = _take
+    table[aten.addbmm.default] = _addbmm
     table[aten.full_like.default] = _full_like
     table.update({operation: _pad(operation) for operation in PADS})
     for operation, rank in ((aten.max_unpool2d.default, 2), (aten.max_unpool3d.default, 3)):

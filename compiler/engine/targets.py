@@ -19,6 +19,7 @@ from compiler.codegen.unit import Unit
 from compiler.control.decisions import Gate
 from compiler.engine.aligned_products import aligned_products
 from compiler.engine.channels_last import channels_last
+from compiler.engine.complex_scatters import complex_scatters
 from compiler.engine.padded_rows import padded_rows
 from compiler.engine.products import products
 from compiler.engine.unread_vectors import values_alone
@@ -79,7 +80,7 @@ class Cpu:
 
     device = torch.device("cpu")
     machine = weights.CPU
-    aten_passes = (values_alone, vector_products, products)
+    aten_passes = (values_alone, complex_scatters, vector_products, products)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -111,7 +112,7 @@ class Gpu:
 
     @property
     def aten_passes(self) -> tuple[AtenPass, ...]:
-        return (values_alone, aligned_products, wide_sums)
+        return (values_alone, complex_scatters, aligned_products, wide_sums)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -149,8 +150,8 @@ def rewrite(
     gate: Gate | None,
 ) -> None:
     """Change the ATen graph in place for the target: layouts, products, sums at indices, vectors
-    that nobody reads. The first `promised` outputs retain the order of their strides, and the
-    strides themselves unless they are part of a padded product."""
+    that nobody reads, slices of complex tensors. The first `promised` outputs retain the order of
+    their strides, and the strides themselves unless they are part of a padded product."""
     channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
     for change in target.aten_passes:
         change(module, graph=graph, gate=gate)

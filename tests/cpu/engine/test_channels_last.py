@@ -66,10 +66,21 @@ def test_inference_is_converted_once_and_outputs_keep_their_strides() -> None:
         assert one.stride() == other.stride()
 
 
+def test_images_of_which_atens_own_convolutions_take_charge_stay_as_they_are() -> None:
+    """oneDNN has no float64 and no integers."""
+    images, weight = torch.randint(-9, 9, (2, 4, 9, 9)), torch.randint(-9, 9, (4, 4, 3, 3))
+    for dtype in (torch.float64, torch.int64):
+        x, w = images.to(dtype), weight.to(dtype)
+        function, converted = compiled(lambda x, w: F.conv2d(x, w, dilation=2) + 1)
+        found = function(x, w)
+        assert converted == [0]
+        torch.testing.assert_close(found, F.conv2d(x, w, dilation=2) + 1)
+
+
 def test_training_gives_the_same_gradients() -> None:
     torch.manual_seed(0)
-    model = Images().train().double()
-    x = torch.randn(2, 4, 8, 8, dtype=torch.float64, requires_grad=True)
+    model = Images().train()
+    x = torch.randn(2, 4, 8, 8, requires_grad=True)
 
     def gradients(function: Callable[..., Any]) -> list[torch.Tensor]:
         image, rows = function(x)
@@ -80,8 +91,47 @@ def test_training_gives_the_same_gradients() -> None:
     wanted = gradients(model)
     function, converted = compiled(model)
     for one, other in zip(gradients(function), wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
     assert converted[0] == 1
+
+
+@pytest.mark.parametrize(("channels", "by_channel"), [(3, True), (16, False)])
+def test_onednn_gets_no_images_for_which_it_overruns_its_workspace(
+    channels: int, by_channel: bool
+) -> None:
+    """The weight's gradient of a strided 1 x 1 convolution with few input channels: channels-last
+    images end the process."""
+    torch.manual_seed(0)
+    narrow, wide = nn.Conv2d(channels, 8, 1, stride=2), nn.Conv2d(channels, 8, 3, 2, padding=1)
+    x = torch.randn(2, channels, 32, 32)
+    orders = []
+
+    def compiler(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/backward", promised=0)
+        for node in module.graph.find_nodes(
+            op="call_function", target=torch.ops.aten.convolution_backward.default
+        ):
+            if node.args[2].meta["val"].shape[2:] == (1, 1):
+                orders.append([image.meta["val"].is_contiguous() for image in node.args[:2]])
+        return make_boxed_func(module.forward)
+
+    def forward(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/forward", promised=1)
+        report_strides(module)
+        return make_boxed_func(module.forward)
+
+    def gradient(function: Callable[..., Any]) -> torch.Tensor:
+        (found,) = torch.autograd.grad(function(x).square().sum(), narrow.weight)
+        return found
+
+    function = torch.compile(
+        lambda x: F.relu(narrow(x) + wide(x)),
+        backend=aot_autograd(fw_compiler=forward, bw_compiler=compiler),
+    )
+    torch.testing.assert_close(
+        gradient(function), gradient(lambda x: F.relu(narrow(x) + wide(x))), rtol=1e-3, atol=1e-3
+    )
+    assert orders == [[by_channel, by_channel]]
 
 
 def test_an_override_leaves_the_layout_as_captured() -> None:
@@ -156,7 +206,7 @@ def test_what_depends_on_the_order_of_memory_gets_the_captured_one(name: str) ->
         if result.requires_grad:
             result.sum().backward()
         results.append((result, model.convolution.weight.grad))
-    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
 
 
 def test_images_of_a_gpu_that_is_not_there() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.engine.backend import backend
+from compiler.engine.complex_scatters import complex_scatters
 
 pytestmark = pytest.mark.usefixtures("nothing_left_to_aten")
 
@@ -51,3 +54,54 @@ def test_gradients_are_conjugate_products(name: str) -> None:
 
     compiled = torch.compile(BACKWARDS[name], backend=backend)
     torch.testing.assert_close(gradient(compiled), gradient(BACKWARDS[name]))
+
+
+def modes(x: Tensor, weight: Tensor) -> Tensor:
+    """A layer of a Fourier neural operator: low frequencies alone are multiplied."""
+    found = torch.fft.rfft2(x)
+    out = torch.zeros(*x.shape[:-1], x.shape[-1] // 2 + 1, dtype=torch.cfloat)
+    out[:, :3, :2] = found[:, :3, :2] * weight
+    out[:, -3:, :2] = found[:, -3:, :2] * weight
+    return torch.fft.irfft2(out, s=x.shape[-2:])
+
+
+def calls(function: Callable[..., Tensor], *inputs: Tensor) -> list[str]:
+    """The operations that write a slice of a complex tensor, after the pass."""
+    module = make_fx(torch.func.functionalize(function), tracing_mode="fake")(*inputs)
+    complex_scatters(module, graph="0/0/inference")
+    names = [str(node.target) for node in module.graph.nodes if node.op == "call_function"]
+    written = (
+        "aten.copy.",
+        "aten.full.",
+        "aten.zeros.",
+        "aten.slice_scatter.",
+        "aten.constant_pad",
+    )
+    return [name for name in names if name.startswith(written)]
+
+
+def padded(z: Tensor, start: int, end: int, step: int = 1) -> Tensor:
+    out = torch.full((4, 6), 2 - 1j, dtype=z.dtype)
+    out[:, start:end:step] = z
+    return out
+
+
+def test_a_slice_of_a_constant_is_one_pad() -> None:
+    z = torch.randn(4, 3, dtype=torch.cfloat)
+    for bounds in ((0, 3), (2, 5), (-3, 6)):
+        assert calls(partial(padded, start=bounds[0], end=bounds[1]), z) == [
+            "aten.constant_pad_nd.default"
+        ]
+        compiled = torch.compile(padded, backend=backend, dynamic=False)
+        torch.testing.assert_close(compiled(z, *bounds), padded(z, *bounds))
+    apart = calls(partial(padded, start=0, end=6, step=2), z)
+    assert apart == ["aten.full.default", "aten.slice_scatter.default"]
+
+
+def test_gradients_of_assigned_slices() -> None:
+    x, weight = torch.randn(2, 8, 8, requires_grad=True), torch.randn(3, 2, dtype=torch.cfloat)
+    given = (x, weight.requires_grad_())
+    compiled = torch.compile(modes, backend=backend)
+    found = torch.autograd.grad(compiled(*given).square().sum(), given)
+    torch.testing.assert_close(found, torch.autograd.grad(modes(*given).square().sum(), given))
+    assert "aten.copy.default" not in calls(modes, x.detach(), weight.detach())

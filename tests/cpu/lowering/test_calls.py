@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -64,6 +65,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_call(name: str) -> None:
     fn, args = CASES[name]
     lowered(fn, *args, calls=None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_a_sum_of_products_is_one_product(dtype: torch.dtype) -> None:
+    """ATen's `addbmm` calls BLAS once per batch."""
+    start, left, right = (torch.randint(-4, 4, s).to(dtype) for s in ((3,), (6, 2, 5), (6, 5, 3)))
+    add = partial(torch.addbmm, beta=2, alpha=3)
+    lowered(add, start, left, right, calls=("addmm",))
 
 
 def test_random_numbers_are_those_of_eager() -> None:

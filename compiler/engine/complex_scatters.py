@@ -1,0 +1,81 @@
+"""The complex-scatter pass: slices of complex tensors are written with fewer passes over memory.
+
+Loops have no complex numbers, so each operation on them is a call. The gradient of `rfft`, and what
+functionalisation makes of an assignment to a slice, is a copy of the source (`copy`), a constant
+tensor, and a copy of that in which the slice is replaced (`slice_scatter`). The first copy has no
+purpose of its own, and a slice of a constant is a pad: one pass over the result instead of two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.control.decisions import Gate
+
+aten = torch.ops.aten
+
+
+def complex_scatters(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+    """Rewrite the graph in place and return the number of scatters that changed."""
+    del graph, gate
+    changed = 0
+    for node in list(module.graph.nodes):
+        if node.target is not aten.slice_scatter.default or not node.meta["val"].is_complex():
+            continue
+        changed += _without_copy(node) | _as_pad(module, node)
+    if changed:
+        module.graph.eliminate_dead_code()
+        module.recompile()
+    return changed
+
+
+def _without_copy(node: fx.Node) -> bool:
+    """Read the tensor whose copy would be read, if the copy has the same elements."""
+    copied = node.args[1]
+    if not isinstance(copied, fx.Node) or copied.target is not aten.copy.default:
+        return False
+    source = copied.args[1]
+    value = source.meta["val"]
+    if value.dtype != copied.meta["val"].dtype or value.shape != copied.meta["val"].shape:
+        return False
+    node.update_arg(1, source)
+    return True
+
+
+def _as_pad(module: fx.GraphModule, node: fx.Node) -> bool:
+    """Replace a scatter into a constant, if all sizes are known, by a pad of the same strides."""
+    base, source = node.args[:2]
+    named = dict(zip(("dim", "start", "end", "step"), node.args[2:], strict=False)) | node.kwargs
+    number = _constant(base)
+    if not isinstance(number, (int, float, complex)) or named.get("step", 1) != 1:
+        return False
+    result, value = node.meta["val"], source.meta["val"]
+    dim = named.get("dim", 0) % result.dim()
+    bounds = (named.get("start"), named.get("end"))
+    if not all(isinstance(size, int) for size in (*result.shape, *value.shape)) or not all(
+        bound is None or isinstance(bound, int) for bound in bounds
+    ):
+        return False
+    start, end, _ = slice(*bounds).indices(result.shape[dim])
+    pads = [0, 0] * (result.dim() - 1 - dim) + [start, result.shape[dim] - end]
+    if end - start != value.shape[dim] or value.dtype != result.dtype:
+        return False
+    with value.fake_mode:
+        padded = aten.constant_pad_nd.default(value, pads, number)
+    if padded.stride() != result.stride():
+        return False
+    with module.graph.inserting_before(node):
+        pad: Any = module.graph.call_function(aten.constant_pad_nd.default, (source, pads, number))
+    pad.meta = {**node.meta, "val": padded}
+    node.replace_all_uses_with(pad)
+    return True
+
+
+def _constant(node: fx.Node) -> Any:
+    """The number in every element of a tensor, or of what it is sliced from; None if unknown."""
+    while node.target is aten.slice.Tensor:
+        node = node.args[0]
+    return node.args[1] if node.target is aten.full.default else None
