@@ -12,7 +12,7 @@ from viewers.panes.rows import Content, Row
 from viewers.panes.targets import ToCompile, ToStage
 from viewers.panes.view import LANGUAGES, View
 from viewers.summary import Call, Piece
-from viewers.words import bytes_text, plural, seconds_text
+from viewers.words import bytes_text, number, plural, seconds_text
 
 WIDE = 24
 """From this width on stages and times are shown."""
@@ -90,7 +90,7 @@ def _stages(view: View, piece: Piece) -> list[Row]:
     ended = piece.status != "open"
     stages = [("capture", plural(piece.ops, "op") if piece.ops or ended else "?")]
     known = piece.guards or ended
-    stages.append(("guards", str(piece.guards) if known else "?"))
+    stages.append(("guards", number(piece.guards) if known else "?"))
     for split in recording.all(Partition):
         if split.compile_id == piece.compile_id:
             saved = sum(value.choice == "saved" for value in split.values)
