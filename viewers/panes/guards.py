@@ -43,8 +43,8 @@ def content(view: View, width: int) -> Content:
     names, main = view.facts.names, view.facts.main_file
     rows: list[Row] = []
     drawn = guards_lines(condition_rows(groups.conditions), names, width - MARK - 1, 0, main)
-    for number, (condition, lines) in enumerate(zip(groups.conditions, drawn, strict=True)):
-        key = f"guard:{name}:{number}"
+    for index, (condition, lines) in enumerate(zip(groups.conditions, drawn, strict=True)):
+        key = f"guard:{name}:{index}"
         if len(condition.guards) > 1:
             rows += _fold(view, key, lines, condition.guards, width)
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Waiting
 from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.colours import TONES
@@ -141,8 +140,7 @@ def _verdict(view: View) -> Line:
         words = now.text if now is not None else "starting"
         return (("Recording", "accent"), text(f"   {words}", "dim"))
     if view.recording.end is None and not view.live and view.summary.speed is None:
-        waiting = view.recording.last(Waiting)
-        if waiting is not None and waiting.kind == "end":
+        if view.over:
             return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
     profile = view.facts.profile

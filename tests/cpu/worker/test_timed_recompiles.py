@@ -56,7 +56,8 @@ def test_a_profile_names_the_guard_that_fails_in_its_rounds(tmp_path: Path) -> N
     assert one.head.compiled_again
     assert one.verdict.headline == "Recompiled during timing"
     first = one.causes[0]
-    assert first.place is not None and first.place.line == 10
+    assert first.place is not None
+    assert first.place.line == 10
     assert "forward runs eagerly since the recompile limit was reached" in first.notes
     assert "of 1 call compiled again" not in " ".join(first.notes)
 

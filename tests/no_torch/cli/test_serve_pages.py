@@ -148,7 +148,7 @@ async def test_a_bad_message_ends_its_page_alone(
 
 
 async def test_a_paste_without_an_end_ends_its_page(block_file: Path, tmp_path: Path) -> None:
-    """The process would take all that follows as a part of it: the page deaf, its memory growing."""
+    """The process would take all that follows as a part of it, and listen to nothing."""
     with served(str(block_file), cache=tmp_path) as server:
         async with aiohttp.ClientSession() as session:
             for texts in (["\x1b[200~and so on"], ["\x1b[2", "00", "~"], ["a\x1b[201~\x1b[200~"]):
