@@ -180,9 +180,10 @@ def _totals(summary: Summary, width: int) -> list[Row]:
     if seconds is not None:
         again = numbers_text(n for cause in summary.recompiles for n in cause.calls if n)
         word = "call" if again.isdigit() else "calls"
-        words += (
-            f": {seconds_text(seconds)} of recompiling on {word} {again.replace(', ', ' and ')}"
-        )
+        where = [f"on {word} {again.replace(', ', ' and ')}"] if again else []
+        if any(cause.repeated for cause in summary.recompiles):
+            where.append("with the same inputs")
+        words += f": {seconds_text(seconds)} of recompiling {' and '.join(where)}".rstrip()
     parts.append(words)
     if summary.numerics is not None:
         parts.append(numerics_words(summary.numerics))

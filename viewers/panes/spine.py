@@ -20,8 +20,10 @@ WIDE = 24
 
 def content(view: View, width: int) -> Content:
     rows: list[Row] = []
+    # a model's calls are the recording's own, so that it compiles outside of them only when timed
+    outside = "timing" if any(call.number for call in view.summary.calls) else "outside"
     for call in view.summary.calls:
-        rows.append(_call(call, width))
+        rows.append(_call(call, outside, width))
         for piece in call.pieces:
             rows.extend(_piece(view, piece, width))
         if call.hits and not call.pieces and width >= WIDE:
@@ -34,8 +36,8 @@ def content(view: View, width: int) -> Content:
     return Content("calls", rows=rows, start=str(ToCompile(view.compile_id)), tracks=True)
 
 
-def _call(call: Call, width: int) -> Row:
-    name = f"call {call.number}" if call.number else "outside"
+def _call(call: Call, outside: str, width: int) -> Row:
+    name = f"call {call.number}" if call.number else outside
     spans: list[Span] = [(" ", "text"), (name, "strong")]
     if width >= WIDE:
         spans.append(text("  " + "  ".join(_values(call)), "dim"))
