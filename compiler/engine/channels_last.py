@@ -192,6 +192,8 @@ def _overruns(node: fx.Node) -> bool:
     (https://github.com/uxlfoundation/oneDNN/issues/6035)."""
     if node.target is not aten.convolution_backward.default or not _images(node):
         return False
+    if node.args[0].meta["val"].device.type != "cpu":
+        return False
     weight, strides, groups, wanted = (node.args[position] for position in (2, 4, 9, 10))
     _, channels, *kernel = weight.meta["val"].shape
     strided = any(stride != 1 for stride in strides)

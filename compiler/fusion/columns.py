@@ -37,20 +37,9 @@ WORK = 64
 """Maximum number of instructions recomputed per picked element."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """One gather from a computed value."""
-
-    id: str
-    reader: str
-    node: str
-    picked: bool
-    reason: str
-
-
 def with_columns(
     graph: Graph, weights: Weights, gate: Gate, names: dict[str, list[str]]
-) -> tuple[list[Node], list[Picked]]:
+) -> list[Node]:
     """The graph's nodes, with gathers from computed values replaced if that is cheaper.
 
     `names` records what each reader now computes in addition.
@@ -75,7 +64,6 @@ def with_columns(
         if isinstance(part, Gather) and part.value in maps
         if follow(node.name, set()).cheaply(part) is None
     }
-    considered: list[Picked] = []
     nodes: list[Node] = []
     for node in graph.nodes:
         if not is_compute(node):
@@ -121,14 +109,13 @@ def with_columns(
             done = gate.unless_vetoed(decision, STORE, both, both) == PICK
             if done:
                 names.setdefault(reader, []).extend(held)
-            considered.append(Picked(decision.id, reader, source.name, done, reason))
             return found if done else part
 
         made = map_leaves(node, leaf)
         more = names.get(node.name, ())
         extra = [o for n in reversed(more) if n in maps for o in maps[n].origins]
         nodes.append(replace(made, origins=tuple(dict.fromkeys((*extra, *made.origins)))))
-    return nodes, considered
+    return nodes
 
 
 def _detail(

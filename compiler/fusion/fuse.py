@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 from compiler.control.decisions import Gate
 from compiler.fusion.canonical import canonical
-from compiler.fusion.columns import Picked, with_columns
+from compiler.fusion.columns import with_columns
 from compiler.fusion.decide import Decisions
 from compiler.fusion.dependencies import Dependencies, dependencies, read_values
 from compiler.fusion.duplicates import without_duplicates
 from compiler.fusion.groups import Group, final_space
-from compiler.fusion.inline import Inlined, inlined
+from compiler.fusion.inline import inlined
 from compiler.fusion.leaves import forget
 from compiler.fusion.liveness import live
 from compiler.fusion.memories import memories, stored_values
@@ -22,7 +22,7 @@ from compiler.fusion.order import Task, schedule
 from compiler.fusion.pairs import Listener, Pair, Round
 from compiler.fusion.reorder import reordered
 from compiler.fusion.short_runs import without_short_runs
-from compiler.fusion.split import Split, split_at_pieces
+from compiler.fusion.split import split_at_pieces
 from compiler.fusion.through import in_memory
 from compiler.fusion.weights import CPU, Machine, Weights
 from compiler.loops.graph import Call, Graph, Operand
@@ -40,12 +40,6 @@ class Fusion:
     pairs: list[Pair] = field(default_factory=list)
     """All pairs of nodes considered, ordered by when they were first considered."""
     rounds: list[Round] = field(default_factory=list)
-    inlined: list[Inlined] = field(default_factory=list)
-    """Maps considered for inlining into their readers, whether inlined or not."""
-    picked: list[Picked] = field(default_factory=list)
-    """Gathers from computed values considered for computing at the index instead."""
-    split: list[Split] = field(default_factory=list)
-    """Maps over a cat considered for running piece by piece."""
 
 
 def fuse(
@@ -69,17 +63,15 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
     graph = replace(graph, nodes=live(graph))
     graph = replace(graph, nodes=narrowed(graph, names))
     graph = replace(graph, nodes=without_duplicates(graph, gate, names))
-    nodes, picked = with_columns(graph, weights, gate, names)
-    graph = replace(graph, nodes=nodes)
+    graph = replace(graph, nodes=with_columns(graph, weights, gate, names))
     graph = replace(graph, nodes=live(graph))
     fixed = in_memory(graph)
     graph = replace(graph, nodes=reordered(graph, fixed))
     known_as = listener.known_as if listener is not None else tuple
-    inlining = inlined(graph, weights, gate, fixed, names, known_as)
-    nodes, split = split_at_pieces(replace(graph, nodes=inlining.nodes), gate, names)
-    graph = replace(graph, nodes=nodes)
-    if split:
-        graph = replace(graph, nodes=live(graph))
+    graph = replace(graph, nodes=inlined(graph, weights, gate, fixed, names, known_as))
+    pieces = split_at_pieces(graph, gate, names)
+    if len(pieces) > len(graph.nodes):
+        graph = replace(graph, nodes=live(replace(graph, nodes=pieces)))
     graph = replace(graph, nodes=without_short_runs(graph, weights, names))
     order = dependencies(graph)
     groups = grouping(graph, order, weights, names, fixed)
@@ -93,9 +85,6 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
         left,
         list(decisions.pairs.values()),
         decisions.rounds,
-        inlining.considered,
-        picked,
-        split,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import VETO, Gate
+from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
@@ -32,35 +32,12 @@ LARGEST = 64
 """Maximum size of an expression, in nodes, that is copied into several readers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inlined:
-    """A map that was considered for inlining."""
-
-    id: str
-    node: str
-    readers: tuple[str, ...]
-    inlined: bool
-    rule: str
-    """`constant`, `invariant`, `cheap`, `disjoint`; or why not: `overwritten`, `veto`."""
-    reason: str
-
-
 @dataclass(slots=True)
 class Use:
     """One read of a map."""
 
     reader: int
     view: View
-
-
-@dataclass(slots=True)
-class Inlining:
-    """The graph after inlining, and the maps considered."""
-
-    nodes: list[Node]
-    considered: list[Inlined]
-    names: dict[str, list[str]]
-    """Node -> nodes inlined into it."""
 
 
 def inlined(
@@ -70,7 +47,7 @@ def inlined(
     fixed: set[str],
     names: dict[str, list[str]],
     known_as: Callable[[Iterable[str]], tuple[str, ...]] = tuple,
-) -> Inlining:
+) -> list[Node]:
     """The graph's nodes, with cheap maps inlined into their readers; `fixed` maps stay.
 
     Invariants are visited last to first, so that a chain of them moves into the loop that reads its
@@ -78,15 +55,13 @@ def inlined(
     start. `names` records which nodes each node also computes; inlined nodes are added. `known_as`
     returns the names under which the user knows nodes.
     """
-    answer = Inlining(list(graph.nodes), [], names)
-    pass_ = _Pass(graph, weights, gate, answer, fixed, known_as)
-    places = range(len(answer.nodes))
+    pass_ = _Pass(graph, weights, gate, fixed, names, known_as)
+    places = range(len(graph.nodes))
     for place in reversed(places):
         pass_.consider(place, invariants=True)
     for place in places:
         pass_.consider(place, invariants=False)
-    answer.nodes = [node for place, node in enumerate(answer.nodes) if place not in pass_.gone]
-    return answer
+    return [node for place, node in enumerate(pass_.nodes) if place not in pass_.gone]
 
 
 class _Pass:
@@ -97,18 +72,19 @@ class _Pass:
         graph: Graph,
         weights: Weights,
         gate: Gate,
-        answer: Inlining,
         fixed: set[str],
+        names: dict[str, list[str]],
         known_as: Callable[[Iterable[str]], tuple[str, ...]],
     ) -> None:
         self.known_as = known_as
         self.graph = graph
         self.weights = weights
         self.gate = gate
-        self.answer = answer
+        self.nodes = list(graph.nodes)
+        self.names = names
         self.fixed = fixed
         self.versions = Versions(graph)
-        self.uses = _uses(answer.nodes)
+        self.uses = _uses(self.nodes)
         self.gone: set[int] = set()
         self.computed: set[str] = set()
         """Nodes that nests compute."""
@@ -128,7 +104,7 @@ class _Pass:
                     self.impure.add(node.name)
 
     def consider(self, place: int, *, invariants: bool) -> None:
-        node = self.answer.nodes[place]
+        node = self.nodes[place]
         if not isinstance(node, Map) or node.name in self.fixed or place in self.gone:
             return
         mine = [use for use in self.uses.get(node.name, ()) if use.reader not in self.gone]
@@ -137,7 +113,7 @@ class _Pass:
         rule, reason = self._invariant(node, mine) if invariants else self._other(node, mine)
         if not rule:
             return
-        nodes, names = self.answer.nodes, self.answer.names
+        nodes, names = self.nodes, self.names
         readers = tuple(dict.fromkeys(nodes[use.reader].name for use in mine))
         stale = self._overwritten(node, mine, place)
         forbidden = {INLINE: ("overwritten", stale)} if stale else {}
@@ -158,19 +134,27 @@ class _Pass:
         held = [node.name, *names.get(node.name, ())]
         readers_held = [n for reader in readers for n in (reader, *names.get(reader, ()))]
         done = self.gate.unless_vetoed(decision, KEEP, held, readers_held) == INLINE
-        if not done and not stale:
-            veto = self.gate.veto(self.graph.name, held, readers_held)
-            rule, reason = VETO, f"{veto or decision.id} keeps it"
-        self.answer.considered.append(Inlined(decision.id, node.name, readers, done, rule, reason))
         if done:
-            _carry_out(node, mine, self.answer, self.uses, held)
+            self._carry_out(node, mine, held)
             self.gone.add(place)
+
+    def _carry_out(self, node: Map, mine: list[Use], held: list[str]) -> None:
+        for place in dict.fromkeys(use.reader for use in mine):
+            reader = self.nodes[place]
+            assert is_compute(reader)
+            self.nodes[place] = _with(node, reader)
+            names = self.names.setdefault(reader.name, [])
+            names.extend(name for name in held if name not in names)
+        for source in reads(node):
+            for use in mine:
+                view = compose_views(source.view, use.view)
+                self.uses[source.value].append(Use(use.reader, view))
+        del self.uses[node.name]
 
     def _detail(self, node: Map, mine: list[Use]) -> Callable[[], Detail]:
         def detail() -> Detail:
-            nodes = self.answer.nodes
             places = dict.fromkeys(use.reader for use in mine)
-            readers = [reader for place in places if is_compute(reader := nodes[place])]
+            readers = [reader for place in places if is_compute(reader := self.nodes[place])]
             return Detail(
                 first=self.known_as((node.name,)),
                 second=self.known_as(reader.name for reader in readers),
@@ -193,7 +177,7 @@ class _Pass:
             return "", ""
         cost = instructions(node)
         size = self.weights.number(elements(node.domain))
-        sizes = [_domain(self.answer.nodes[use.reader], self.weights) for use in mine]
+        sizes = [_domain(self.nodes[use.reader], self.weights) for use in mine]
         often = all(count >= INVARIANT * size for count in sizes)
         if (
             often
@@ -223,7 +207,7 @@ class _Pass:
         moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
         if cost < CHEAP and moved <= result * SPARE:
             return "cheap", f"reads {moved:g} bytes per element, its result has {result}"
-        seen = sum(_domain(self.answer.nodes[use.reader], self.weights) for use in mine)
+        seen = sum(_domain(self.nodes[use.reader], self.weights) for use in mine)
         if any(isinstance(source, Gather) for source in sources):
             return "", ""
         if all(_apart(use.view) for use in mine) and seen <= size:
@@ -242,22 +226,6 @@ def _uses(nodes: list[Node]) -> dict[str, list[Use]]:
             for leaf in reads(node):
                 uses.setdefault(leaf.value, []).append(Use(place, leaf.view))
     return uses
-
-
-def _carry_out(
-    node: Map, mine: list[Use], answer: Inlining, uses: dict[str, list[Use]], held: list[str]
-) -> None:
-    for place in dict.fromkeys(use.reader for use in mine):
-        reader = answer.nodes[place]
-        assert is_compute(reader)
-        answer.nodes[place] = _with(node, reader)
-        names = answer.names.setdefault(reader.name, [])
-        names.extend(name for name in held if name not in names)
-    for source in reads(node):
-        for use in mine:
-            view = compose_views(source.view, use.view)
-            uses[source.value].append(Use(use.reader, view))
-    del uses[node.name]
 
 
 def _with(node: Map, reader: Compute) -> Compute:

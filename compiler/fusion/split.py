@@ -7,7 +7,7 @@ the piece boundaries, each part reads its piece's memory directly and the cat is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from compiler.control.decisions import Gate
@@ -35,20 +35,7 @@ WORK = 16
 """Maximum instructions per element of a piece, averaged over the pieces; the parts repeat them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A map that reads a cat."""
-
-    id: str
-    node: str
-    buffer: str
-    split: bool
-    reason: str
-
-
-def split_at_pieces(
-    graph: Graph, gate: Gate, names: dict[str, list[str]]
-) -> tuple[list[Node], list[Split]]:
+def split_at_pieces(graph: Graph, gate: Gate, names: dict[str, list[str]]) -> list[Node]:
     """The graph's nodes, with maps over a cat as stores of their pieces.
 
     Only maps whose value calls and outputs read from memory, and that have no other readers to fuse
@@ -57,14 +44,13 @@ def split_at_pieces(
     """
     cats = _cats(graph)
     if not cats:
-        return graph.nodes, []
+        return graph.nodes
     finals = _finals(graph)
     versions = Versions(graph)
     places = {n.name: p for p, n in enumerate(graph.nodes) if not isinstance(n, Call)}
     taken = set(places)
     once = _read_once(graph)
     computed = {n.name for n in graph.nodes if is_compute(n)}
-    considered: list[Split] = []
     nodes: list[Node] = []
     for place, node in enumerate(graph.nodes):
         path: list[str] = []
@@ -103,7 +89,6 @@ def split_at_pieces(
         held = [piece.name for piece in pieces]
         sides = carried((*held, *path), names), carried((node.name, *path), names)
         done = gate.unless_vetoed(decision, WHOLE, *sides) == SPLIT
-        considered.append(Split(decision.id, node.name, buffer, done, reason))
         if not done:
             nodes.append(graph.nodes[place])
             continue
@@ -112,7 +97,7 @@ def split_at_pieces(
         for part, piece in zip(parts, pieces, strict=True):
             taken.add(part.name)
             names.setdefault(part.name, []).extend(carried((node.name, piece.name, *path), names))
-    return nodes, considered
+    return nodes
 
 
 def _detail(parts: list[Store]) -> Callable[[], Detail]:

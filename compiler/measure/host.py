@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from compiler.control.describe import class_name, message_of
 from compiler.control.recorder import Recorder
 from compiler.trace.records import Progress, Record, Settings
+
+_Run = TypeVar("_Run")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,20 @@ class Host:
     def emit(self, record: Record) -> None:
         """Record it."""
         self.recorder.emit(record)
+
+    def with_hooks(self, prepare: Callable[[], _Run], records: bool) -> Callable[[], _Run]:
+        """For timing inside `unrecorded`: hooks are switched on or off while a run is prepared,
+        outside the timed part. A model that recompiles on the same inputs must not pass for one
+        that does not, so compiles of timed calls are recorded; but those of a driven compile, which
+        must not stop there."""
+        if self.recorder.live is not None:
+            return prepare
+
+        def prepared() -> _Run:
+            self.recorder.quiet = not records
+            return prepare()
+
+        return prepared
 
     def begins(self, activity: str) -> None:
         """Report what is measured from here on."""

@@ -129,8 +129,10 @@ def _deciding(view: View, width: int) -> Content:
     if waits is not None and waits.id in told:
         told[waits.id] = told.pop(waits.id)
     if not told:
-        why = f"{name or 'this recording'} has no backward"
-        return Content("autograd", name, rows=empty(width, why, view.not_reached("autograd")))
+        missing = view.not_reached("autograd")
+        whose = name or "this recording"
+        why = f"what {whose} keeps for its backward" if missing else f"{whose} has no backward"
+        return Content("autograd", name, rows=empty(width, why, missing))
     at = waits.id if waits is not None and waits.id in told else ""
     rows = [_decided(view, one, one.id == at) for one in told.values()]
     words = f"{plural(len(told) - bool(at), 'value')} answered, the graph is not cut yet"

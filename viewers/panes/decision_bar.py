@@ -156,8 +156,8 @@ def _numbers(asked: Decided) -> Line:
 
 
 def _means(view: View, asked: Decided, width: int) -> list[Row]:
-    """What the other choice means here; for a fusion, what both share as well, on a line of its
-    own where one has no room for both."""
+    """What the choices mean here, of a fusion the one to keep apart; and what both share, on a line
+    of its own where one has no room for both."""
     spans: list[Span] = []
     shared = (
         sides_of(*sides(view, asked)).shared if width >= NARROW or not asked.shown.means else []
@@ -168,8 +168,8 @@ def _means(view: View, asked: Decided, width: int) -> list[Row]:
         spans.append(("   ", "text"))
     if not asked.shown.means:
         return [Row(body=(_label("means"), *spans)) if spans else BLANK]
-    other = choice_of(asked, "v") or "else"
-    means: Line = (text(f"{other}: ", "dim"), text(asked.shown.means))
+    about = f"{APART}: " if asked.kind == FUSE else ""
+    means: Line = (text(about, "dim"), text(asked.shown.means))
     if width_of((_label("means"), *spans, *means)) < width:
         return [Row(body=(_label("means"), *spans, *means))]
     lead = width_of((_label(""), means[0]))

@@ -38,7 +38,7 @@ def content(view: View, width: int) -> Content:
             rows.append(BLANK)
     rows.append(_rest(view, bool(view.summary.findings), costs))
     few = len(view.summary.findings) <= FEW
-    if few and view.recording.end is not None and not view.presenting:
+    if few and view.over and not view.presenting:
         rows += _came_of_it(view, width)
     right: tuple[Span, ...] = (("ranked by measured cost", "dim"),)
     return Content(
@@ -97,7 +97,7 @@ def _rest(view: View, any_finding: bool, costs: int) -> Row:
         words = "no other finding"
     elif summary.verdict.tone == "failed":
         words = "no finding in what was recorded before"
-    elif view.recording.end is None:
+    elif not view.over:
         words = "nothing needs attention so far" if view.live else "no finding in what was recorded"
     else:
         compiles = plural(summary.compiles, "compile")

@@ -22,6 +22,7 @@ from viewers.tables.guards import (
     kinds_lines,
     single_rows,
 )
+from viewers.words import number
 
 MARK = 3
 """Cells before a row: whether it can be opened."""
@@ -42,8 +43,8 @@ def content(view: View, width: int) -> Content:
     names, main = view.facts.names, view.facts.main_file
     rows: list[Row] = []
     drawn = guards_lines(condition_rows(groups.conditions), names, width - MARK - 1, 0, main)
-    for number, (condition, lines) in enumerate(zip(groups.conditions, drawn, strict=True)):
-        key = f"guard:{name}:{number}"
+    for index, (condition, lines) in enumerate(zip(groups.conditions, drawn, strict=True)):
+        key = f"guard:{name}:{index}"
         if len(condition.guards) > 1:
             rows += _fold(view, key, lines, condition.guards, width)
         else:
@@ -52,7 +53,7 @@ def content(view: View, width: int) -> Content:
         groups.kinds, kinds_lines(groups.kinds, width - MARK - 1, 0), strict=True
     ):
         rows += _fold(view, f"guards:{name}:{group.kind}", [kind], group.guards, width)
-    facts = [str(record.count)]
+    facts = [number(record.count)]
     if record.check_us is not None:
         facts.append(f"{check_words(record.check_us)} a check")
     return Content("guards", name, ((" · ".join(facts), "dim"),), rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Waiting
 from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.colours import TONES
@@ -141,8 +140,7 @@ def _verdict(view: View) -> Line:
         words = now.text if now is not None else "starting"
         return (("Recording", "accent"), text(f"   {words}", "dim"))
     if view.recording.end is None and not view.live and view.summary.speed is None:
-        waiting = view.recording.last(Waiting)
-        if waiting is not None and waiting.kind == "end":
+        if view.over:
             return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
     profile = view.facts.profile
@@ -182,9 +180,10 @@ def _totals(summary: Summary, width: int) -> list[Row]:
     if seconds is not None:
         again = numbers_text(n for cause in summary.recompiles for n in cause.calls if n)
         word = "call" if again.isdigit() else "calls"
-        words += (
-            f": {seconds_text(seconds)} of recompiling on {word} {again.replace(', ', ' and ')}"
-        )
+        where = [f"on {word} {again.replace(', ', ' and ')}"] if again else []
+        if any(cause.repeated for cause in summary.recompiles):
+            where.append("with the same inputs")
+        words += f": {seconds_text(seconds)} of recompiling {' and '.join(where)}".rstrip()
     parts.append(words)
     if summary.numerics is not None:
         parts.append(numerics_words(summary.numerics))

@@ -166,13 +166,14 @@ def became(view: View, width: int) -> Content:
 
 
 def _written(view: View, graph: str, group: FusionGroup) -> list[str]:
-    """The nests of the kernel that a group is in, as text; [] before code is generated."""
+    """The nests of a group's kernel, as text; [] before code is generated. A node that is computed
+    again where it is read is in nests of other groups too."""
     return [
         view.recording.text(nest.text)
         for kernel in view.recording.all(Kernel)
         if kernel.graph == graph
         for nest in kernel.nests
-        if not set(nest.nodes).isdisjoint(group.nodes)
+        if set(nest.nodes) <= set(group.nodes)
     ]
 
 

@@ -12,7 +12,7 @@ from viewers.panes.rows import Content, Row
 from viewers.panes.targets import ToCompile, ToStage
 from viewers.panes.view import LANGUAGES, View
 from viewers.summary import Call, Piece
-from viewers.words import bytes_text, plural, seconds_text
+from viewers.words import bytes_text, number, plural, seconds_text
 
 WIDE = 24
 """From this width on stages and times are shown."""
@@ -20,8 +20,10 @@ WIDE = 24
 
 def content(view: View, width: int) -> Content:
     rows: list[Row] = []
+    # a model's calls are the recording's own, so that it compiles outside of them only when timed
+    outside = "timing" if any(call.number for call in view.summary.calls) else "outside"
     for call in view.summary.calls:
-        rows.append(_call(call, width))
+        rows.append(_call(call, outside, width))
         for piece in call.pieces:
             rows.extend(_piece(view, piece, width))
         if call.hits and not call.pieces and width >= WIDE:
@@ -34,8 +36,8 @@ def content(view: View, width: int) -> Content:
     return Content("calls", rows=rows, start=str(ToCompile(view.compile_id)), tracks=True)
 
 
-def _call(call: Call, width: int) -> Row:
-    name = f"call {call.number}" if call.number else "outside"
+def _call(call: Call, outside: str, width: int) -> Row:
+    name = f"call {call.number}" if call.number else outside
     spans: list[Span] = [(" ", "text"), (name, "strong")]
     if width >= WIDE:
         spans.append(text("  " + "  ".join(_values(call)), "dim"))
@@ -90,7 +92,7 @@ def _stages(view: View, piece: Piece) -> list[Row]:
     ended = piece.status != "open"
     stages = [("capture", plural(piece.ops, "op") if piece.ops or ended else "?")]
     known = piece.guards or ended
-    stages.append(("guards", str(piece.guards) if known else "?"))
+    stages.append(("guards", number(piece.guards) if known else "?"))
     for split in recording.all(Partition):
         if split.compile_id == piece.compile_id:
             saved = sum(value.choice == "saved" for value in split.values)

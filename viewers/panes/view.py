@@ -313,6 +313,12 @@ class View:
         return self.track.waiting(self.shown)
 
     @property
+    def over(self) -> bool:
+        """Whether the compile that is shown has ended: the recording, or a driven run of it."""
+        waiting = self.waiting
+        return self.recording.end is not None or (waiting is not None and waiting.kind == "end")
+
+    @property
     def asked(self) -> Decided | None:
         """The decision that waits for an answer."""
         waiting = self.waiting

@@ -327,8 +327,9 @@ def real_kernels(recording: Recording) -> list[Kernel]:
     return [one for one in recording.kernels.values() if not one.predicted]
 
 
-_OBJECT_ID = re.compile(r"0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d)")
-"""The memory address in a name made by torch, such as `__optimizer_139837612_c0`."""
+_OBJECT_ID = re.compile(r"(?:0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d))(?:_c\d+\b)?")
+"""The memory address in a name made by torch, with the number of the compile in this process, such
+as `139837612_c0` of `__optimizer_139837612_c0`."""
 
 
 def without_addresses(text: str) -> str:

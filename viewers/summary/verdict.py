@@ -89,6 +89,7 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
     return Verdict(f"Speed {NOT_MEASURED}", VerdictDetail(), "neutral")
 
 
+RECOMPILED = "Recompiled during timing"
 MACHINE_BUSY = f"Speed {NOT_MEASURED}: the machine is busy"
 USELESS = 0.5
 """Noise, as a share of the ratio, from which the ratio itself says little."""
@@ -134,7 +135,7 @@ def _speed(speed: Speed, served: Served) -> Verdict:
     if speed.compiled_again:
         again = f"{plural(speed.compiled_again, 'graph')} compiled in {pairs} of calls"
         detail = VerdictDetail((sides[0], f"{sides[1]}; {again}"))
-        return Verdict("Recompiled during timing", detail, "lost")
+        return Verdict(RECOMPILED, detail, "lost")
     if means_nothing(speed):
         detail = VerdictDetail(sides, (f"{noise} ({pairs})",))
         return Verdict(MACHINE_BUSY, detail, "neutral")

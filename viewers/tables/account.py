@@ -58,10 +58,12 @@ def _remainder(found: AccountTable, unit: TimeUnit) -> list[Cell]:
         role: Role = "bad" if side is not None and open_remainder(side) else "dim"
         seconds = side.remainder if side is not None else None
         cells += [(unit.text(seconds), role), (_share(side, seconds), role)]
-    chance = f" (in noise: {' and '.join(found.in_noise)})" if found.in_noise else ""
+    what = "measured, minus all of the above"
+    if found.in_noise:
+        what = f"minus all of the above (in noise: {' and '.join(found.in_noise)})"
     if more:
         return [*cells, ("below 0: the parts were timed in other, slower rounds", "warn")]
-    return [*cells, (f"measured, minus all of the above{chance}", "dim")]
+    return [*cells, (what, "dim")]
 
 
 def _call(found: AccountTable, unit: TimeUnit) -> list[Cell]:

@@ -98,10 +98,14 @@ def _possible(view: View, hints: tuple[Hint, ...]) -> tuple[Hint, ...]:
 
 
 def _answers(view: View) -> tuple[Hint, ...]:
-    """The keys of an open decision; no veto where the engine keeps the pair apart anyway."""
+    """The keys of an open decision, without the answer that is the engine's own and those that a
+    rule forbids."""
     asked = view.asked
-    apart = asked is not None and asked.kind == FUSE and asked.default == APART
-    return tuple(hint for hint in DECIDE if not (apart and hint[0] == "veto"))
+    if asked is None or asked.kind != FUSE:
+        return DECIDE
+    idle = {asked.default, *(one.choice for one in asked.forbidden)}
+    missing = {key for key, choice in (("veto", APART), ("force", FUSE)) if choice in idle}
+    return tuple(hint for hint in DECIDE if hint[0] not in missing)
 
 
 def hints(view: View, arrangement: str) -> tuple[Hint, ...]:

@@ -54,6 +54,8 @@ class Blur(_Message):
     """The terminal lost the focus."""
 
 
+_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+
 Message = Stdin | Resize | Ping | Focus | Blur
 
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
@@ -65,6 +67,21 @@ def decode(text: str) -> Message:
         return _decoder.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadMessage(str(error)) from error
+
+
+class Typed:
+    """What one page has sent as its terminal's input."""
+
+    def __init__(self) -> None:
+        self._tail = ""
+
+    def add(self, text: str) -> None:
+        """Raises BadMessage at a paste without an end, which our pages send whole: the workbench
+        would take all later input as a part of it."""
+        seen = self._tail + text
+        if seen.rfind(_PASTE_BEGINS) > seen.rfind(_PASTE_ENDS):
+            raise BadMessage("a paste without an end")
+        self._tail = seen[1 - len(_PASTE_BEGINS) :]
 
 
 def fitting(width: int, height: int) -> tuple[int, int]:

@@ -29,6 +29,7 @@ from workbench.web.messages import (
     Ping,
     Resize,
     Stdin,
+    Typed,
     decode,
     fitting,
 )
@@ -86,11 +87,14 @@ class PageSession:
 
     async def _pass_on(self, process: Process) -> None:
         """Relay from the page to the process. A message that our pages never send ends the page."""
+        typed = Typed()
         async for received in self._connection:
             try:
                 if received.type is not WSMsgType.TEXT:
                     raise BadMessage("not a text")
                 message = decode(received.data)
+                if isinstance(message, Stdin):
+                    typed.add(message.text)
             except BadMessage:
                 await self._connection.close(code=1008, message=b"not a message of this page")
                 return
@@ -100,7 +104,8 @@ class PageSession:
     async def _obey(self, message: Message, process: Process) -> None:
         match message:
             case Stdin(text):
-                await _write(process, b"D", text.encode())
+                if text:  # the workbench reads nothing after an empty packet
+                    await _write(process, b"D", text.encode())
             case Resize(size):
                 width, height = fitting(size.width, size.height)
                 await _write_meta(process, {"type": "resize", "width": width, "height": height})

@@ -33,7 +33,7 @@ def eager_account(
     else:
         own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
         around = less(side.probed(phase), running, own)
-        lines.append(line("dispatch", around, "Python, modules, autograd"))
+        lines.append(line("dispatch", around, "Python, autograd"))
     plain = side.plain(phase)
     # once for these rounds, and once for those from which the profiler's cost was derived
     noise = sqrt(2) * remainder_noise(side, phase, measured.contended)
@@ -93,7 +93,7 @@ def _around(
         line(
             "dispatch",
             less(side.probed(phase), whole, guards, between, own),
-            "Dynamo's and AOTAutograd's wrappers, autograd",
+            "Dynamo's and AOTAutograd's wrappers",
         ),
     ]
 

@@ -68,14 +68,6 @@ def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: Numbers) 
         _emit_ceilings(host, measured.device)
     for record in made:
         host.emit(record)
-    if measured.compiled_again:
-        host.emit(
-            Warned(
-                message=f"the model was compiled again while it was profiled "
-                f"({measured.compiled_again} graphs): its times hold compile time",
-                asked=True,
-            )
-        )
     return measured
 
 
@@ -106,9 +98,8 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
     eager = EagerSide(one.eager.model, call, on_device)
     probes, lost = _graph_probes(one)
     compiled = CompiledSide(probes, on_device, one.collected.of_engine)
-    run_eager, run_compiled = (
-        prepared(model, inputs, mode) for model in (one.eager.model, one.model)
-    )
+    run_eager = host.with_hooks(prepared(one.eager.model, inputs, mode), records=False)
+    run_compiled = host.with_hooks(prepared(one.model, inputs, mode), records=True)
     state = RandomState.now()
     kept = ExitStack()
     try:
@@ -133,6 +124,7 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
         before = counters["stats"]["unique_graphs"]
         rounds.run(plan, told)
         kept.close()
+        host.recorder.quiet = True
         if not on_device:
             take_off(rounds.laps)
         if not eager.by_profiler:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch._dynamo.utils import counters
 
 from compiler.measure.calls.inputs import InputSet, described_arguments
-from compiler.measure.calls.runs import CompiledModel, Model, Prepare, Prepared, device_of, prepared
+from compiler.measure.calls.runs import CompiledModel, Model, device_of, prepared
 from compiler.measure.host import Host, reason_of
 from compiler.measure.memory.peak import least_peak_bytes
 from compiler.measure.rounds import speed
@@ -42,13 +42,10 @@ def time_engines(
     def warmed() -> None:
         graphs[0] = counters["stats"]["unique_graphs"]
 
-    # A model that recompiles on the same inputs must not pass for one that does not, so compiles
-    # of the timed calls are recorded. Those of two engines could not be told apart, and a driven
-    # compile must not stop here.
-    if len(engines) == 1 and host.recorder.live is None:
+    if len(engines) == 1:  # the compiles of two could not be told apart
         for one in contenders:
-            one.eager = _with_hooks(host, one.eager, quiet=True)
-            one.compiled = _with_hooks(host, one.compiled, quiet=False)
+            one.eager = host.with_hooks(one.eager, records=False)
+            one.compiled = host.with_hooks(one.compiled, records=True)
     device = device_of(eager, sets)
     peaks: list[int | None] = [None] * (1 + len(engines))
     try:
@@ -82,16 +79,6 @@ def time_engines(
         )
     if len(engines) > 1:
         host.emit(speed.compare(times, engines[0].engine, engines[1].engine))
-
-
-def _with_hooks(host: Host, run: Prepare, quiet: bool) -> Prepare:
-    """The run, with the hooks switched while it is prepared, outside the timed part."""
-
-    def prepare() -> Prepared:
-        host.recorder.quiet = quiet
-        return run()
-
-    return prepare
 
 
 def _most(contenders: Sequence[speed.Contender], place: int, device: str) -> int | None:

@@ -237,7 +237,7 @@ def _kernels(
                 other = base if match.kind == "new" else run
                 raise NotAlone(f"run {other.number} has no kernel that does the same")
             if match.only_one_side:
-                raise NotAlone(f"only one of the runs computes {match.only_one_side[0]} in them")
+                raise NotAlone(f"only one of the runs computes {match.only_one_side[0]} here")
             one, two = _both(match.graph, base, run, first, second)
             replays = [
                 _replay(graph, kernels)

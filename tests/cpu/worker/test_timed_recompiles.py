@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from compiler.trace.records import EagerFallback, Graph, Recompile, Speed
 from tests.cpu.worker.recorded import recorded
 from viewers.summary import summarise
+from viewers.summary.profile import profiles_of
 
 HISTORY = """
 import torch
@@ -44,8 +47,26 @@ def test_a_model_that_recompiles_in_each_call_is_found_with_one_input_set(tmp_pa
     assert any("calls with the same inputs recompiled forward" in title for title in titles)
 
 
-def test_a_model_that_does_not_leaves_no_record_of_its_timing(tmp_path: Path) -> None:
-    found = recorded(tmp_path, QUIET, until="run", engine="tcw", grad="no-grad")
+def test_a_profile_names_the_guard_that_fails_in_its_rounds(tmp_path: Path) -> None:
+    found = recorded(
+        tmp_path, HISTORY, until="run", engine="tcw", grad="no-grad", profile=True, rounds=20
+    )
+    assert {one.call for one in found.all(Recompile)} == {0}
+    (one,) = profiles_of(found.recording)
+    assert one.head.compiled_again
+    assert one.verdict.headline == "Recompiled during timing"
+    first = one.causes[0]
+    assert first.place is not None
+    assert first.place.line == 10
+    assert "forward runs eagerly since the recompile limit was reached" in first.notes
+    assert "of 1 call compiled again" not in " ".join(first.notes)
+
+
+@pytest.mark.parametrize("profile", [False, True])
+def test_a_model_that_does_not_leaves_no_record_of_its_timing(
+    tmp_path: Path, profile: bool
+) -> None:
+    found = recorded(tmp_path, QUIET, until="run", engine="tcw", grad="no-grad", profile=profile)
     assert found.all(Recompile) == []
     assert len([one for one in found.all(Graph) if one.kind == "captured"]) == 1
     (speed,) = found.all(Speed)

@@ -147,6 +147,30 @@ async def test_a_bad_message_ends_its_page_alone(
         assert server.rest() == "ctrl-c ends it\n", "no traceback"
 
 
+async def test_a_paste_without_an_end_ends_its_page(block_file: Path, tmp_path: Path) -> None:
+    """The process would take all that follows as a part of it, and listen to nothing."""
+    with served(str(block_file), cache=tmp_path) as server:
+        async with aiohttp.ClientSession() as session:
+            for texts in (["\x1b[200~and so on"], ["\x1b[2", "00", "~"], ["a\x1b[201~\x1b[200~"]):
+                page = await server.workbench(session)
+                await shown(page, b"overview")
+                for text in texts:
+                    await page.send_json(["stdin", text])
+                assert await ended(page) == 1008, texts
+
+
+async def test_a_whole_paste_and_an_empty_message_leave_the_page_alive(
+    block_file: Path, tmp_path: Path
+) -> None:
+    with served(str(block_file), cache=tmp_path) as server:
+        async with aiohttp.ClientSession() as session:
+            page = await server.workbench(session)
+            await shown(page, b"overview")
+            for text in ("", "\x1b[200~pasted\x1b[201~", "\x1b[200~\x1b[200~\x1b[201~", "", "?"):
+                await page.send_json(["stdin", text])
+            await shown(page, b"What needs attention")
+
+
 async def test_a_frame_that_is_not_utf_8_ends_its_page_alone(
     block_file: Path, tmp_path: Path
 ) -> None:

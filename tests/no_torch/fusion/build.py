@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.control.decisions import Gate
 from compiler.fusion.fuse import Fusion, fuse
 from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op
 from compiler.loops.graph import Buffer, Call, Graph, Input, Map, Operand, Reduce, Result, Store
@@ -91,6 +92,12 @@ def rule(builder: Builder, first: str, second: str) -> str:
     found = [p.rule for p in fusion.pairs if {p.first, p.second} == {first, second}]
     assert found, [(p.first, p.second) for p in fusion.pairs]
     return found[-1]
+
+
+def choices(gate: Gate, kind: str) -> list[tuple[tuple[str, ...], str, str]]:
+    """The names, choice and rule of each decision of a kind, in order."""
+    made = [one for one in gate.decided if one.decision.kind == kind]
+    return [(one.decision.names, one.choice, one.decision.rule) for one in made]
 
 
 def only_nest(fusion: Fusion) -> Nest:

@@ -19,7 +19,17 @@ from compiler.loops.printer import nest_text
 from compiler.loops.sizes import product, symbol
 from compiler.loops.verifier import verify_program
 from compiler.trace.records import FusionPair
-from tests.no_torch.fusion.build import Builder, F, columns, load, nests, only_nest, op, rows
+from tests.no_torch.fusion.build import (
+    Builder,
+    F,
+    choices,
+    columns,
+    load,
+    nests,
+    only_nest,
+    op,
+    rows,
+)
 
 
 def normalisation() -> Builder:
@@ -57,8 +67,9 @@ def test_invariants_are_inlined_and_hoisted() -> None:
     b.map("scale", (64,), op("exp", load("s")))
     b.map("mul", (64, 256), op("mul", load("x"), load("scale", rows(64, 256))))
     b.output("mul", 64, 256)
-    fusion = fuse(b.graph)
-    assert [(i.node, i.inlined, i.rule) for i in fusion.inlined] == [("scale", True, "invariant")]
+    gate = Gate()
+    fusion = fuse(b.graph, gate)
+    assert choices(gate, "inline") == [(("scale",), "inline", "invariant")]
     part, mul, _ = only_nest(fusion).statements
     assert not isinstance(part, Write)
     assert part.axes == (0,)
@@ -75,8 +86,10 @@ def test_what_is_long_to_compute_from_positions_along_the_lanes_is_kept() -> Non
     both = op("add", load("part", columns(64, 256)), load("row", rows(64, 256)))
     b.map("mul", (64, 256), op("mul", load("x"), both))
     b.output("mul", 64, 256)
-    fusion = fuse(b.graph)
-    assert {i.node for i in fusion.inlined if i.inlined} == {"whole", "row"}
+    gate = Gate()
+    fuse(b.graph, gate)
+    inlined = {names for names, choice, _ in choices(gate, "inline") if choice == "inline"}
+    assert inlined == {("whole",), ("row",)}
 
 
 def test_a_slice_of_a_computed_value_is_computed_where_it_is_read() -> None:
@@ -88,8 +101,9 @@ def test_a_slice_of_a_computed_value_is_computed_where_it_is_read() -> None:
         b.map(f"part{i}", (64, 32), op("tanh", load("exp", part)))
         b.call(f"call{i}", f"part{i}", 64, 32)
         b.output(f"call{i}", 64, 32)
-    fusion = fuse(b.graph)
-    assert [(i.node, i.rule) for i in fusion.inlined] == [("exp", "disjoint")]
+    gate = Gate()
+    fusion = fuse(b.graph, gate)
+    assert choices(gate, "inline") == [(("exp",), "inline", "disjoint")]
     assert sum("exp" in group for group in nests(fusion)) == 3 or len(fusion.groups) == 1
 
 
@@ -230,8 +244,9 @@ def test_what_an_index_picks_from_a_row_is_computed_at_the_index() -> None:
     )
     b.map("gather", (64,), op("neg", pick))
     b.output("gather", 64)
-    fusion = fuse(b.graph)
-    assert [(p.node, p.reader, p.picked) for p in fusion.picked] == [("log", "gather", True)]
+    gate = Gate()
+    fusion = fuse(b.graph, gate)
+    assert choices(gate, "column") == [(("log", "gather"), "pick", "column")]
     nest = only_nest(fusion)
     assert set(fusion.program.memories) == {"gather"}
     (read,) = [
@@ -262,8 +277,9 @@ def rotary() -> Builder:
 
 
 def test_a_loop_over_a_cat_is_split_at_the_borders_of_its_pieces() -> None:
-    fusion = fuse(rotary().graph)
-    assert [(s.node, s.buffer, s.split) for s in fusion.split] == [("add", "cat", True)]
+    gate = Gate()
+    fusion = fuse(rotary().graph, gate)
+    assert choices(gate, "split") == [(("add", "cat"), "split", "pieces")]
     nest = only_nest(fusion)
     assert [(axis.size, axis.reduced) for axis in nest.axes] == [(64, False), (16, False)]
     assert nest.writes() == ("add",)
@@ -286,8 +302,9 @@ def test_the_index_of_a_gather_beside_a_cat_is_split_once() -> None:
     row = Gather("table", rows_of, (IndexTerm(load("ids", *each, dtype="int64"), 99, 32),), F)
     b.map("add", (64, 32), op("add", row, load("cat")))
     b.output("add", 64, 32)
-    fusion = fuse(b.graph)
-    assert [(s.node, s.buffer, s.split) for s in fusion.split] == [("add", "cat", True)]
+    gate = Gate()
+    fusion = fuse(b.graph, gate)
+    assert choices(gate, "split") == [(("add", "cat"), "split", "pieces")]
     verify_program(fusion.program)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from compiler.control.decisions import Gate
 from compiler.fusion.fuse import fuse
 from compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
 from compiler.loops.layouts import Layout
 from compiler.loops.nest import expressions
-from tests.no_torch.fusion.build import Builder, F, load, only_nest, op
+from tests.no_torch.fusion.build import Builder, F, choices, load, only_nest, op
 
 
 def bordered(b: Builder, name: str, source: str, start: int) -> None:
@@ -89,4 +90,6 @@ def test_elements_that_cost_less_than_their_memory_are_computed_at_any_index() -
     b.output("one", 64, 30)
     assert set(fuse(b.graph).program.memories) == {"one"}
     b.output("wide", 64, 30)
-    assert fuse(b.graph).picked == [], "it is in memory in any case"
+    gate = Gate()
+    fuse(b.graph, gate)
+    assert choices(gate, "column") == [], "it is in memory in any case"

@@ -214,9 +214,18 @@ async def test_a_veto_on_what_is_apart_already_answers_nothing(drive: Drive) -> 
         await driver.press("d")
         assert "v veto   apart already" in driver.text()
         assert "v veto" not in driver.lines()[-1]
+        assert "f force" in driver.lines()[-1]
         await driver.press("v")
         assert not any(isinstance(command, Answer) for command in driver.sent)
         assert "a accepts it" in driver.lines()[-1]
+
+
+async def test_a_key_is_not_offered_for_what_a_rule_forbids(drive: Drive) -> None:
+    changes = {"default": "apart", "rule": "domain", "forbidden": (forbidden(),)}
+    async with drive(asked=changes) as driver:
+        await driver.press("d")
+        assert "f force   rule domain forbids it" in driver.text()
+        assert "force" not in driver.lines()[-1]
 
 
 async def test_keys_about_overrides_stand_only_where_there_are_some(drive: Drive) -> None:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from compiler.trace.records import CallProfile, ModeRow
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.verdict import Tone, VerdictDetail
+from viewers.summary.verdict import RECOMPILED, Tone, VerdictDetail
 from viewers.words import percent, ratio_text, seconds_text
 
 
 @dataclass(frozen=True)
 class ProfileVerdict:
     headline: str
-    """`1.31x slower than eager`, `1.07x faster`, `No measurable difference in 30 rounds`."""
+    """`1.31x slower than eager`, `1.07x faster`, `No measurable difference in 30 rounds`,
+    `Recompiled during timing`."""
     cause: str
     """The first cause in words; "" if there is none, or if it is a win that the call does not
     show."""
@@ -54,7 +55,9 @@ def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     busy = ", busy machine" if head.contended else ""
     noise = f"±{percent(head.noise)} ({head.rounds} rounds{busy})"
     tone: Tone = "neutral"
-    if in_noise(head):
+    if head.compiled_again:
+        headline, tone = RECOMPILED, "lost"
+    elif in_noise(head):
         headline = f"No measurable difference in {head.rounds} rounds"
     elif head.speedup > 1:
         headline, tone = f"{ratio_text(head.speedup)} faster than eager", "won"

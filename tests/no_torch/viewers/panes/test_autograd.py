@@ -3,6 +3,8 @@ from __future__ import annotations
 from compiler.trace.records import (
     AnyRecord,
     Decided,
+    End,
+    Partition,
     Waiting,
 )
 from tests.decided import asked as asked_decision
@@ -90,3 +92,12 @@ def test_answered_values_stay_in_the_list_until_the_graph_is_cut() -> None:
     rows = [row.text.split()[:3] for row in content.rows]
     assert rows == [["exp", "saved"], ["*", "relu", "recomputed"], ["◆", "add", "?"]]
     assert content.right[0][0] == "2 values answered, the graph is not cut yet"
+
+
+def test_a_backward_that_is_not_reached_yet_is_not_denied(block: View) -> None:
+    records = [one for one in block.recording.records if not isinstance(one, Partition | Decided)]
+    assert "has no backward" in autograd.content(view_of(records), 80).rows[1].text
+    running = view_of([one for one in records if not isinstance(one, End)])
+    said = " ".join(row.text for row in autograd.content(running, 80).rows)
+    assert "keeps for its backward" in said
+    assert "has no backward" not in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.trace.records import GraphBreak, Recompile
+from compiler.trace.records import End, GraphBreak, Recompile, Waiting
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import findings
@@ -28,6 +28,16 @@ def test_kernels_fusion_and_memory_are_shown_where_all_is_well() -> None:
     said = "\n".join(row.text for row in findings.content(view, 120).rows)
     for words in ("addmm qkv", "amax", "without reuse"):
         assert words in said
+
+
+def test_a_driven_run_that_is_over_shows_them_too() -> None:
+    records = [one for one in block_trace() if not isinstance(one, GraphBreak | Recompile | End)]
+    assert not opens(view_of(records)), "it still runs"
+    over = Waiting(number=1, kind="end", why="the run is over", stage="run")
+    view = view_of([*records, over])
+    assert opens(view) == ["kernels", "fusion", "memory"]
+    said = "\n".join(row.text for row in findings.content(view, 120).rows)
+    assert "nothing needs attention: no break, no recompile" in said
 
 
 def test_only_the_headings_can_be_selected() -> None:

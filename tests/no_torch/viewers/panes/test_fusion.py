@@ -100,6 +100,16 @@ def test_what_they_became_has_the_loops_of_the_kernel() -> None:
     assert statements[-1].ref.endswith("op14")
 
 
+def test_a_nest_of_another_group_that_computes_a_node_of_theirs_again_is_not_theirs() -> None:
+    records = one_nest()
+    alone = texts(softmax_became(view_of(records)))
+    kernel = next(one for one in records if isinstance(one, Kernel) and one.nests)
+    other = NestLoops(("op3", kernel.nodes[0]), kernel.nests[0].text)
+    place = next(n for n, one in enumerate(records) if isinstance(one, Kernel))
+    records.insert(place, structs.replace(kernel, id="before", nests=(other,)))
+    assert texts(softmax_became(view_of(records))) == alone
+
+
 def test_where_no_nest_is_recorded_they_became_the_loops_of_the_nodes(block: View) -> None:
     assert sum("for p0 in 4096:" in row.text for row in softmax_became(block)) == 3
 

@@ -7,8 +7,9 @@ from rich.cells import cell_len
 
 from compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
+from tests.no_torch.viewers.test_recompile_causes import repeated_recompiles
 from viewers.kit.spans import width_of
-from viewers.panes import findings, overview
+from viewers.panes import findings, overview, spine
 from viewers.panes.rows import text_rows
 from viewers.panes.view import View
 from viewers.tables.findings import advice_lines
@@ -129,3 +130,10 @@ def test_a_long_cost_does_not_run_into_the_title(block_records: list[AnyRecord])
     for width in (80, 120):
         rows = [row.text for row in findings.content(view_of(slow), width).rows]
         assert any("83 min 5 s  call" in row for row in rows), rows
+
+
+def test_compiles_of_the_timing_are_told_where_no_call_compiled_again() -> None:
+    view = view_of(repeated_recompiles())
+    assert "of recompiling with the same inputs" in texts(view)[2]
+    names = [row.text.strip() for row in spine.content(view, 60).rows]
+    assert "timing" in names

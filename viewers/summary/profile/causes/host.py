@@ -18,7 +18,7 @@ _LEAST = 0.05
 
 def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     compiled = _account(index, "compiled")
-    if compiled is None or compiled.measured.median <= 0:
+    if compiled is None or compiled.measured.median <= 0 or index.head.compiled_again:
         return
     if index.breaks and index.head.clock == "host":
         return  # each break is reported with its part of the same lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import Advice, CallStart
+from compiler.trace.records import Advice, CallStart, EagerFallback
 from viewers.summary.findings import recompile_title
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause, Suggestion
@@ -20,10 +20,12 @@ from viewers.words import plural, seconds_text
 def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     calls = len({start.call for start in index.recording.all(CallStart)})
     groups = _by_value(recompile_causes(index.recording))
+    given_up = _given_up(index, groups)
     for causes in groups:
         known = [one.seconds for one in causes if one.seconds is not None]
         if known:
-            yield _cause(index, causes, sum(known), calls)
+            more = given_up if causes is max(groups, key=_compiles) else ()
+            yield _cause(index, causes, sum(known), calls, more)
     if index.head.compiled_again and not groups:
         again = plural(index.head.compiled_again, "graph")
         yield Cause(
@@ -32,6 +34,22 @@ def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             seconds=index.head.compiled.median,
             once=True,
         )
+
+
+def _compiles(causes: Iterable[RecompileCause]) -> int:
+    return sum(len(cause.frames) for cause in causes)
+
+
+def _given_up(index: Index, groups: Iterable[Iterable[RecompileCause]]) -> tuple[str, ...]:
+    """Which recompiled functions torch runs eagerly from then on, one phrase each."""
+    ids = [one for causes in groups for cause in causes for one in cause.compile_ids]
+    frames = {compile_id.partition("/")[0] for compile_id in ids}
+    stopped = dict.fromkeys(
+        one.function
+        for one in index.recording.all(EagerFallback)
+        if one.kind == "recompile-limit" and one.compile_id.partition("/")[0] in frames
+    )
+    return tuple(f"{one} runs eagerly since the recompile limit was reached" for one in stopped)
 
 
 def _by_value(causes: Iterable[RecompileCause]) -> list[list[RecompileCause]]:
@@ -43,13 +61,20 @@ def _by_value(causes: Iterable[RecompileCause]) -> list[list[RecompileCause]]:
     return list(groups.values())
 
 
-def _cause(index: Index, causes: list[RecompileCause], seconds: float, calls: int) -> Cause:
+def _cause(
+    index: Index, causes: list[RecompileCause], seconds: float, calls: int, more: Sequence[str]
+) -> Cause:
     first = causes[0]
-    again = dict.fromkeys(call for cause in causes for call in cause.calls)
-    notes = [f"{len(again)} of {plural(calls, 'call')} compiled again"]
+    again = dict.fromkeys(call for cause in causes for call in cause.calls if call)
+    repeated = sum(cause.repeated for cause in causes)
+    notes = list(more)
+    if again:
+        notes.append(f"{len(again)} of {plural(calls, 'call')} compiled again")
+    if repeated:
+        notes.append(f"compiled again {plural(repeated, 'time')} with the same inputs")
     run = index.head.compiled.median
     if run > 0:
-        each = seconds / max(1, len(again))
+        each = seconds / max(1, len(again) + repeated)
         as_long = f"as long as {each / run:,.0f} calls"
         notes.append(f"{seconds_text(each)} each time, {as_long}")
     guard = first.frames[0].why
