@@ -139,7 +139,9 @@ class Decisions:
         else:
             rule, reason = self._for(candidate, kind)
         forbidden = {FUSE: (rule, reason)} if isinstance(found, Refusal) else {}
-        if computed := _computed_in_both(first, second, one, two):
+        grouping = self.grouping
+        own = (grouping.groups[grouping.home[p]] for p in (candidate.first, candidate.second))
+        if computed := _computed_in_both(first, second, *own):
             forbidden[APART] = "computed twice", computed
         held, rows = (None, None) if isinstance(found, Refusal) else self._room(found)
         weighed = {
@@ -221,8 +223,8 @@ class Decisions:
 
 
 def _computed_in_both(first: str, second: str, one: Group, two: Group) -> str:
-    """Why two nodes can no longer be kept apart, or "": the nest of one also computes the other,
-    since an index picks from it or a loop was split at its pieces."""
+    """Why two nodes of groups `one` and `two` can no longer be kept apart, or "": the nest of one
+    also computes the other, since an index picks from it or a loop was split at its pieces."""
     if first in two.names:
         return f"the nest of {second} computes {first} as well: override that first"
     if second in one.names:

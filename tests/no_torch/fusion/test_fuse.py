@@ -148,6 +148,24 @@ def test_what_is_equal_across_a_mutation_is_not() -> None:
     }
 
 
+def test_a_veto_holds_whichever_of_the_two_loops_runs_first() -> None:
+    """The second group of a pair may come before the first one, once that reads something else."""
+    b = Builder()
+    b.input("x", 4, 6)
+    third = op("remainder", Iota((), "int64"), Const(3, "int64"))
+    (still,) = (Layout((4, 6), (0, 0)),)
+    b.map("picked", (4, 6), Gather("x", (still,), (IndexTerm(third, 24, 1, True, True),), F))
+    b.map("tanh", (4, 6), op("tanh", load("x")))
+    b.map("add", (4, 6), op("add", load("tanh"), load("x")))
+    b.map("sin", (4, 6), op("sin", load("add")))
+    b.output("picked", 24)
+    b.output("sin", 24)
+    vetoes = ("picked+tanh", "tanh+add")
+    gate = Gate({f"tcw/{b.graph.name}/fuse/{one}": "apart" for one in vetoes})
+    assert nests(fuse(b.graph, gate)) == [{"picked", "add", "sin"}, {"tanh"}]
+    assert gate.refused() == []
+
+
 def test_a_veto_keeps_nodes_apart_by_any_road() -> None:
     veto = "tcw/0/0/forward/fuse/add+columns"
     gate = Gate({veto: "apart"})
