@@ -86,7 +86,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
         recorder.warn_once(
             "served from the FX graph cache: graphs found there were not lowered or fused again, "
             "so their lowering, fusion and memory plan are not known; their kernels are read from "
-            f"the cached code, without user lines. {recorder.beyond_caches}"
+            f"the cached code, without user lines; {recorder.beyond_caches}"
         )
 
 

@@ -102,7 +102,7 @@ class Caches:
             self.recorder.warn_once(
                 "served from the AOTAutograd cache: compiles found there were not traced, split, "
                 "lowered or fused again, so their autograd graphs, passes, fusion and memory plan "
-                "are not known; their kernels are read from the cached code, without user lines. "
+                "are not known; their kernels are read from the cached code, without user lines; "
                 f"{self.recorder.beyond_caches}"
             )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -123,6 +122,6 @@ class LiveFeed:
             with self._lock:
                 batch, self._batch = self._batch, []
                 if batch:
-                    self._post(Delivered(batch, time.monotonic()))
+                    self._post(Delivered(batch))
             if not batch and self.ended:
                 return

@@ -33,11 +33,9 @@ class Opened(PaneMessage):
 class Delivered(Message):
     """The feed has read records; possibly none, the first time."""
 
-    def __init__(self, records: list[AnyRecord], sent: float = 0.0) -> None:
+    def __init__(self, records: list[AnyRecord]) -> None:
         super().__init__()
         self.records = records
-        self.sent = sent
-        """When it was posted, on the monotonic clock."""
 
 
 class Unreadable(Message):

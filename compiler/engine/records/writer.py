@@ -144,7 +144,7 @@ class GraphRecords:
             if isinstance(outcome.found, Hit):
                 self.recorder.warn_once(
                     "served from the cache of the tcw engine: how such graphs were lowered, fused "
-                    f"and planned is not known. {self.recorder.beyond_caches}"
+                    f"and planned is not known; {self.recorder.beyond_caches}"
                 )
             if outcome.compiled.without_launcher:
                 self.recorder.warn_once(

@@ -125,13 +125,10 @@ class AtenProbe:
             yield
 
     def _steps(self) -> Iterator[GraphStep]:
-        seen: dict[str, int] = {}
         for node in self._graph.module.graph.nodes:
             if calls_aten(node):
                 name = target_name(node.target)
-                occurrence = seen.get(name, 0)
-                seen[name] = occurrence + 1
-                yield GraphStep(len(self.nodes), "aten", name, occurrence, node.format_node() or "")
+                yield GraphStep(len(self.nodes), "aten", name, node.format_node() or "")
                 self.nodes.append(node.name)
                 self._parts.append(
                     [

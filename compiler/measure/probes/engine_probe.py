@@ -251,7 +251,6 @@ class _Steps:
         """Index of the step of each call into ATen, in order."""
         self.operations = {b.name: b.target for b in artifact.bindings if b.kind == "operation"}
         self.layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
-        self._seen: dict[str, int] = {}
         self.sites: list[KernelSite] = []
         """One per kernel call."""
         for run in [artifact.entry] if artifact.entry else self._runs(artifact):
@@ -274,9 +273,7 @@ class _Steps:
                 yield statement.called
 
     def _add(self, kind: Any, name: str, text: str) -> None:
-        occurrence = self._seen.get(name, 0)
-        self._seen[name] = occurrence + 1
-        self.all.append(GraphStep(len(self.all), kind, name, occurrence, text))
+        self.all.append(GraphStep(len(self.all), kind, name, text))
 
 
 class _ClockedUnit:

@@ -19,8 +19,6 @@ class GraphStep:
     kind: Literal["kernel", "aten"]
     name: str
     """The generated function, or the call as its `Kernel` record names it."""
-    occurrence: int = 0
-    """The number of earlier steps with this name and the same `within`."""
     text: str = ""
     """The line of the wrapper that makes the call."""
     within: str = ""

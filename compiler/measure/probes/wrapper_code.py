@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
@@ -133,7 +132,6 @@ class _Instrumenter(ast.NodeTransformer):
         self.done: dict[str, ast.FunctionDef] = {}
         self.steps: list[GraphStep] = []
         self.results: dict[int, list[Result]] = {}
-        self._seen_names: Counter[tuple[str, str]] = Counter()
         self._renamed: dict[str, dict[str, list[tuple[int, str, tuple[int, ...]]]]] = {}
         self._within: list[str] = []
         self._called: list[int] = []
@@ -219,9 +217,7 @@ class _Instrumenter(ast.NodeTransformer):
     ) -> ast.expr:
         index = len(self.steps)
         within = self._within[-1]
-        before = self._seen_names[within, name]
-        self._seen_names[within, name] += 1
-        self.steps.append(GraphStep(index, kind, name, before, text, within))
+        self.steps.append(GraphStep(index, kind, name, text, within))
         self._called.append(index)
         if self.prefix == OBSERVED:
             return node

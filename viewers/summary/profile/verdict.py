@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compiler.trace.records import CallProfile, ModeRow
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.verdict import RECOMPILED, Tone, VerdictDetail
+from viewers.summary.verdict import MACHINE_BUSY, RECOMPILED, USELESS, Tone, VerdictDetail
 from viewers.words import percent, ratio_text, seconds_text
 
 
@@ -57,6 +57,8 @@ def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     tone: Tone = "neutral"
     if head.compiled_again:
         headline, tone = RECOMPILED, "lost"
+    elif in_noise(head) and head.noise >= USELESS:
+        headline = MACHINE_BUSY
     elif in_noise(head):
         headline = f"No measurable difference in {head.rounds} rounds"
     elif head.speedup > 1:

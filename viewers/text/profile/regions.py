@@ -67,8 +67,15 @@ def regions_table(
     total = body(whole, "strong", "dim" if noisy else "strong")
     bars = drawn.bar_gap + drawn.bars.left + drawn.bars.right + 1 if drawn.bars else 0
     lines.append(line(("─" * min(width, width_of(total) + bars), "dim"), fixed=True))
-    verdict: Span = ("    in noise" if noisy else "", "dim")
-    return [*lines, TextLine((*total, verdict), fixed=True)]
+    if not noisy:
+        return [*lines, TextLine(total, fixed=True)]
+    while not total[-1][0].strip():  # launches and roofline, which a sum lacks
+        total = total[:-1]
+    verdict: Span = ("    in noise", "dim")
+    if width_of((*total, verdict)) <= width:
+        return [*lines, TextLine((*total, verdict), fixed=True)]
+    below: Span = (" " * (width_of(total) - len("in noise")) + "in noise", "dim")
+    return [*lines, TextLine(total, fixed=True), TextLine((below,), fixed=True)]
 
 
 def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:

@@ -12,7 +12,7 @@ from compiler.trace.records import Kernel
 
 def steps(*names: str) -> list[GraphStep]:
     return [
-        GraphStep(index, "aten" if "." in name else "kernel", name, names[:index].count(name))
+        GraphStep(index, "aten" if "." in name else "kernel", name)
         for index, name in enumerate(names)
     ]
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from rich.cells import cell_len
 
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import CallProfile, Ceilings, EnginePart, Region
+from compiler.trace.records import CallProfile, Ceilings, EnginePart, Region, Timed
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
@@ -148,3 +148,36 @@ def test_a_label_without_a_line_takes_the_room_of_the_line() -> None:
     beside = words_of(table.line({LINE: ("17–20", "dim"), **cells}))
     assert "▸ 7 in noise, 7 the›" in beside
     assert len(whole) == len(beside)
+
+
+@pytest.mark.parametrize("width", [80, 97, 100, 120, 200])
+def test_a_sum_in_noise_says_so_at_every_width(width: int) -> None:
+    wide = Timed(median=123456.7e-6, spread=1.0, runs=30)
+    records = [
+        structs.replace(one, eager=wide, compiled=wide, noise=2.0, speedup=1.0)
+        if isinstance(one, CallProfile)
+        else one
+        for one in profiles.block_profile()
+    ]
+    lines = to_text(profile(Recording(records), width), width).splitlines()
+    place = next(number for number, one in enumerate(lines) if one.strip().startswith("sum"))
+    said = "\n".join(lines[place : place + 2])
+    assert "in noise" in said
+    assert "›" not in said
+
+
+def test_noise_as_large_as_the_times_is_no_equality() -> None:
+    records = [
+        structs.replace(one, noise=1.7) if isinstance(one, CallProfile) else one
+        for one in profiles.block_profile()
+    ]
+    assert profile(Recording(records))[0].text.startswith("Speed not measured: the machine is busy")
+
+
+def test_a_call_that_was_compiled_again_is_no_equality_either() -> None:
+    records = [
+        structs.replace(one, compiled_again=1, noise=1.7) if isinstance(one, CallProfile) else one
+        for one in profiles.block_profile()
+    ]
+    first = profile(Recording(records))[0].text
+    assert first.startswith("Recompiled during timing: 1 graph compiled, for a reason")

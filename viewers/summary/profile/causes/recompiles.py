@@ -30,7 +30,7 @@ def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         again = plural(index.head.compiled_again, "graph")
         yield Cause(
             kind="recompile",
-            title=f"{again} compiled during timing: these times mean nothing",
+            title=f"{again} compiled, for a reason that was not recorded",
             seconds=index.head.compiled.median,
             once=True,
         )
