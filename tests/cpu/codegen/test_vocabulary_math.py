@@ -329,3 +329,18 @@ def test_logarithms_take_exponent_and_edges_from_instructions_where_there_are_an
     elementwise(unit, op, [dtype], dtype, dtype)
     text = unit.source()
     assert all(name in text for name in ("getexp", "getmant", "fixupimm"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("op", "operands"), [("sin", 1), ("floor_divide", 2), ("fmod", 2)])
+def test_a_rare_case_is_found_by_comparing_into_a_mask_where_there_are_masks(
+    op, operands, dtype
+) -> None:
+    isa = RUNNABLE[0]
+    if isa.name != "avx512" or not isa.builtins:
+        pytest.skip("AVX-512 has them")
+    unit = Unit(isa, isa.vector_bytes // BYTES[dtype])
+    elementwise(unit, op, [dtype] * operands, dtype, dtype)
+    text = unit.source()
+    assert "_mask(" in text
+    assert "ptestm" not in text

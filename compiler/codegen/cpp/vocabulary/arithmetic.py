@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import conversions, hardware, operators
@@ -149,10 +150,28 @@ def loop(lanes: Lanes, register: str, each: str) -> str:
 def if_any(lanes: Lanes, test: str, held: str, far: str) -> str:
     """Statements that return `far` if the comparison `test` of `held` holds in a lane, which is
     rare."""
+    if BYTES[held] == 8:
+        some = any_wide_lane(lanes, "v")
+        return f"{lanes.signed(8)} v = {test}; if (__builtin_expect({some}, 0)) return {far};"
     return (
         f"{lanes.type('bool')} v = {conversions.to_mask(lanes, test, held)}; "
         f"if (__builtin_expect({any_lane(lanes)}, 0)) return {far};"
     )
+
+
+def unless_all(
+    lanes: Lanes, comparisons: Sequence[tuple[str, str, str]], held: str, far: str
+) -> str:
+    """Statements that return `far` if one of the comparisons of `held` is false in a lane, which is
+    rare. Each is two vectors and a sign of `hardware.COMPARISONS` between them."""
+    test = hardware.not_all(lanes, held, comparisons)
+    if test is not None:
+        return f"if (__builtin_expect({test}, 0)) return {far};"
+    held_all = (
+        f"~({left} > {right})" if sign == "!>" else f"({left} {sign} {right})"
+        for left, sign, right in comparisons
+    )
+    return if_any(lanes, f"~({' & '.join(held_all)})", held, far)
 
 
 def any_lane(lanes: Lanes) -> str:

@@ -111,7 +111,8 @@ def _quadrant(lanes: Lanes, register: str, op: str, held: str) -> str:
     absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
     each = arithmetic.loop(lanes, register, f"__builtin_{op}{own.end}(x[k])")
     far = arithmetic.function(lanes, f"{op}_far", f"{register} x", register, each, "OUTLINE")
-    large = arithmetic.if_any(lanes, f"{absolute} > {own.greatest}", held, far.format("x"))
+    within = ((absolute, "!>", f"({register}{{}} + {own.greatest})"),)
+    large = arithmetic.unless_all(lanes, within, held, far.format("x"))
     return (
         f"{large}\n"
         f"  {register} n = multiply_add(x, {own.two_by_pi}, {register}{{}} + {own.whole});\n"

@@ -186,8 +186,8 @@ def _near_floor(lanes: Lanes, held: str, far: str) -> str:
     floor = arithmetic.of_floats(lanes, "floor", held).format("q")
     fma = arithmetic.of_floats(lanes, "fma", held).format("-f", "b", "a")
     absolute = arithmetic.of_floats(lanes, "abs", held).format("q")
-    near = f"({absolute} < {register}{{}} + {_NEAR[held]}) & (r == r)"
-    if_far = arithmetic.if_any(lanes, f"~({near})", held, far.format("a", "b"))
+    near = ((absolute, "<", f"({register}{{}} + {_NEAR[held]})"), ("r", "==", "r"))
+    if_far = arithmetic.unless_all(lanes, near, held, far.format("a", "b"))
     return (
         f"{register} q = a / b, f = {floor}, r = {fma};\n"
         f"  {if_far}\n"
@@ -215,8 +215,9 @@ def _fmod(lanes: Lanes, held: str) -> str:
     trunc = arithmetic.of_floats(lanes, "trunc", held).format("x / y")
     fma = arithmetic.of_floats(lanes, "fma", held).format("-q", "y", "x")
     signed = arithmetic.of_floats(lanes, "copysign", held).format("r", "a")
-    near = f"(q < {register}{{}} + {_NEAR[held]}) & (y < {register}{{}} + {INFINITY[held]})"
-    if_far = arithmetic.if_any(lanes, f"~({near})", held, far.format("a", "b"))
+    limits = {"q": _NEAR[held], "y": INFINITY[held]}
+    near = [(name, "<", f"({register}{{}} + {most})") for name, most in limits.items()]
+    if_far = arithmetic.unless_all(lanes, near, held, far.format("a", "b"))
     body = (
         f"{register} x = {absolute.format('a')}, y = {absolute.format('b')}, q = {trunc};\n"
         f"  {if_far}\n"

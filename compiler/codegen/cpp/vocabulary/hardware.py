@@ -8,6 +8,7 @@ cast to them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -108,6 +109,24 @@ def of_logarithm(lanes: Lanes, dtype: str) -> str | None:
     # infinity, negative and positive numbers; 0 keeps y, 2 is x, 3 NaN, 4 and 5 an infinity
     call = f"(y, x, {table}, 0, {all_lanes(lanes)}{end})"
     return f"__builtin_ia32_fixupimm{letters}{bits}_mask{call}"
+
+
+COMPARISONS = {"==": 0, "<": 1, "!>": 10}
+"""Immediates of the comparing instructions. Of a NaN only `!>`, not greater, is true."""
+
+
+def not_all(lanes: Lanes, dtype: str, comparisons: Sequence[tuple[str, str, str]]) -> str | None:
+    """Whether one of the comparisons is false in a lane."""
+    bits = lanes.count * (64 if dtype == "float64" else 32)
+    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
+        return None
+    letters, end = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
+    whole = (1 << lanes.count) - 1
+    held = str(whole)
+    for left, sign, right in comparisons:
+        operands = f"{left}, {right}, {COMPARISONS[sign]}, {held}{end}"
+        held = f"__builtin_ia32_cmp{letters}{bits}_mask({operands})"
+    return f"{held} != {whole}"
 
 
 def any_lane(lanes: Lanes) -> str | None:
