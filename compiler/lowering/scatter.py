@@ -33,7 +33,7 @@ def scattered(
     says: str = "",
 ) -> Tensor:
     """The tensor with the source written at each position of `shape`, or combined with it."""
-    if mode != "set" and tensor.dtype == "bool":
+    if mode != "set" and tensor.dtype == "bool" and not (mode == "add" and builder.on_cpu):
         raise NoLowering("adding booleans")
     if mode not in ("set", "add") and not builder.on_cpu:
         raise NoLowering(f"a scatter with {mode} on a GPU")
@@ -211,7 +211,7 @@ def _combined(
     include_self: bool = True,
 ) -> Tensor:
     mode, op = _COMBINED.get(reduce, ("set", ""))
-    if mode == "set" or (not include_self and (tensor.dtype == "bool" or not tensor.shape)):
+    if mode == "set" or (not include_self and not tensor.shape):
         raise NoLowering(f"scatter with {reduce}")
     wide = _rounded_once(builder, tensor, mode)
     if wide is not None:

@@ -104,6 +104,33 @@ def test_results_across_memory(isa: Isa) -> None:
         assert torch.equal(got, products(x)), (x.dtype, x.shape)
 
 
+def side_by_side(*given: torch.Tensor) -> torch.Tensor:
+    return torch.stack([x.t() for x in given], -1)
+
+
+@pytest.mark.parametrize("isa", each_isa(ISAS))
+def test_interleaved_results_of_what_lies_across_memory(isa: Isa) -> None:
+    """Tiles in registers, and in blocks of whole tiles for three and four."""
+    cases = []
+    for dtype in (torch.float32, torch.bfloat16, torch.int8, torch.int64):
+        for rows, columns in ((256, 64), (37, 53)):
+            for count in (2, 3, 4):
+                cases.append([numbers(dtype, rows, columns) for _ in range(count)])
+    made = compile_programs([programs(side_by_side, *case)[0] for case in cases], isa)
+    for case, program in zip(cases, made, strict=True):
+        (got,) = program.run(case)
+        assert torch.equal(got, side_by_side(*case)), (case[0].dtype, case[0].shape, len(case))
+
+
+def test_interleaved_results_are_written_in_vectors() -> None:
+    """The lanes lie along what is written without gaps; the reads are transposed."""
+    for count in (2, 3):
+        body = text_of(AVX512, side_by_side, *[torch.randn(256, 256) for _ in range(count)])
+        assert "store_interleaved" in body
+        assert "transpose" in body
+        assert "strided" not in body
+
+
 def softmax_of(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x.transpose(-1, -2), -1)
 

@@ -36,6 +36,21 @@ def test_at_indices_of_each_element(reduce: str, dtype: Dtype, include_self: boo
 
 
 @pytest.mark.parametrize("include_self", [True, False])
+def test_booleans_are_added(include_self: bool) -> None:
+    """A sum of booleans is whether one of them is true."""
+    x, source = torch.rand(4, 5) < 0.5, torch.rand(9, 5) < 0.3
+    index = torch.randint(0, 4, (9, 5))
+    for scattered in (
+        lambda x, i, s: x.scatter_reduce(0, i, s, "sum", include_self=include_self),
+        lambda x, i, s: x.scatter_add(0, i, s),
+        lambda x, i, s: x.index_put((i[:, 0],), s, accumulate=True),
+    ):
+        found = lowered(scattered, x, index, source)
+        stores = [node.mode for node in found.graphs[0].nodes if isinstance(node, Store)]
+        assert stores[-1] == "add"
+
+
+@pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=str)
 def test_means_are_a_sum_over_a_count(dtype: Dtype, include_self: bool) -> None:
     x, source = grid(dtype, 4, 5), grid(dtype, 9, 5)

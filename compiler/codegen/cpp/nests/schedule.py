@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
+from compiler.codegen.cpp.nests.interleaved import all_interleaved
 from compiler.codegen.cpp.nests.registers import itemsizes
 from compiler.codegen.cpp.nests.tiling import (
     block,
@@ -389,6 +390,7 @@ def _cost(
     `turned`: reads that are transposed before rows are traversed, and writes after it.
     """
     total = float(COST * len(turned))
+    mixed = frozenset(all_interleaved(facts, lane))
     size = estimate(sizes[lane])
     steps = -(-size // lanes)
     for statement in facts.nest.statements:
@@ -409,7 +411,10 @@ def _cost(
             unit = statement.address.strides[lane] == 1 and not statement.address.then
             apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
             apart = apart and statement not in turned
-            total += often * (1.5 * lanes if apart else 1)
+            stores: float = 1.5 * lanes if apart else 1
+            if statement in mixed:
+                stores = estimate(statement.address.strides[lane])  # a store, the rest shuffles
+            total += often * stores
             if statement.mode != "set":
                 total += often * (lanes if apart else 1)
         elif isinstance(statement, ScanAlong):

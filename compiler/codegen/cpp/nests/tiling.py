@@ -18,6 +18,8 @@ from compiler.loops.sizes import Size, product
 
 MOST_TILES = 2
 """Maximum number of reads per nest that are transposed in registers; more do not fit."""
+MOST_BLOCKS = 4
+"""The same for reads that are transposed into blocks, where no write can be instead."""
 HALF = 2
 """A tile that is half full takes less time than strided loads of its vectors (12 x 3000 float32: 31
 instead of 44 us, of bfloat16 29 instead of 59); one that is less full gains nothing."""
@@ -52,7 +54,9 @@ def tile_axis(
     if not wide:
         return None
     best = max(sorted(set(wide)), key=wide.count)
-    found_best = best if len(list(tiled_reads(facts, lane, best))) <= MOST_TILES else None
+    writes = (s for s in facts.nest.statements if isinstance(s, Write))
+    most = MOST_TILES if any(1 in write.address.strides for write in writes) else MOST_BLOCKS
+    found_best = best if len(list(tiled_reads(facts, lane, best))) <= most else None
     return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
 
 
@@ -98,11 +102,14 @@ def turned_writes(facts: Facts, lane: int, axis: int) -> Iterator[Write]:
 def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
     """Whether each tile is used right after its transpose, rather than after a block of them.
 
-    True except for tiles that take part of a line while rows evict one another: the lines fetched
-    for one tile are evicted before the next tile needs their remainder. With 16 lanes, or elements
-    of other sizes than four bytes, blocks are slower even then.
+    True except for more tiles than fit the registers, and for tiles that take part of a line while
+    rows evict one another: the lines fetched for one tile are evicted before the next tile needs
+    their remainder. With 16 lanes, or elements of other sizes than four bytes, blocks are slower
+    even then.
     """
-    reads = tiled_reads(facts, lane, tile)
+    reads = list(tiled_reads(facts, lane, tile))
+    if len(reads) > MOST_TILES:
+        return False
     short = lanes < 16 and all(BYTES[read.dtype] == 4 for read in reads)
     return not (short and aliased_rows(facts, lane, tile))
 
@@ -158,7 +165,8 @@ def block(facts: Facts, lane: int, tile: int, lanes: int) -> tuple[int, int]:
     """Rows and columns of the blocks in which tiles lie transposed, in whole tiles."""
     widths = [BYTES[compute_dtype(read.dtype)] for read in tiled_reads(facts, lane, tile)]
     widths += [BYTES[write.dtype] for write in turned_writes(facts, lane, tile)]
-    rows = max(BLOCK_BYTES // (BLOCK_COLUMNS * max(widths) * len(widths)), lanes)
+    rows = BLOCK_BYTES // (BLOCK_COLUMNS * max(widths) * len(widths))
+    rows = max(rows - rows % lanes, lanes)
 
     def whole(limit: int, axis: int) -> int:
         size = facts.nest.axes[axis].size

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compiler.codegen.cpp.nests.code import Code, Scope
+from compiler.codegen.cpp.nests.interleaved import interleaved
 from compiler.codegen.cpp.nests.values import Values
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.nest import Write
-from compiler.loops.sizes import add
-
-MOST_INTERLEAVED = 4
-"""Writes that are shuffled into whole vectors: n vectors take n * (n - 1) shuffles."""
 
 
 def write_all(
@@ -20,36 +17,15 @@ def write_all(
     """Add the statements. Neighbours whose elements interleave without gaps are one store."""
     at = 0
     while at < len(effects):
-        count = interleaved(effects[at:], scope, values)
+        step = values.lane_step(effects[at].address, scope) if scope.is_lane else 0
+        count = interleaved(effects[at:], values.facts, step)
+        if not values.written.keys().isdisjoint(effects[at : at + count]):
+            count = 0
         if count:
             _write_interleaved(effects[at : at + count], scope, values, guard(effects[at]))
         else:
             write(effects[at], scope, values, guard(effects[at]))
         at += count or 1
-
-
-def interleaved(effects: Sequence[Write], scope: Scope, values: Values) -> int:
-    """How many writes, from the first on, fill the gaps between each other's lanes; 0 for none."""
-    first = effects[0]
-    step = values.lane_step(first.address, scope) if scope.is_lane else 0
-    if not isinstance(step, int) or not 2 <= step <= min(MOST_INTERLEAVED, len(effects)):
-        return 0
-    if first.buffer in values.facts.nest.reads():
-        return 0
-    for place, effect in enumerate(effects[:step]):
-        start, own = first.address, effect.address
-        if (
-            effect.buffer != first.buffer
-            or effect.mode != "set"
-            or effect.terms
-            or own.then
-            or effect in values.written
-            or own.strides != start.strides
-            or values.facts.domain(effect) != values.facts.domain(first)
-            or add(start.offset, place) != own.offset
-        ):
-            return 0
-    return step
 
 
 def _write_interleaved(effects: Sequence[Write], scope: Scope, values: Values, guard: str) -> None:
