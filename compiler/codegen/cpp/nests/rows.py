@@ -31,6 +31,9 @@ REGISTERS = 12
 """Maximum number of accumulators that a pass holds in registers at once."""
 STEPS = 4
 """Vectors in one step of a cheap pass."""
+COLUMN_REGISTERS = 8
+"""Maximum number of vectors that sums or scans of columns carry from one row to the next in
+registers; AVX2 has 16 of them."""
 
 
 @dataclass
@@ -70,7 +73,8 @@ class Loops:
             holder = Scope(root, self.scalar)
             self.accumulators.open_block(holder)
         unit = Scope(holder, self.scalar, units.own(), partial=units.partial())
-        unit.code.extend(units.head)
+        if not (self.riders and units.run):
+            unit.code.extend(units.head)
         body = unit
         opened: list[tuple[Scope, str]] = []
         for axis in self.schedule.outer[self.schedule.units :]:
@@ -97,7 +101,7 @@ class Loops:
             blocks = Blocks(self.schedule, self.values, self.arrays, self.riders)
             blocks.prepare(holder, turn)
             units.block_head(holder.code)
-            holder.code.loop(units.loop("unit_begin", "unit_end"), unit.code)
+            holder.code.extend(units.run_loop(unit.code))
             self.accumulators.close_block(holder)
             blocks.close(holder, turn)
             if self.turn is not None:
@@ -203,10 +207,31 @@ class Loops:
         lane = self.schedule.lane
         if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
             return 1
+        whole = self._columns(walk, lane)
+        if whole:
+            return whole
         steps = self._cheap_steps(walk, lane)
         if self.choose is not None and self.schedule.tile is None:
             return questions.steps(self.choose, self.facts, walk.effects, lane, steps)
         return steps
+
+    def _columns(self, walk: Pass, lane: int) -> int:
+        """The vectors of a few columns, if sums or scans of these go along an axis around them. One
+        step has all of them: the compiler then keeps what they carry in registers. 0 for others."""
+        carried = [
+            effect
+            for effect in walk.effects
+            if (isinstance(effect, Reduction) and lane in effect.axes)
+            or (isinstance(effect, ScanAlong) and effect.axis != lane)
+        ]
+        around = any(axis in walk.axes for axis in self.schedule.inner)
+        around = around or (bool(self.riders) and self.schedule.tile is None)
+        width = self.units.lane_width()
+        if not carried or not around or width is None:
+            return 0
+        steps = width // self.schedule.lanes
+        sums = sum(isinstance(effect, (Reduction, ScanAlong)) for effect in walk.effects)
+        return steps if steps > 1 and steps * sums <= COLUMN_REGISTERS else 0
 
     def _cheap_steps(self, walk: Pass, lane: int) -> int:
         if any(isinstance(effect, ScanAlong) and effect.axis == lane for effect in walk.effects):
@@ -240,6 +265,8 @@ class Loops:
             scope.code.loop(f"for (long {name} = 0; {name} < {bound}; {name}++)", body)
             return self._end_lane(scope)
         main, single, tail = _parts(size, lanes, steps)
+        width = self.units.lane_width()
+        once = steps > 1 and width is not None and width // lanes == steps
         if tail and isinstance(size, int) and size < lanes:
             scope.code.extend(self._lane_body(walk, scope, found, "0", 0, str(size)))
             return self._end_lane(scope)
@@ -259,7 +286,17 @@ class Loops:
             calls = Code()
             for place in range(steps):
                 at = name if place == 0 else f"{name} + {place * lanes}"
+                at = str(place * lanes) if once else at
                 calls.add(_call("step", at, found, place))
+            if once:
+                scope.code.extend(calls)
+                if tail:
+                    scope.code.add(f"const long {name} = {steps * lanes};")
+                    body = Code()
+                    body.add(f"const long count = {bound} - {name};")
+                    body.extend(self._lane_body(walk, scope, found, name, 0, "count"))
+                    scope.code.enclose("", body)
+                return self._end_lane(scope)
             if single or tail:
                 scope.code.add(f"long {name} = 0;")
                 header = f"for (; {name} + {steps * lanes} <= {bound}; {name} += {steps * lanes})"

@@ -28,6 +28,9 @@ class Units:
         self.axis_names: dict[int, str] = {}
         self.grouped: int | None = None
         """The number of blocks that the units form, for nests with riders."""
+        self.run: tuple[str, str, str] | None = None
+        """The last axis of several that the units have, its first and its last position in a run of
+        units that differ in it alone; None if the units have a single axis, or chunks or tiles."""
         self.head = Code()
         self.lane_name = "column"
         self._start, self._width, self.band = "start", "width", "band"
@@ -80,6 +83,9 @@ class Units:
         parts = [name for _, name, _ in found]
         self.sizes = [size for _, _, size in found]
         self.name = parts[0] if len(parts) == 1 else names.exactly("unit")
+        if len(parts) > 1 and tile is None and self.chunk is None:
+            last = parts[-1]
+            self.run = last, names.exactly(f"{last}_begin"), names.exactly(f"{last}_end")
         if len(parts) > 1:
             for place, part in enumerate(parts):
                 later = self.sizes[place + 1 :]
@@ -132,6 +138,25 @@ class Units:
             return ""
         return f"for (long {self.name} = {begin}; {self.name} < {end}; {self.name}++)"
 
+    def run_loop(self, body: Code) -> Code:
+        """The units of a block, run by run: what varies along the other axes is the same in each.
+        `body`: the work of a unit, without `head`."""
+        if self.run is None:
+            found = Code()
+            found.loop(self.loop("unit_begin", "unit_end"), body)
+            return found
+        last, begin, end = self.run
+        size, run = _product(self.sizes[-1:]), Code()
+        run.lines.extend(self.head.lines[:-1])
+        run.add(f"const long {begin} = {self.name} % {size};")
+        left = f"unit_end - {self.name}"
+        run.add(f"const long {end} = {begin} + {left} < {size} ? {begin} + {left} : {size};")
+        run.add(f"{self.name} += {end} - {begin};")
+        run.loop(f"for (long {last} = {begin}; {last} < {end}; {last}++)", body)
+        whole = Code()
+        whole.loop(f"for (long {self.name} = unit_begin; {self.name} < unit_end;)", run)
+        return whole
+
     def block_loop(self, begin: str, end: str, dealt: bool) -> str:
         """`dealt`: blocks are distributed round robin, not as a contiguous range per thread."""
         step = "block += threads" if dealt else "block++"
@@ -151,6 +176,14 @@ class Units:
     def lane_size(self) -> Size:
         assert self.schedule.lane is not None
         return self._size(self.schedule.lane)
+
+    def lane_width(self) -> int | None:
+        """The elements of the lane axis in each unit, if they are as many in all of them."""
+        size, chunk = self.lane_size(), self.chunk
+        if chunk is None:
+            return size if isinstance(size, int) else None
+        even = isinstance(size, int) and isinstance(chunk, int) and not size % chunk
+        return chunk if even and isinstance(chunk, int) else None
 
     def lane_bound(self) -> str:
         return self._width if self.chunk is not None else c_expression(self.lane_size())
