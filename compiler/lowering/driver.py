@@ -245,12 +245,16 @@ class _Driver:
             if isinstance(value, torch.SymFloat):
                 with suppress(Unsupported):
                     self.values[node] = self.reals.of(value)
+            elif value.node.expr == True:  # noqa: E712  sympy's own
+                self.values[node] = True
             return
         else:
             several = isinstance(value, (list, tuple))
             answers = list(value) if several else []
         known = operation(_PHYSICAL.get(node.target, node.target))
-        if known.name in _NOTHING:
+        if known.name in _NOTHING or (
+            known.name == "aten._assert_scalar.default" and self.arguments(node)[0][0] is True
+        ):
             self.values[node] = None
             return
         metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])

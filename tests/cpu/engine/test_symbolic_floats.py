@@ -30,6 +30,17 @@ CASES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def test_a_check_that_holds_for_all_sizes_is_dropped() -> None:
+    def joined(x: Tensor, y: Tensor) -> Tensor:
+        torch._check(x.shape[0] + y.shape[0] == y.shape[0] + x.shape[0])
+        return torch.cat([x, y]).sin()
+
+    compiled = torch.compile(joined, backend=backend, dynamic=True)
+    for rows in (3, 5):
+        x, y = torch.randn(rows), torch.randn(4)
+        torch.testing.assert_close(compiled(x, y), joined(x, y))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_float_that_sizes_decide(name: str) -> None:
     compiled = torch.compile(CASES[name], backend=backend, dynamic=True)
