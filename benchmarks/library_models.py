@@ -75,6 +75,10 @@ def _sound(batch: int, samples: int) -> Inputs:
     return (torch.randn(batch, samples),), {}
 
 
+def _spectra(batch: int, time: int, bands: int) -> Inputs:
+    return (torch.randn(batch, time, bands),), {}
+
+
 _TINY: dict[str, Any] = {
     "vocab_size": 500,
     "hidden_size": 128,
@@ -146,6 +150,28 @@ LIBRARY_MODELS: dict[str, Callable[[], Made]] = {
         hidden_size=128,
         num_hidden_layers=2,
     ),
+    "transformers Mamba-2": partial(
+        _transformer,
+        "Mamba2Model",
+        partial(_tokens, 2, 48),
+        vocab_size=1000,
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_heads=8,
+        head_dim=32,
+        n_groups=1,
+        chunk_size=16,
+    ),
+    "transformers RWKV": partial(
+        _transformer,
+        "RwkvModel",
+        partial(_tokens, 2, 32),
+        vocab_size=1000,
+        hidden_size=128,
+        attention_hidden_size=128,
+        num_hidden_layers=2,
+    ),
+    "transformers FNet": partial(_transformer, "FNetModel", _LONG, **_SMALL),
     "transformers ViT": partial(
         _transformer,
         "ViTModel",
@@ -201,6 +227,15 @@ LIBRARY_MODELS: dict[str, Callable[[], Made]] = {
         num_attention_heads=4,
         intermediate_size=512,
         conv_dim=[64] * 7,
+    ),
+    "transformers HiFi-GAN": partial(
+        _transformer,
+        "SpeechT5HifiGan",
+        partial(_spectra, 2, 40, 20),
+        model_in_dim=20,
+        upsample_initial_channel=64,
+        upsample_rates=[4, 4],
+        upsample_kernel_sizes=[8, 8],
     ),
     "timm resnet18": partial(_timm, "resnet18", 128),
     "timm vit_tiny": partial(_timm, "vit_tiny_patch16_224", 224),
