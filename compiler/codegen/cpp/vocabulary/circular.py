@@ -142,6 +142,7 @@ def tangent(lanes: Lanes, register: str, held: str) -> str:
     """The body of tan: of the reduced argument, or -1 over it.
 
     `l` is what the reduction's rounding lost, added as l (1 + t^2); `low` with it what t lacks.
+    Beside a multiple of pi/2, `r` is so small that `l` is a hundredth of it, until both are added.
     """
     own = _OF[held]
     _, second, third = own.parts
@@ -151,6 +152,7 @@ def tangent(lanes: Lanes, register: str, held: str) -> str:
         f"  {register} p = n * {own.parts[1]}, f = r, g = p; r = f + p;\n"
         f"  {register} h = r - f, l = (f - (r - h)) + (g - h);\n"
         f"  l = l + multiply_add(n, {second}, -p); l = multiply_add(n, {third}, l);\n"
+        f"  h = r; r = r + l; l = l - (r - h);\n"
         f"  {register} s = r * r;\n  {horner('c', 's', own.tangent, register)} c = c * s;\n"
         f"  {register} t = multiply_add(c, r, r), low = multiply_add(c, r, r - t);\n"
         f"  low = multiply_add(l, multiply_add(t, t, {one}), low);\n"

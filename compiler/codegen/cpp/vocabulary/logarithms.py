@@ -99,12 +99,15 @@ def log2(lanes: Lanes, register: str) -> str:
 
 
 def log10(lanes: Lanes, register: str) -> str:
+    """The parts of exponent and fraction are added with what their products and sum lose."""
     return (
         f"{_logarithm(lanes, register)} y = multiply_add(z, -0.5f, y);\n"
         f"  {register} w = (m + y) * 7.00731903251827651129e-4f;\n"
-        f"  w = multiply_add(y, 4.3359375e-1f, w); w = multiply_add(m, 4.3359375e-1f, w);\n"
-        f"  w = multiply_add(f, 2.48745663981195213739e-4f, w);"
-        f" y = multiply_add(f, 3.0078125e-1f, w);\n  {edges(lanes, register)}"
+        f"  w = multiply_add(y, 4.3359375e-1f, w);"
+        f" w = multiply_add(f, 2.48745663981195213739e-4f, w);\n"
+        f"  {register} g = f * 3.0078125e-1f, b = m * 4.3359375e-1f, s = g + b;\n"
+        f"  w = w + (multiply_add(m, 4.3359375e-1f, -b) + (b - (s - g)));"
+        f" y = s + w;\n  {edges(lanes, register)}"
     )
 
 

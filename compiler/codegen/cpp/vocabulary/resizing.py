@@ -78,17 +78,21 @@ def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
     if not lanes.isa.builtins or lanes.count * large < 16:
         return None
     own = lanes.type(dtype)
+    if BYTES[source] == small == 1 and large == 8:
+        # GCC 13 fails at the one instruction: "could not split insn"
+        half = _widen(lanes, source, 1, 4, lanes.type("int32"))
+        return half and _widen(lanes, source, 4, 8, own, half)
     if BYTES[source] == small:
         return _widen(lanes, source, small, large, own)
     return _shorten(lanes, source, small, large, own)
 
 
-def _widen(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
+def _widen(lanes: Lanes, source: str, small: int, large: int, own: str, x: str = "x") -> str | None:
     sign = "z" if source == "uint8" else "s"
     bits, mask = 8 * large * lanes.count, ""
     if bits == 512:
         mask = f", {foreign(lanes, *_ELEMENT[large])}{{}}, {all_lanes(lanes)}"
-    value = _padded(lanes, small)
+    value = _padded(lanes, small, x)
     if value is None:
         return None
     move = f"pmov{sign}x{_LETTERS[small]}{_LETTERS[large]}{bits}{'_mask' if mask else ''}"
@@ -99,17 +103,17 @@ _ELEMENT = {1: ("char", 1), 2: ("short", 2), 4: ("int", 4), 8: ("long long", 8)}
 """Element types of the vectors that GCC's builtins take."""
 
 
-def _padded(lanes: Lanes, size: int) -> str | None:
+def _padded(lanes: Lanes, size: int, x: str = "x") -> str | None:
     """`x` as the vector of at least 16 bytes that a builtin takes."""
     scalar, _ = _ELEMENT[size]
     total = size * lanes.count
     target = foreign(lanes, scalar, size, max(lanes.count, 16 // size))
     if total >= 16:
-        return f"({target})x"
+        return f"({target}){x}"
     if total == 8:
-        return f"({target})({foreign(lanes, 'long', 8, 2)}){{(long)x, 0}}"
+        return f"({target})({foreign(lanes, 'long', 8, 2)}){{(long){x}, 0}}"
     if total == 4:
-        return f"({target})({foreign(lanes, 'int', 4, 4)}){{(int)x, 0, 0, 0}}"
+        return f"({target})({foreign(lanes, 'int', 4, 4)}){{(int){x}, 0, 0, 0}}"
     return None
 
 
