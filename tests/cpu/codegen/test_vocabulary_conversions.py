@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from functools import cache
 
+import pytest
 import torch
 
 from compiler.codegen.cpp.isa import AVX512
 from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.engine.backend import backend
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
 from tests.cpu.codegen.test_vocabulary_operators import edges, fits, padded
 from tests.cpu.codegen.units import WIDTHS, Unit, each_width, elementwise, same
@@ -59,11 +61,21 @@ def test_conversions_are_atens(isa, lanes) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_short_integers_widen_to_eight_bytes_without_scalars() -> None:
-    for source, moves in (("int8", ("bd256", "dq512")), ("int16", ("wq512",))):
-        vocabulary = Vocabulary(AVX512)
-        vocabulary.lanes(8).apply("convert", ("x",), (source,), "int64")
-        assert all(f"pmovsx{one}" in vocabulary.prelude() for one in moves), source
+def test_short_integers_widen_to_eight_bytes_in_one_instruction() -> None:
+    vocabulary = Vocabulary(AVX512)
+    lanes = vocabulary.lanes(8)
+    for source, letter in (("int8", "b"), ("int16", "w")):
+        lanes.apply("convert", ("x",), (source,), "int64")
+        assert f"pmovsx{letter}q512_mask" in vocabulary.prelude(), source
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "bool"])
+def test_a_sum_of_short_integers_with_a_rest_compiles(dtype: str) -> None:
+    """GCC 12 and 13 failed where the rest of a row is masked after it is widened."""
+    x = (torch.arange(65333) % 7 - 3).to(getattr(torch, dtype))
+    for wide in (torch.int64, torch.float64, torch.int32):
+        function = torch.compile(lambda x, wide=wide: x.sum(dtype=wide), backend=backend)
+        assert function(x) == x.sum(dtype=wide)
 
 
 @each_width

@@ -78,21 +78,17 @@ def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
     if not lanes.isa.builtins or lanes.count * large < 16:
         return None
     own = lanes.type(dtype)
-    if BYTES[source] == small == 1 and large == 8:
-        # GCC 13 fails at the one instruction: "could not split insn"
-        half = _widen(lanes, source, 1, 4, lanes.type("int32"))
-        return half and _widen(lanes, source, 4, 8, own, half)
     if BYTES[source] == small:
         return _widen(lanes, source, small, large, own)
     return _shorten(lanes, source, small, large, own)
 
 
-def _widen(lanes: Lanes, source: str, small: int, large: int, own: str, x: str = "x") -> str | None:
+def _widen(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
     sign = "z" if source == "uint8" else "s"
     bits, mask = 8 * large * lanes.count, ""
     if bits == 512:
         mask = f", {foreign(lanes, *_ELEMENT[large])}{{}}, {all_lanes(lanes)}"
-    value = _padded(lanes, small, x)
+    value = _padded(lanes, small)
     if value is None:
         return None
     move = f"pmov{sign}x{_LETTERS[small]}{_LETTERS[large]}{bits}{'_mask' if mask else ''}"
@@ -103,18 +99,23 @@ _ELEMENT = {1: ("char", 1), 2: ("short", 2), 4: ("int", 4), 8: ("long long", 8)}
 """Element types of the vectors that GCC's builtins take."""
 
 
-def _padded(lanes: Lanes, size: int, x: str = "x") -> str | None:
-    """`x` as the vector of at least 16 bytes that a builtin takes."""
+def _padded(lanes: Lanes, size: int) -> str | None:
+    """`x` as the vector of at least 16 bytes that a builtin takes.
+
+    GCC (12 and 13) merges a narrower one from memory, its extension and a mask into an instruction
+    that it "could not split". The empty assembly keeps them apart.
+    """
     scalar, _ = _ELEMENT[size]
     total = size * lanes.count
     target = foreign(lanes, scalar, size, max(lanes.count, 16 // size))
     if total >= 16:
-        return f"({target}){x}"
-    if total == 8:
-        return f"({target})({foreign(lanes, 'long', 8, 2)}){{(long){x}, 0}}"
-    if total == 4:
-        return f"({target})({foreign(lanes, 'int', 4, 4)}){{(int){x}, 0, 0, 0}}"
-    return None
+        return f"({target})x"
+    number = {8: "long", 4: "int"}.get(total)
+    if number is None:
+        return None
+    zeros = ", 0" * (16 // total - 1)
+    padded = f"({target})({foreign(lanes, number, total, 16 // total)}){{({number})x{zeros}}}"
+    return f'({{ {target} y = {padded}; asm("" : "+v"(y)); y; }})' if is_avx512(lanes) else padded
 
 
 def _shorten(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
