@@ -66,6 +66,8 @@ class Values(NestValues[Scope]):
         self.before: frozenset[str] = frozenset()
         """Buffers that an earlier one has read."""
         self.exact = _exact(writer)
+        self.neighbours = VECTOR // narrowest(writer.nest)
+        """Elements that a thread has side by side."""
 
     def begin_loop(self, axes: tuple[int, ...]) -> Scope:
         """The scope of a loop over axes. What another loop computed is not known in it."""
@@ -174,7 +176,7 @@ class Values(NestValues[Scope]):
         if read.address.then or not reduced or max(kept.axes, default=-1) > max(row.axes):
             return 1  # along kept axes, a thread's lanes are not neighbours of the row
         below = [low for low, _, _ in indices.parts(self.writer.nest, read.address, row)]
-        width = VECTOR // narrowest(self.writer.nest)
+        width = self.neighbours
         if not below or row.block < FEWEST_RUNS * width:
             return 1
         return width if all(isinstance(low, int) and low % width == 0 for low in below) else 1
@@ -186,10 +188,7 @@ class Values(NestValues[Scope]):
         axes = self.facts.moves(read.address)
         masks = self._mask(axes, (kept, runs))
         at = indices.offset(self.writer.nest, read.address, (kept, runs))
-        given = f", {' & '.join(masks)}, other=0" if masks else ""
-        text = f"tl.load({self.writer.bases[read.buffer]} + {at}{given})"
-        if self.writer.dtypes[read.buffer] in REDUCED:
-            text = f"{text}.to(tl.float32)"
+        text = self._loaded(read.buffer, at, masks)
         rows = kept.block if axes & set(kept.axes) else 1
         text = f"tl.broadcast_to({text}[:, :, None], [{rows}, {runs.block}, {width}])"
         return f"tl.reshape({text}, [{rows}, {row.block}])"
@@ -211,16 +210,17 @@ class Values(NestValues[Scope]):
         masks += inside
         dtype = self.writer.dtypes[buffer]
         other = "0" if otherwise is None else literal(otherwise, dtype)
-        given = ""
-        if masks:
-            given = f", {' & '.join(masks)}, other={other}"
-        if not terms:
-            given += self._eviction(buffer, address)
-        pointer = self.writer.bases[buffer]
-        text = f"tl.load({pointer} + {at}{given})" if at != "0" else f"tl.load({pointer})"
-        if dtype in REDUCED:
-            return f"{text}.to(tl.float32)"
-        return text
+        hint = "" if terms else self._eviction(buffer, address)
+        return self._loaded(buffer, at, masks, other, hint)
+
+    def _loaded(
+        self, buffer: str, at: str, masks: Sequence[str], other: str = "0", hint: str = ""
+    ) -> str:
+        """The elements at positions, as registers hold them."""
+        pointer, dtype = self.writer.bases[buffer], self.writer.dtypes[buffer]
+        given = f", {' & '.join(masks)}, other={other}" if masks else ""
+        text = f"tl.load({pointer} + {at}{given}{hint})" if at != "0" else f"tl.load({pointer})"
+        return f"{text}.to(tl.float32)" if dtype in REDUCED else text
 
     def _eviction(self, buffer: str, address: Address) -> str:
         """A hint for L2: keep a row that its program reads again in a later pass, and do not keep
