@@ -39,23 +39,6 @@ order."""
 
 _NARROW = (torch.float16, torch.bfloat16)
 
-
-def _by_onednn(dtype: torch.dtype) -> bool:
-    """Whether oneDNN computes a CPU's convolutions of this dtype (`use_mkldnn` in
-    ATen/native/Convolution.cpp).
-
-    ATen's own, which get all others, are not faster on channels-last memory: small and grouped ones
-    of float64 and integers take two to four times as long, the backward of float16 twice.
-    """
-    if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
-        return False
-    if dtype is torch.bfloat16:
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    if dtype is torch.float16:
-        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
-    return dtype is torch.float32
-
-
 _BLOCK = 16
 """Channels in the widest block of oneDNN's kernels."""
 
@@ -184,6 +167,22 @@ def _images(node: fx.Node) -> list[fx.Node]:
         if on_gpu or (on_cpu and _by_onednn(value.dtype)):
             found.append(argument)
     return found
+
+
+def _by_onednn(dtype: torch.dtype) -> bool:
+    """Whether oneDNN computes a CPU's convolutions of this dtype (`use_mkldnn` in
+    ATen/native/Convolution.cpp).
+
+    ATen's own, which get all others, are not faster on channels-last memory: small and grouped ones
+    of float64 and integers take two to four times as long, the backward of float16 twice.
+    """
+    if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
+        return False
+    if dtype is torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if dtype is torch.float16:
+        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
+    return dtype is torch.float32
 
 
 def _overruns(node: fx.Node) -> bool:

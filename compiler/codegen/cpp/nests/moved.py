@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from compiler.codegen.cpp.vocabulary.types import bits_of
-from compiler.loops.dtypes import REDUCED
+from compiler.codegen.cpp.vocabulary.types import BITS, bits_of
 from compiler.loops.expressions import Const, Expression, Local, Read, ReadIndexed
 from compiler.loops.nest import Let, Nest, Statement, Write, expressions
-
-BITS = {**dict.fromkeys(REDUCED, "int16"), "bool": "int8"}
-"""The dtypes that have integers of the same size instead."""
 
 
 def as_bits(nest: Nest, dtypes: Mapping[str, str]) -> tuple[Nest, Mapping[str, str]]:

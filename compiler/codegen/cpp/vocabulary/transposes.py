@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from compiler.codegen.cpp.vocabulary.types import BITS
 from compiler.loops.dtypes import BYTES, compute_dtype
 
 if TYPE_CHECKING:
@@ -102,10 +103,6 @@ def transpose_tile(
 
     lanes.need(f"{name}({element}, {stored})", text)
     return f"{name}({pointer}, {stride}, {block}, {width});"
-
-
-BITS = {"bfloat16": "int16", "float16": "int16", "bool": "int8"}
-"""Integers that have the bits of the elements whose registers are wider than their memory."""
 
 
 def transpose_bits(

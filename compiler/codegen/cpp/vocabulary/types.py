@@ -31,6 +31,9 @@ SCALARS = {
 STORAGE = {**SCALARS, "bfloat16": "bf16", "float16": "half"}
 """Element types in memory. bf16 and half are structs of their bits, to allow overloading loads."""
 
+BITS = {"bfloat16": "int16", "float16": "int16", "bool": "int8"}
+"""Integers that have the bits of elements whose registers are wider than their memory."""
+
 UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long"}
 SIGNED = {1: "signed char", 2: "short", 4: "int", 8: "long"}
 
