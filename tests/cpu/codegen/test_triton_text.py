@@ -130,6 +130,16 @@ def test_a_shared_launch_has_the_most_warps_of_its_kernels() -> None:
     assert launched(16, 1088) == [1, 4]
 
 
+def test_a_long_row_is_scanned_by_few_warps() -> None:
+    def tile(rows: int, length: int) -> str:
+        (kernel,) = kernels(lambda x: x.cumsum(1), torch.empty(rows, length))
+        return kernel.tile.words
+
+    assert tile(8192, 1024) == "2x1024-4warps"
+    assert tile(8192, 8192) == "1x8192-4warps"
+    assert tile(4096, 16384) == "1x16384-16warps"
+
+
 def hints(fn, *inputs: torch.Tensor) -> list[list[str]]:
     """Of each kernel: what it tells L2 about each load."""
     found = [

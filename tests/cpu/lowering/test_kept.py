@@ -110,8 +110,9 @@ def test_what_aten_computes_faster_is_left_to_it_unless_overridden() -> None:
         (torch.acos, torch.float32, "GenuineIntel", "loops"),
         (torch.atan, torch.float64, "GenuineIntel", "loops"),
         (torch.exp, torch.float32, "GenuineIntel", "loops"),
-        (torch.log2, torch.float32, "GenuineIntel", "aten"),
-        (torch.log2, torch.int64, "GenuineIntel", "loops"),
+        (torch.log10, torch.float32, "GenuineIntel", "aten"),
+        (torch.sqrt, torch.float64, "GenuineIntel", "aten"),
+        (torch.log10, torch.int64, "GenuineIntel", "loops"),
     ],
 )
 def test_a_function_by_itself_is_left_to_the_vector_library_of_an_intel_processor(
