@@ -50,7 +50,7 @@ def padded_rows(
     fixed = parts[:promised] if views_are_regenerated() else []
     kept = 0
     for part in dict.fromkeys(parts):
-        if part is None or part in fixed or parts.count(part) > 1:
+        if part is None or part in fixed or parts[:promised].count(part) > 1:
             continue
         changed = _restrided(part)
         if changed and _wanted(part, graph, gate):
