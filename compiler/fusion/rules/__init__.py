@@ -20,7 +20,7 @@ RULES = {
     "barrier": "memory that a store or a call writes is read in an earlier or a later loop",
     "scatter": "stores that may hit an element twice run in order",
     "cycle": "something between the two depends on one, and the other depends on it",
-    "working set": "the accumulators of a loop must fit in the innermost cache",
+    "working set": "the accumulators of a loop must fit in a cache near the core",
     "pointers": "a loop uses a limited number of arrays at once",
     "too little": "the bytes that the two share do not justify a common loop",
     "veto": "an override keeps them apart",

@@ -13,11 +13,14 @@ from compiler.fusion.rules.domain import SMALL, comes_back
 from compiler.fusion.weights import Weights
 from compiler.loops.graph import Compute, Reduce
 
+MANY_ROWS = 64
+"""Rows from which threads can share them in blocks, each with accumulators of its own."""
 RIDE = ("sum", "prod", "max", "min", "any", "all")
 
 
 def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
-    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit near."""
+    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit near, or
+    far if they sum up many rows."""
     bytes_held = 0
     for node in members:
         if not isinstance(node, Reduce):
@@ -34,13 +37,15 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
         elif len(mask) != 1:
             return Refusal("rider", f"{node.name} reduces part of the row scalars")
         bytes_held += 4 * weights.number(kept_size(mask))
-    near = weights.machine.near
-    if bytes_held > near:
+    machine = weights.machine
+    many = 4 * weights.number(space.size) >= MANY_ROWS * bytes_held
+    most = machine.far if many else machine.near
+    if bytes_held > most:
         return Refusal(
             "working set",
-            f"accumulators take {bytes_held} bytes of {near}",
+            f"accumulators take {bytes_held} bytes of {most}",
             legal=True,
-            numbers={"most_working_set": near},
+            numbers={"most_working_set": most},
         )
     return None
 

@@ -10,6 +10,8 @@ from torch.utils import _pytree as pytree
 
 from compiler.codegen.choices import Ask
 from compiler.codegen.cpp.isa import Isa, detect, runnable
+from compiler.codegen.cpp.nests.phases import Phases
+from compiler.loops.nest import Nest
 from compiler.processor import feature_flags
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed, windows
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
@@ -172,3 +174,19 @@ def test_errors() -> None:
         if program.kernels:
             with pytest.raises(ZeroDivisionError if name == "division" else IndexError):
                 program.run(inputs)
+
+
+def test_large_partial_results_ride_in_blocks_that_do_not_wait() -> None:
+    """Gradients of a product with a matrix: 52 KB of sums ride along, each block with its total."""
+
+    def gradients(g: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> Any:
+        return g * y, (g * x).sum(0)
+
+    case = gradients, (torch.randn(96, 13041), torch.randn(96, 13041), torch.randn(13041))
+    (program,) = programs(gradients, *case[1])
+    assert len([step for step in program.steps if isinstance(step, Nest)]) == 1
+    check({"gradients": case})
+    found = Phases(detect())
+    found.add(program.steps[0])
+    riding = next(phase for phase in found.order if phase.riders)
+    assert (riding.blocks, riding.totals, riding.turn) == (16, 16, None)

@@ -189,10 +189,10 @@ def test_an_illegal_force_is_refused_with_its_rule() -> None:
 
 def test_what_is_only_unprofitable_can_be_forced() -> None:
     b = Builder()
-    b.input("x", 64, 16384)
-    b.map("exp", (64, 16384), op("exp", load("x")))
-    b.reduce("columns", (64, 16384), "rk", load("exp"))
-    b.output("exp", 64, 16384)
+    b.input("x", 32, 16384)
+    b.map("exp", (32, 16384), op("exp", load("x")))
+    b.reduce("columns", (32, 16384), "rk", load("exp"))
+    b.output("exp", 32, 16384)
     b.output("columns", 16384)
     assert len(fuse(b.graph).groups) == 2
     gate = Gate({"tcw/0/0/forward/fuse/exp+columns": "fuse"})

@@ -133,7 +133,10 @@ def test_rider() -> None:
 
 
 def test_working_set() -> None:
-    assert rule(rider(16384), "exp", "columns") == "working set"
+    """64 KB of accumulators are worth it for 64 rows; 256 KB never are."""
+    assert together(rider(16384), "exp", "columns")
+    assert rule(rider(16384, 32), "exp", "columns") == "working set"
+    assert rule(rider(65536), "exp", "columns") == "working set"
 
 
 def test_finish() -> None:

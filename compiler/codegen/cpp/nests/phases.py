@@ -44,6 +44,9 @@ EACH_BYTES, TOTALS_BYTES = 1 << 14, 1 << 16
 """Workspace limits in bytes: for one total per block, and for `TOTALS` of them. If both are
 exceeded there is a single total. A block waits for earlier blocks of its total; with many threads
 this wait dominates, since each hand-over is a cache miss and they are sequential."""
+LARGE_BYTES, LARGE_BLOCKS = 1 << 15, 16
+"""A total of more bytes takes longer to add to than L1 holds it: each of at most so many blocks has
+its own, and no block waits for another."""
 PRODUCTS = 8
 """Maximum number of blocks of a product. Each of its chains passes once through the numbers below
 the normal ones, at 150 cycles a step on an Intel core, if the factors are below 1."""
@@ -200,6 +203,8 @@ class Phases:
         most = 1 if phase.small else BLOCKS
         if any(rider.op == "prod" for rider in riders):
             most = min(most, PRODUCTS)
+        if sum(_partial_bytes(facts, rider) for rider in riders) > LARGE_BYTES:
+            most = min(most, LARGE_BLOCKS)
         if choose is not None:
             most = questions.partials(choose, most)
         phase.blocks = units.blocks(most)
@@ -326,7 +331,7 @@ def _totals(blocks: int, arrays: Iterable[Array]) -> int:
         if not isinstance(array.size, int):
             return 1
         bytes_ += -(-array.size * BYTES[array.base.dtype] // 64) * 64
-    if blocks * bytes_ <= EACH_BYTES:
+    if blocks * bytes_ <= EACH_BYTES or (bytes_ > LARGE_BYTES and blocks <= LARGE_BLOCKS):
         return blocks
     return TOTALS if blocks > TOTALS and TOTALS * bytes_ <= TOTALS_BYTES else 1
 
@@ -416,12 +421,18 @@ def _reading(facts: Facts, rest: list[Statement], reads: dict[str, Read]) -> Nes
 def _inner_only(facts: Facts, rider: Reduction, choose: NestChooser | None) -> bool:
     """Whether a rider should run in a separate nest, because its partial results would exceed the
     workspace. Never if it accumulates per-row results, which only the loop over the rows has."""
-    size = BYTES[compute_dtype(rider.expression.dtype)]
-    for axis in rider.axes:
-        size *= estimate(facts.nest.axes[axis].size)
+    size = _partial_bytes(facts, rider)
     rows = any(s is not rider and not isinstance(s, Let) for s in _needed(facts, [rider]))
     alone = size > 1 << 18 and not rows
     return alone if choose is None else questions.rides(choose, rider.name, size, alone, rows)
+
+
+def _partial_bytes(facts: Facts, rider: Reduction) -> int:
+    """Bytes of one block's partial results."""
+    size = BYTES[compute_dtype(rider.expression.dtype)]
+    for axis in rider.axes:
+        size *= estimate(facts.nest.axes[axis].size)
+    return size
 
 
 def is_small(facts: Facts, least: int) -> bool:
