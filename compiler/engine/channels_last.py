@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import TracingContext
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
@@ -37,7 +38,15 @@ _WEIGHTS = {aten.convolution.default: (1,), aten.convolution_backward.default: (
 """Arguments that cuDNN wants in the same order, and would copy in each call. oneDNN has its own
 order."""
 
+_OPERANDS = {aten.convolution.default: (0, 1), aten.convolution_backward.default: (1, 2)}
+"""Where the image and the weight are."""
+
 _NARROW = (torch.float16, torch.bfloat16)
+
+_ATENS_OWN = "Slow"
+"""How the names of ATen's own implementations on the CPU begin (`ConvBackend`)."""
+_LARGE = 1 << 10
+"""The size that an unknown one counts as."""
 
 _BLOCK = 16
 """Channels in the widest block of oneDNN's kernels."""
@@ -73,7 +82,7 @@ def channels_last(
     """
     mode = _fake_mode(module)
     convolutions = [node for node in module.graph.nodes if node.target in _IMAGES]
-    nodes = [node for node in convolutions if _images(node) and not _overruns(node)]
+    nodes = [n for n in convolutions if _images(n) and not (_overruns(n) or _scattered(n))]
     restrided = _restride_inputs(module, example_inputs)
     wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
     if mode is None or not (wanted or restrided):
@@ -91,7 +100,11 @@ def channels_last(
                 continue
             if stale and _reads_memory(node.target):
                 _give_as_captured(module, node, captured)
-            if node.target in _IMAGES and _overruns(node):
+            if node.target in _IMAGES and _scattered(node):
+                # the forward is fast on either order
+                if node.target is aten.convolution_backward.default:
+                    stale |= _convert_images(module, node, made, torch.contiguous_format)
+            elif node.target in _IMAGES and _overruns(node):
                 stale |= _convert_images(module, node, made, torch.contiguous_format)
             elif wanted and node.target in _IMAGES:
                 stale |= _convert_images(module, node, made, torch.channels_last)
@@ -154,8 +167,8 @@ def _detail(nodes: Sequence[fx.Node]) -> Callable[[], Detail]:
 
 
 def _images(node: fx.Node) -> list[fx.Node]:
-    """The arguments of a convolution to be converted, four-dimensional tensors: images of oneDNN's
-    dtypes on the CPU, images and weights of 16-bit floats on a GPU."""
+    """The arguments of a convolution to be converted, four-dimensional tensors: images that
+    oneDNN reads on the CPU, images and weights of 16-bit floats on a GPU."""
     found = []
     for position in (*_IMAGES[node.target], *_WEIGHTS[node.target]):
         argument = node.args[position]
@@ -164,25 +177,49 @@ def _images(node: fx.Node) -> list[fx.Node]:
             continue
         on_gpu = value.device.type == "cuda" and value.dtype in _NARROW
         on_cpu = value.device.type == "cpu" and position in _IMAGES[node.target]
-        if on_gpu or (on_cpu and _by_onednn(value.dtype)):
+        if on_gpu or (on_cpu and _by_onednn(node)):
             found.append(argument)
     return found
 
 
-def _by_onednn(dtype: torch.dtype) -> bool:
-    """Whether oneDNN computes a CPU's convolutions of this dtype (`use_mkldnn` in
-    ATen/native/Convolution.cpp).
+def _by_onednn(node: fx.Node) -> bool:
+    """Whether oneDNN computes this convolution of a CPU (`use_mkldnn` in
+    ATen/native/Convolution.cpp): by the dtype and, in float32, by sizes and the number of threads.
 
     ATen's own, which get all others, are not faster on channels-last memory: small and grouped ones
-    of float64 and integers take two to four times as long, the backward of float16 twice.
+    of float64 and integers take two to four times as long, the backward of float16 twice, a point
+    of few channels in float32 five times. Unknown sizes count as large.
     """
-    if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
+    image, weight = (node.args[place].meta["val"] for place in _OPERANDS[node.target])
+    if not all(isinstance(size, int) for size in (image.shape[1], *weight.shape)):
+        return image.dtype in (*_NARROW, torch.float32)
+    with unset_fake_temporarily():
+        empty = torch.empty((), dtype=image.dtype)
+        sizes = [size if isinstance(size, int) else _LARGE for size in image.shape]
+        chosen = torch._C._select_conv_backend(
+            empty.expand(sizes), empty.expand(weight.shape), None, *_window(node)
+        )
+    return not chosen.name.startswith(_ATENS_OWN)
+
+
+def _window(node: fx.Node) -> tuple[Any, ...]:
+    """A convolution's stride, padding, dilation, whether it is transposed, the padding of its
+    output, and groups; 1 for an unknown size."""
+    start = _OPERANDS[node.target][1] + 2
+    return fx.node.map_arg(node.args[start : start + 6], lambda size: 1)  # type: ignore[no-any-return]
+
+
+def _scattered(node: fx.Node) -> bool:
+    """Whether oneDNN's gradient of a CPU's images is slow on channels-last memory: a strided and
+    dilated convolution's, for which oneDNN has no kernel but a product whose results it adds to
+    their places, and there one by one. In float32 of two channels that takes 60 times as long."""
+    if not _images(node) or node.args[0].meta["val"].device.type != "cpu":
         return False
-    if dtype is torch.bfloat16:
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    if dtype is torch.float16:
-        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
-    return dtype is torch.float32
+    weight = node.args[_OPERANDS[node.target][1]].meta["val"]
+    strides, _, dilations, *_ = _window(node)
+    strided = any(stride != 1 for stride in strides)
+    sizes = zip(dilations, weight.shape[2:], strict=False)
+    return strided and any(dilation != 1 and size != 1 for dilation, size in sizes)
 
 
 def _overruns(node: fx.Node) -> bool:

@@ -104,6 +104,29 @@ def test_results_across_memory(isa: Isa) -> None:
         assert torch.equal(got, products(x)), (x.dtype, x.shape)
 
 
+def in_a_row(*given: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x.t() for x in given], 1)
+
+
+@pytest.mark.parametrize("isa", each_isa(ISAS))
+def test_what_lies_across_memory_is_concatenated(isa: Isa) -> None:
+    cases = []
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        for count in (3, 9):
+            cases.append([numbers(dtype, 53, 37) for _ in range(count)])
+    made = compile_programs([programs(in_a_row, *case)[0] for case in cases], isa)
+    for case, program in zip(cases, made, strict=True):
+        (got,) = program.run(case)
+        assert torch.equal(got, in_a_row(*case)), (case[0].dtype, len(case))
+
+
+@pytest.mark.parametrize("count", [3, 9])
+def test_as_many_tiles_as_writes_are_transposed_in_blocks(count: int) -> None:
+    text = text_of(AVX512, in_a_row, *(torch.randn(200, 300) for _ in range(count)))
+    assert text.count("transpose_tile16(") >= count
+    assert "load_strided16(" not in text
+
+
 def side_by_side(*given: torch.Tensor) -> torch.Tensor:
     return torch.stack([x.t() for x in given], -1)
 

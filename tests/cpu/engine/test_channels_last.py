@@ -77,6 +77,62 @@ def test_images_of_which_atens_own_convolutions_take_charge_stay_as_they_are() -
         torch.testing.assert_close(found, F.conv2d(x, w, dilation=2) + 1)
 
 
+@pytest.mark.parametrize(("batch", "channels", "kernel"), [(8, 8, 1), (1, 3, 3)])
+def test_small_images_that_aten_convolves_itself_stay_as_they_are(
+    batch: int, channels: int, kernel: int
+) -> None:
+    """oneDNN leaves these to ATen in one thread, whose loops take up to five times as long on
+    channels-last images; with others, they are oneDNN's."""
+    x, w = torch.randn(batch, channels, 28, 28), torch.randn(2, channels, kernel, kernel)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        function, converted = compiled(lambda x, w: F.conv2d(x, w).relu())
+        torch.testing.assert_close(function(x, w), F.conv2d(x, w).relu())
+    finally:
+        torch.set_num_threads(threads)
+    assert converted == [0]
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_the_gradient_of_a_strided_and_dilated_convolution_gets_contiguous_images(
+    groups: int,
+) -> None:
+    torch.manual_seed(0)
+    first = nn.Conv2d(4, 4, 3, padding=1)
+    second = nn.Conv2d(4, 4, 3, stride=2, dilation=2, groups=groups)
+    x = torch.randn(2, 4, 32, 32)
+    orders = []
+
+    def backward(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/backward", promised=0)
+        for node in module.graph.find_nodes(
+            op="call_function", target=torch.ops.aten.convolution_backward.default
+        ):
+            orders.append([image.meta["val"].is_contiguous() for image in node.args[:2]])
+        return make_boxed_func(module.forward)
+
+    def forward(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/forward", promised=1)
+        report_strides(module)
+        return make_boxed_func(module.forward)
+
+    def gradients(function: Callable[..., Any]) -> tuple[torch.Tensor, ...]:
+        parameters = [*first.parameters(), *second.parameters()]
+        return torch.autograd.grad(function(x).square().sum(), parameters)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return second(first(x).relu())
+
+    function = torch.compile(model, backend=aot_autograd(fw_compiler=forward, bw_compiler=backward))
+    for one, other in zip(gradients(function), gradients(model), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+    assert orders == [[True, True], [False, False]]
+    function, converted = compiled(second)
+    function(x)
+    assert converted == [0]
+
+
 def test_training_gives_the_same_gradients() -> None:
     torch.manual_seed(0)
     model = Images().train()
