@@ -1,4 +1,7 @@
-"""Masked elements raise no underflow, which takes an Intel core as long as 100 instructions."""
+"""Masked elements, and what is nothing beside 1, raise no underflow.
+
+An underflow takes an Intel core as long as 100 instructions.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,32 @@ def test_far_below_zero(name: str, dtype: torch.dtype) -> None:
     x[:, ::3] = -math.inf
     x[:, 1::5] = least
     x[:, 2::7] = -1000
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend, dynamic=False)
+    torch.testing.assert_close(compiled(x), function(x))
+    libm = ctypes.CDLL("libm.so.6")
+    libm.feclearexcept(UNDERFLOW)
+    compiled(x)
+    assert not libm.fetestexcept(UNDERFLOW)
+
+
+BESIDE_ONE: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], tuple[float, ...]]] = {
+    "softplus": (torch.nn.functional.softplus, (-30, -40, -80)),
+    "logsigmoid": (torch.nn.functional.logsigmoid, (30, 60, 80, -80)),
+    "log1p of exp": (lambda x: x.exp().log1p(), (-30, -50, -86)),
+    "tanh": (torch.tanh, (40, 45, 50, -45)),
+    "tanhshrink": (torch.nn.functional.tanhshrink, (44, -50)),
+    "sigmoid": (torch.sigmoid, (88, 95, 103)),
+    "erfc": (lambda x: -torch.erfc(x), (-9, -9.5, -10, -30, 11, 30)),
+}
+"""A function, and numbers of which it needs something tiny beside 1."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", BESIDE_ONE)
+def test_beside_one(name: str, dtype: torch.dtype) -> None:
+    function, numbers = BESIDE_ONE[name]
+    x = torch.tensor(numbers, dtype=dtype).repeat(64)
     torch._dynamo.reset()
     compiled = torch.compile(function, backend=backend, dynamic=False)
     torch.testing.assert_close(compiled(x), function(x))

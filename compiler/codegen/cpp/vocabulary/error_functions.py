@@ -64,6 +64,8 @@ _TAIL = {
 """(1+2a) exp(a^2) erfc(a) - 1 by q, interpolated at Chebyshev's points to 2^-26 and 2^-55."""
 _GREATEST = {"float32": "10.06f", "float64": "27.3"}
 """From there on erfc is 0."""
+_BESIDE_ONE = {"float32": "5.0f", "float64": "6.0"}
+"""From there on it is nothing beside 1."""
 _ROOT = {
     "float32": ("0.564189613f", "-5.19642529e-8f"),
     "float64": ("0.5641895835477563", "1.3590697223380941e-17"),
@@ -114,10 +116,14 @@ def erfc(lanes: Lanes, register: str, held: str) -> str:
     end = "f" if held == "float32" else ""
     near = exponentials.ERF_NEAR if held == "float32" else _NEAR
     greatest, one = f"{register}{{}} + {_GREATEST[held]}", f"{register}{{}} + 1.0{end}"
+    beyond = f"{register}{{}} + {_BESIDE_ONE[held]}"
     return (
-        f"{register} a = {absolute}, s = x * x; a = {greatest} < a ? {greatest} : a;\n"
+        f"{register} a = {absolute}, s = x * x;\n"
+        # an underflow would be slow
+        f"  auto none = x > {greatest}; a = none | (x < -({beyond})) ? {beyond} : a;\n"
         f"  {horner('p', 's', near, register)}\n"
-        f"  {register} y = erfc_tail(a); y = x < 0 ? 2.0{end} - y : y;\n"
+        f"  {register} y = erfc_tail(a); y = none ? {register}{{}} : y;\n"
+        f"  y = x < 0 ? 2.0{end} - y : y;\n"
         f"  return a < {register}{{}} + 0.4{end} ? multiply_add(-x, p + 1.0{end}, {one}) : y;"
     )
 

@@ -29,6 +29,8 @@ class _Exponential:
     """log 2 in two parts, of which the first has so few bits that n times it is exact, negated."""
     low: str
     """Below it, exp is 0."""
+    beside_one: str
+    """Below it, exp is nothing beside 1, and a little further down no normal number."""
     high: str
     """Above it, exp is infinite."""
 
@@ -46,6 +48,7 @@ _EXP = {
         one_by_log2="1.44269504f",
         log2=("-0.693359375f", "2.12194440e-4f"),
         low="-104.0f",
+        beside_one="-87.0f",
         high="89.0f",
     ),
     # interpolated at Chebyshev's points: 2^-61 of exp
@@ -66,6 +69,7 @@ _EXP = {
         one_by_log2="1.4426950408889634",
         log2=("-6.93145751953125e-1", "-1.42860682030941723212e-6"),
         low="-746.0",
+        beside_one="-708.0",
         high="710.0",
     ),
 }
@@ -109,8 +113,18 @@ def _exp_result(register: str, held: str) -> str:
     return f"{register} y = {result};\n  return none ? {register}{{}} : y;"
 
 
-def exp(lanes: Lanes, register: str, held: str = "float32", *, above: bool = True) -> str:
-    low = _vanishing(register, _EXP[held].low)
+def exp(
+    lanes: Lanes,
+    register: str,
+    held: str = "float32",
+    *,
+    above: bool = True,
+    beside_one: bool = False,
+) -> str:
+    """`above`: where x may be so large that the result is infinite. `beside_one`: for a result that
+    is added to 1."""
+    own = _EXP[held]
+    low = _vanishing(register, own.beside_one if beside_one else own.low)
     return f"{_exponent(lanes, register, held, low, above=above)}\n  {_exp_result(register, held)}"
 
 
@@ -154,9 +168,10 @@ def expm1(lanes: Lanes, register: str, held: str = "float32") -> str:
 
 
 def sigmoid(lanes: Lanes, register: str, held: str = "float32") -> str:
-    arithmetic.function(lanes, "exp", f"{register} x", register, exp(lanes, register, held))
+    body = exp(lanes, register, held, beside_one=True)
+    arithmetic.function(lanes, "exp_beside_one", f"{register} x", register, body)
     one = "1.0f" if held == "float32" else "1.0"
-    return f"return {one} / ({one} + exp(-x));"
+    return f"return {one} / ({one} + exp_beside_one(-x));"
 
 
 _TANH_NEAR = {
@@ -189,13 +204,15 @@ _TANH_NEAR = {
 
 
 def tanh(lanes: Lanes, register: str, held: str = "float32") -> str:
-    define_nonpositive(lanes, register, held)
+    body = exp(lanes, register, held, above=False, beside_one=True)
+    arithmetic.function(lanes, "exp_nonpositive_beside_one", f"{register} x", register, body)
     absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
     far = arithmetic.of_floats(lanes, "copysign", held)
     one, limit = literal(1, held), literal(0.6, held)
     signed = far.format(f"{one} - (e + e) / ({one} + e)", "x")
     return (
-        f"{register} t = {absolute}, s = x * x, e = exp_nonpositive(t * {literal(-2, held)});\n"
+        f"{register} t = {absolute}, s = x * x;\n"
+        f"  {register} e = exp_nonpositive_beside_one(t * {literal(-2, held)});\n"
         f"  {horner('r', 's', _TANH_NEAR[held], register)}\n"
         f"  return t > {limit} ? {signed} : multiply_add(r, x, x);"
     )

@@ -111,12 +111,25 @@ def log10(lanes: Lanes, register: str) -> str:
     )
 
 
+def tiny(lanes: Lanes, register: str, held: str, bound: str) -> str:
+    """Lines: `whole` is x; where its magnitude is below the bound, `tiny`, x becomes 0."""
+    absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
+    return (
+        f"{register} whole = x; auto tiny = {absolute} < {register}{{}} + {bound};"
+        f" x = tiny ? {register}{{}} : x;"
+    )
+
+
 def log1p(lanes: Lanes, register: str) -> str:
-    """1+x is scaled by a power of two chosen from its rounding; 1+m itself is never rounded."""
+    """1+x is scaled by a power of two chosen from its rounding; 1+m itself is never rounded.
+
+    What is nothing beside 1 is its own result: its cube would underflow (`softplus` of -30).
+    """
     multiply_add(lanes, register)
     i32, infinity = lanes.type("int32"), "__builtin_inff()"
     return (
-        f"{i32} e = (({i32})(x + 1.0f) - 0x3f400000) & 0xff800000;\n"
+        f"{tiny(lanes, register, 'float32', '0x1p-30f')}\n"
+        f"  {i32} e = (({i32})(x + 1.0f) - 0x3f400000) & 0xff800000;\n"
         f"  {register} s = ({register})(0x40800000 - e);\n"
         f"  {register} m = multiply_add(s * x, 0.25f, multiply_add(s, {register}{{}} + 0.25f,"
         f" {register}{{}} - 1.0f));\n"
@@ -126,5 +139,5 @@ def log1p(lanes: Lanes, register: str) -> str:
         f"  y = multiply_add(z, -0.5f, y); y = multiply_add(f, 0.693359375f, m + y);\n"
         f"  y = x > -1.0f ? (x < {infinity} ? y : x)"
         f' : (x == -1.0f ? {register}{{}} - {infinity} : {register}{{}} + __builtin_nanf(""));\n'
-        f"  return x == 0.0f ? x : y;"
+        f"  return tiny ? whole : y;"
     )

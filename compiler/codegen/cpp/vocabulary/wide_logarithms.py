@@ -122,10 +122,11 @@ def log_in_parts(lanes: Lanes, register: str) -> str:
 
 
 def log1p(lanes: Lanes, register: str) -> str:
-    """1+x is scaled by a power of two chosen from its rounding; 1+m itself is never rounded."""
+    """As `logarithms.log1p`."""
     u64, infinity, nan = lanes.unsigned(8), INFINITY["float64"], NAN["float64"]
     return (
-        f"{u64} k = ({u64})(x + 1.0) + {_TO_FIELD}; k = k >> 52;\n"
+        f"{logarithms.tiny(lanes, register, 'float64', '0x1p-54')}\n"
+        f"  {u64} k = ({u64})(x + 1.0) + {_TO_FIELD}; k = k >> 52;\n"
         f"  {register} e = ({register})(k | 0x4330000000000000ul) - 0x1.00000000003ffp52;\n"
         f"  {register} s = ({register})(0x8000000000000000ul - (k << 52));\n"
         f"  {register} m = multiply_add(s * x, 0.25, multiply_add(s, {register}{{}} + 0.25,"
@@ -133,7 +134,7 @@ def log1p(lanes: Lanes, register: str) -> str:
         f"  {_fraction(lanes, register)}\n"
         f"  y = x > -1.0 ? (x < {infinity} ? y : x)"
         f" : (x == -1.0 ? {register}{{}} - {infinity} : {register}{{}} + {nan});\n"
-        f"  return x == 0.0 ? x : y;"
+        f"  return tiny ? whole : y;"
     )
 
 
