@@ -7,6 +7,7 @@ from compiler.decision import Decision
 from compiler.trace.records import Decided, SchedulerNode
 from viewers.kit.cells import pad, wrap
 from viewers.kit.spans import Line, Role, Span, text, width_of
+from viewers.panes.fusion import between_rows
 from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import View
 from viewers.plain import plain
@@ -111,7 +112,8 @@ def _rules(view: View, asked: Decided, width: int) -> list[Row]:
         spans += [mark, text(said, "strong"), text(f"   {asked.reason}", "text")]
     if not spans:
         spans.append(("the engine gives no rule for it", "dim"))
-    return [*checks, Row(body=(_label("" if checks else "rule"), *spans))]
+    row = Row(body=(_label("" if checks else "rule"), *spans))
+    return [*checks, row, *between_rows(view, asked.graph, asked.between)]
 
 
 def _checks(found: Sides, devices: set[str]) -> Line:
@@ -147,11 +149,10 @@ def _numbers(asked: Decided) -> Line:
         words = plain(name.replace("_", " "))
         whole = int(value) == value
         shown = number(int(value)) if whole else f"{value:g}"
+        if name.endswith("bytes") and whole:
+            shown = bytes_text(int(value))
         spans += [(f"{words} ", "text" if value else "faint")]
-        spans.append((shown, "strong" if value else "faint"))
-        if name.endswith("bytes") and whole and abs(value) >= 1024:
-            spans.append((f" {bytes_text(int(value))}", "dim"))
-        spans.append(("   ", "text"))
+        spans += [(shown, "strong" if value else "faint"), ("   ", "text")]
     return tuple(spans) or (("none are given", "dim"),)
 
 

@@ -43,11 +43,18 @@ class Truth:
     rule: str = ""
     reason: str = ""
     overridden: bool = False
+    between: tuple[str, ...] = ()
+    """Scheduler nodes that keep the two apart."""
 
 
 def truth_of_asked(asked: Decided) -> Truth:
     """What the engine is about to do: known while it waits for an answer."""
-    return Truth("fuse" if asked.default == FUSE else "apart", asked.rule, asked.reason)
+    return Truth(
+        "fuse" if asked.default == FUSE else "apart",
+        asked.rule,
+        asked.reason,
+        between=asked.between,
+    )
 
 
 def question_of(posed: Decided, position: int = 0) -> Question:
@@ -95,7 +102,7 @@ class Truths:
             return None
         overridden = pair.decided is not None and pair.decided.overridden
         if pair.verdict == "rejected":
-            return Truth("apart", pair.rule, pair.reason, overridden)
+            return Truth("apart", pair.rule, pair.reason, overridden, pair.between)
         return Truth("fuse", *pair.why_fused, overridden)
 
     def askable(self) -> list[Question]:
