@@ -2,7 +2,8 @@
 
 The joint graph is recorded as the partitioner splits it, that is, after Inductor's joint passes,
 and before anyone is asked what to save. The forward and backward graphs are recorded as the
-partitioner returns them, the inference graph as traced. `PassChange` records hold what passes change before and after.
+partitioner returns them, the inference graph as traced. `PassChange` records hold what passes
+change before and after.
 """
 
 from __future__ import annotations
