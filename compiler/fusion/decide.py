@@ -61,7 +61,7 @@ class Decisions:
                 self.gate.joined(joined, self._test(together))
                 self._keep(together)
         if self._merged:
-            self._end("joined", len(self._merged))
+            self._end("joined")
 
     def _keep(self, pair: Pair) -> None:
         self.pairs[pair.id] = pair
@@ -72,8 +72,8 @@ class Decisions:
         """What describes the test of a pair, if there is a listener."""
         return None if self.listener is None else partial(self.listener.tested, pair)
 
-    def _end(self, kind: PassKind, candidates: int) -> None:
-        done = Round(kind, candidates, len(self._merged), len(self.grouping.groups))
+    def _end(self, kind: PassKind) -> None:
+        done = Round(kind, len(self._merged), len(self.grouping.groups))
         self.rounds.append(done)
         if self.listener is not None:
             self.listener.round(len(self.rounds), done, self._merged)
@@ -85,7 +85,7 @@ class Decisions:
 
     def _pass(self, kind: PassKind, candidates: list[Candidate]) -> int:
         fused = sum(self._consider(candidate, kind) for candidate in candidates)
-        self._end(kind, len(candidates))
+        self._end(kind)
         return fused
 
     def _consider(self, candidate: Candidate, kind: str) -> bool:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from pathlib import Path
 
 import click
 
+from compiler.output_file import safe_name
 from compiler.trace.bounded import size_of
 from workbench import program as programs
 from workbench.cli import codes
@@ -105,7 +105,7 @@ def _name(program: tuple[str, ...]) -> str:
     else:
         file = next((one for one in program if one.endswith(".py")), program[0])
         name = Path(file).stem if file.endswith(".py") else Path(file).name
-    return re.sub(r"[^\w.-]", "_", name).lstrip(".-")[:80] or "program"
+    return safe_name(name, "program")
 
 
 def _free(name: str) -> Path:
