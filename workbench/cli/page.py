@@ -29,7 +29,7 @@ most_option = click.option(
     type=click.FloatRange(min=0.1),
     default=3.0,
     metavar="MB",
-    help="Leave screens of the page out beyond this size [3].",
+    help="Leave out the screens that would make the page larger than this [3].",
 )
 page_option = click.option(
     "-o",

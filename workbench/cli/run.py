@@ -52,9 +52,9 @@ NOT_STARTED = 127
     "size",
     metavar="SIZE",
     callback=lambda _ctx, _option, value: _size(value),
-    help="Keep each trace under this size, such as 100MB: of a long run the first compiles are "
-    "recorded in full, later ones in outline, then only that they happened. The report says what "
-    "was left out.",
+    help="Keep each trace under this size, such as 100MB. The first compiles of a long run are "
+    "recorded in full, later ones in outline, and of the last ones only that they happened. The "
+    "report says what was left out.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Write the traces, and no report.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)

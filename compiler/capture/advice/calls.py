@@ -50,8 +50,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if _FUNCTION_ATTRIBUTE.match(broken.context):
         return (
             Advice(
-                text="Set attributes of functions (functools.wraps does) before the compiled code"
-                " runs: call a hook that replaces itself once before you compile"
+                text="Set attributes of functions, as functools.wraps does, before you compile; if"
+                " a hook replaces itself in its first call, call it once before"
             ),
         )
     if broken.type == "Unsupported context manager":

@@ -80,8 +80,8 @@ def _print(broken: Broken) -> Advice:
         if later:
             call.args = [_in_string(item) if is_size(item) else item for item in call.args]
             return Advice(
-                text="Let torch print after the graph instead of cutting it; for that a size must"
-                " be in a string",
+                text="Let torch print after the graph instead of cutting it; it can print a size"
+                " only inside a string",
                 code=f"{_ALLOW.format('print')}\n{ast.unparse(call)}",
             )
     return Advice(
@@ -157,8 +157,7 @@ def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
     setting = "ignore_logger_methods" if older else "ignore_logging_functions"
     return (
         Advice(
-            text="If this message can be left out, ignore the call in compiled code: it does not"
-            " log there then",
+            text="If compiled code need not log this message, let torch ignore the call",
             code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
         ),
     )

@@ -115,7 +115,7 @@ def _cause(
         places = (at for step in there for at in index.locations_of(step))
         lines = _lines_text({at.line for at in places if at.file == file and at.line in arm})
         compiled = (
-            f"only compiled: {lines}, fused into kernels of other lines, in whose time it is: "
+            f"only compiled: {lines}, fused into kernels of other lines, whose time includes it: "
         )
         compiled += named((step.name for step in there), 3)
     return Cause(
