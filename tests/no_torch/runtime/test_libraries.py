@@ -105,7 +105,8 @@ from compiler.runtime.libraries import LibrarySource, library
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import find_compiler
 sys.stdin.readline()
-made = library(LibrarySource(sys.argv[2], ("-shared", "-fPIC")), find_compiler(), Store(Path(sys.argv[1])))
+source = LibrarySource(sys.argv[2], ("-shared", "-fPIC"))
+made = library(source, find_compiler(), Store(Path(sys.argv[1])))
 print(made.hit, made.path)
 """
 
