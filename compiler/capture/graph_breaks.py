@@ -200,7 +200,6 @@ def _advice(
         whole = location.end_line in (None, location.line)
         return advise(
             Broken(
-                gb=code,
                 type=cause.type,
                 context=cause.context,
                 explanation=cause.explanation,

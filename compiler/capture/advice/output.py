@@ -6,12 +6,10 @@ import ast
 import copy
 import re
 
-from compiler.capture.advice.broken import Broken, calls
+from compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken, calls
 from compiler.edits.kinds import is_size
 from compiler.trace.records import Advice
 
-_BUILTIN = re.compile(r"^builtin (\w+)\b")
-_SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
 _LOGGER = re.compile(r"<(?P<kind>[\w.]*Logger|RootLogger) [^>]*>\.(?P<method>\w+)")
 
 _ALLOW = "torch._dynamo.config.reorderable_logging_functions.add({})"
@@ -40,7 +38,7 @@ CLOCKS = {
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
-    builtin = _BUILTIN.match(broken.context)
+    builtin = BUILTIN.match(broken.context)
     if builtin and builtin[1] == "print":
         return (_print(broken),)
     if "reorder a debugging function" in broken.type and "function print>" in broken.context:
@@ -55,7 +53,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         return _logger(broken, method)
     if broken.expression.partition("(")[0].endswith(NOW):
         return _host_clock(broken.expression)
-    skipped = _SKIPPED.match(broken.context)
+    skipped = SKIPPED.match(broken.context)
     if skipped:
         return _skipped(broken, skipped["module"], skipped["name"])
     return ()
