@@ -23,11 +23,11 @@ class ExportError(Exception):
     """Nothing was written; the message says why and what to do."""
 
 
-def suggested(view: View, form: Format = "svg") -> str:
+def suggested(view: View) -> str:
     """A name for the file: `0-0-forward-lowered.svg`."""
     graph = view.graph()
     name = graph.id if graph is not None else "graph"
-    return f"{safe_name(name, 'graph', gap='-')}.{form}"
+    return f"{safe_name(name, 'graph', gap='-')}.svg"
 
 
 def export(view: View, path: Path, form: Format, own: bool = False) -> str:
