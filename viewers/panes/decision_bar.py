@@ -13,7 +13,7 @@ from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import rule_words
 from viewers.summary.fusion import Sides, sides_of
-from viewers.words import bytes_text, number
+from viewers.words import bytes_text, listed, number
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
@@ -164,9 +164,7 @@ def _means(view: View, asked: Decided, width: int) -> list[Row]:
         sides_of(*sides(view, asked)).shared if width >= NARROW or not asked.shown.means else []
     )
     if shared:
-        more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
-        spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]
-        spans.append(("   ", "text"))
+        spans += [("both touch ", "dim"), text(listed(shared), "shared"), ("   ", "text")]
     if not asked.shown.means:
         return [Row(body=(_label("means"), *spans)) if spans else BLANK]
     about = f"{APART}: " if asked.kind == FUSE else ""

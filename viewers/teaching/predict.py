@@ -11,7 +11,7 @@ from compiler.control.matters import NOTHING_SHARED
 from compiler.trace.records import Decided, Run, SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.fusion import pair_of, sides_of
-from viewers.words import bytes_text, plural, shape_text
+from viewers.words import bytes_text, listed, plural, shape_text
 
 GuessedChoice = Literal["fuse", "apart", ""]
 """`""`: skipped."""
@@ -211,8 +211,7 @@ def hint(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) -> str
     shared, (one, other) = sides.shared, sides.domains
     words = []
     if shared:
-        more = f" and {len(shared) - 2} more" if len(shared) > 2 else ""
-        words.append(f"both touch {', '.join(shared[:2])}{more}")
+        words.append(f"both touch {listed(shared, 2)}")
     else:
         words.append("they touch no buffer in common")
     words.append("B reads what A writes" if sides.chained else "neither reads the other")

@@ -10,7 +10,7 @@ from compiler.trace.commas import at_commas
 from compiler.trace.records import CompiledStep, EagerOperation
 from viewers.labels import kernel_label
 from viewers.summary.profile.index import Index
-from viewers.words import plural
+from viewers.words import listed, plural
 
 PRODUCTS = frozenset({
     "mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "_int_mm", "_scaled_mm", "mkl_linear",
@@ -96,8 +96,7 @@ def named(names: Iterable[str], limit: int = 4) -> str:
         count = sum(found[name] for name in same)
         name = same[0] if len(same) == 1 else stem
         words.append(name if count == 1 else f"{name} ×{count}")
-    more = len(words) - limit
-    return ", ".join(words[:limit]) + (f" and {more} more" if more > 0 else "")
+    return listed(words, limit)
 
 
 def operations_text(operations: Sequence[EagerOperation], limit: int = 4) -> str:
