@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 ENGINE = "tcw"
 """The engine whose decisions these are, unless they say otherwise."""
+MOST_BETWEEN = 4
+"""How many of the nodes between two are named; a decision holds one more, if there is one."""
 
 
 def decision_id(graph: str, kind: str, *names: str, engine: str = ENGINE) -> str:
@@ -61,6 +63,9 @@ class Decision:
     """Illegal choice -> (rule, reason). Never taken, whoever asks."""
     detail: Callable[[], Detail] | None = field(default=None, compare=False)
     """Needed only for a gate that `asks`, and valid only until the gate has answered."""
+    between: tuple[str, ...] = ()
+    """The scheduler nodes that stand between the two sides of a fusion and keep them apart: `op7`;
+    the first `MOST_BETWEEN` + 1, in the order in which they run."""
     engine: str = ENGINE
     """The engine that decides: `tcw` or `inductor`."""
 

@@ -141,3 +141,9 @@ def _check_folder(folder: Path) -> None:
 def words(error: OSError) -> str:
     """What the error says, without the file's name."""
     return error.strerror or str(error)
+
+
+def safe_name(name: str, otherwise: str, gap: str = "_") -> str:
+    """A part of a file's name, of at most 80 characters, in which `gap` stands for each that is no
+    letter, digit, `_`, `.` or `-`; `otherwise` if nothing is left."""
+    return re.sub(r"[^\w.-]", gap, name).lstrip(".-")[:80].rstrip(gap) or otherwise

@@ -23,6 +23,7 @@ def pair_test(
     phase: str = "screen",
     first: str,
     second: str,
+    between: tuple[str, ...] = (),
     **test: object,
 ) -> Decided:
     """As Inductor's fusion writes the test of a pair."""
@@ -40,6 +41,7 @@ def pair_test(
         overridden=overridden,
         rule=rule or (pair.kind if own else ""),
         reason=reason,
+        between=between,
         numbers={} if shared_bytes is None else {"shared_bytes": float(shared_bytes)},
         pair=pair,
     )
@@ -76,7 +78,7 @@ class PairTest:
         return None if found is None else int(found)
 
     def __getattr__(self, name: str) -> Any:
-        own = name in ("id", "rule", "reason", "overridden", "by", "default", "choice")
+        own = name in ("id", "rule", "reason", "between", "overridden", "by", "default", "choice")
         return getattr(self.record if own else self.record.pair, name)
 
 

@@ -231,11 +231,6 @@ class Track:
         found = bisect_left(self.runs, (position, 0))
         return self.runs[found - 1][1] if found else 0
 
-    def end_of(self, run: int) -> int:
-        """How many records there are up to the end of a run."""
-        starts = [index for index, number in self.runs if number > run]
-        return min(starts, default=self.count)
-
     def waiting(self, position: int) -> Waiting | None:
         """Where the compile was waiting after the first `position` records, if it was."""
         found = bisect_left(self.waits, position)

@@ -1,8 +1,9 @@
 """AOTAutograd's graphs: joint, forward and backward, or inference.
 
-The joint graph is recorded as the partitioner splits it, that is, after Inductor's joint passes.
-The forward and backward graphs are recorded as the partitioner returns them, the inference graph as
-traced. `PassChange` records hold what passes change before and after.
+The joint graph is recorded as the partitioner splits it, that is, after Inductor's joint passes,
+and before anyone is asked what to save. The forward and backward graphs are recorded as the
+partitioner returns them, the inference graph as traced. `PassChange` records hold what passes
+change before and after.
 """
 
 from __future__ import annotations
@@ -117,10 +118,16 @@ class AutogradGraphs:
         keep_lines(record)
         return record
 
+    def joint(self, split: Split) -> Graph:
+        """The record of a split's joint graph; a repeated cut does not write it again."""
+        if split.record is None:
+            split.record = self.traced(split.joint.graph, "joint", split.prefix)
+        return split.record
+
     def split(self, split: Split, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
-        """Record all three graphs of a finished split, and the values that cross it."""
+        """Record the halves of a finished split, and the values that cross it."""
         prefix = split.prefix
-        joint = self.traced(split.joint.graph, "joint", prefix)
+        joint = self.joint(split)
         forward_record = self.half(forward.graph, "forward", joint, prefix)
         backward_record = self.half(backward.graph, "backward", joint, prefix)
         if split.extraction is not None:
@@ -256,7 +263,11 @@ def install(recorder: Recorder) -> Uninstall:
 
         def partition(joint_module: Any, *args: Any, **kwargs: Any) -> Any:
             def cut() -> Any:
-                return original(joint_module, *args, **kwargs)
+                halves = original(joint_module, *args, **kwargs)
+                split = current()
+                if split is not None and split.joint is joint_module:
+                    safely(graphs.joint, split)
+                return halves
 
             def decided() -> Any:
                 halves = cut()

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.trace.records import Location
+from compiler.trace.records import Graph, Location
 
 
 @dataclass
@@ -52,6 +52,8 @@ class Split:
     partitioner: str
     prefix: str = ""
     """`sub1/`, `sub2/` … : the id prefix of a sub-graph's graphs."""
+    record: Graph | None = None
+    """The record of the joint graph, written after the first cut, before any decision is asked."""
     cuts: list[MinCut] = field(default_factory=list)
     extraction: Extraction | None = None
 

@@ -75,7 +75,7 @@ def source_line(location: Location) -> str:
     return linecache.getline(location.file, location.line).rstrip("\r\n")
 
 
-def source_lines(location: Location, most: int = 40) -> tuple[str, ...]:
-    """Up to `most` lines from a location on: enough for the block that starts there."""
+def source_lines(location: Location) -> tuple[str, ...]:
+    """Up to 40 lines from a location on: enough for the block that starts there."""
     lines = linecache.getlines(location.file)
-    return tuple(line.rstrip("\r\n") for line in lines[location.line - 1 :][:most])
+    return tuple(line.rstrip("\r\n") for line in lines[location.line - 1 :][:40])

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, original, resumes_at
-from compiler.capture.messages import first_line, in_short
+from compiler.capture.messages import in_short
+from compiler.control.error_words import first_line
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely

@@ -16,10 +16,11 @@ from compiler.capture.advice import Broken, advise
 from compiler.capture.code import function_location, source_line, source_lines
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
-from compiler.capture.messages import MESSAGES, Message, codes, first_line, in_short, url
+from compiler.capture.messages import MESSAGES, Message, codes, in_short, url
 from compiler.capture.skips import users_own
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
+from compiler.control.error_words import first_line
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
@@ -199,7 +200,6 @@ def _advice(
         whole = location.end_line in (None, location.line)
         return advise(
             Broken(
-                gb=code,
                 type=cause.type,
                 context=cause.context,
                 explanation=cause.explanation,

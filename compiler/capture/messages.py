@@ -14,16 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.control.error_words import first_line
+
 JOINED = "\n\n*** While handling this graph break, another graph break occurred: ***\n\n"
 _KEPT = 20_000
-
-
-def first_line(text: str) -> str:
-    """The first non-blank line, stripped; "" if there is none."""
-    for line in text.splitlines():
-        if line.strip():
-            return line.strip()
-    return ""
 
 
 def in_short(error: BaseException) -> str:

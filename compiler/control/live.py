@@ -131,14 +131,12 @@ class Live:
     def _stand(self, found: StopPoint, decision: Decision | None = None) -> str:
         if not self._turn.acquire(blocking=False):
             return ""  # another thread waits; this one continues
-        wall, cpu = time.perf_counter(), time.process_time()
         try:
-            location = self._asked(decision) if decision is not None else None
-            return self._until_told(found.kind, found.why, found.breakpoint, decision, location)
+            with self.recorder.aside():
+                location = self._asked(decision) if decision is not None else None
+                return self._until_told(found.kind, found.why, found.breakpoint, decision, location)
         finally:
             self._turn.release()
-            self.recorder.aside_seconds += time.perf_counter() - wall
-            self.recorder.aside_cpu_seconds += time.process_time() - cpu
 
     def _asked(self, decision: Decision) -> Location | None:
         """Write all details of a decision; returns the line that it concerns."""

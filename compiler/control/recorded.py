@@ -53,6 +53,7 @@ def _of(decision: Decision) -> dict[str, Any]:
         "choices": decision.choices,
         "rule": decision.rule,
         "reason": decision.reason,
+        "between": decision.between,
         "numbers": dict(decision.numbers),
     }
 
@@ -69,5 +70,6 @@ def decision_of(record: Decided) -> Decision:
         record.reason,
         record.numbers,
         {one.choice: (one.rule, one.reason) for one in record.forbidden},
+        between=record.between,
         engine=engine_of(record.id),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import resource
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from compiler.trace.records import RandomOperation, Record, Settings, Source, TextHash, Warned
@@ -76,9 +77,17 @@ class Recorder:
     def cpu_seconds(self) -> float:
         """CPU seconds of this process and the children that it has waited for, without those that
         the recording spent aside."""
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used = time.process_time() + children.ru_utime + children.ru_stime
-        return used - self.aside_cpu_seconds
+        return _cpu_seconds() - self.aside_cpu_seconds
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Count what runs in the block as the recording's own work, not the compile's."""
+        wall, cpu = time.perf_counter(), _cpu_seconds()
+        try:
+            yield
+        finally:
+            self.aside_seconds += time.perf_counter() - wall
+            self.aside_cpu_seconds += _cpu_seconds() - cpu
 
     def emit(self, record: Record) -> None:
         self.writer.emit(record)
@@ -133,3 +142,8 @@ class Recorder:
         """A fresh kernel id: `k0`, `k1`, …"""
         self._kernels += 1
         return f"k{self._kernels - 1}"
+
+
+def _cpu_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import linecache
 import operator
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import fx
 
-from compiler.graphs.lines import parse_stack_trace
+from compiler.graphs.nodes import source_comment
 from compiler.trace.records.graph import GraphKind
 
 _VIEWS_IF_POSSIBLE = (torch.ops.aten.reshape.default, torch.ops.aten._unsafe_view.default)
@@ -94,14 +92,8 @@ def shows_argument(node: fx.Node) -> bool:
 
 def comments(module: fx.GraphModule) -> dict[str, str]:
     """Name of a node -> the user's line for comments above loops: `model.py:12  x = f(x)`."""
-    found = {}
-    for node in module.graph.nodes:
-        stack = parse_stack_trace(node.meta.get("stack_trace") or "")
-        if stack:
-            place = stack[-1]
-            source = linecache.getline(place.file, place.line).strip()
-            found[node.name] = f"{os.path.basename(place.file)}:{place.line}  {source}"
-    return found
+    found = ((node.name, source_comment(node)) for node in module.graph.nodes)
+    return {name: words for name, words in found if words}
 
 
 def _output(module: fx.GraphModule) -> fx.Node:

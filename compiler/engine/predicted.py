@@ -6,7 +6,6 @@ Triton compiles its kernels. Nothing of it runs.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
 from compiler.codegen.device import DeviceKernel, DeviceModule
+from compiler.control.error_words import error_line
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 from compiler.engine.generator_choices import asking
@@ -60,19 +60,12 @@ def predict(
         words = f"no {settings.arch} code is predicted: tcw knows {known}; take the nearest of them"
         recorder.warn_once(words, asked=True)
         return
-    start, cpu = time.perf_counter(), sum(os.times()[:4])
     try:
-        with dynamo_timed(f"predict {architecture.name}"):
+        with recorder.aside(), dynamo_timed(f"predict {architecture.name}"):
             _predict(module, inputs, recorder, user_outputs, architecture, kind, graph)
     except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0][:500]
-        recorder.warn_once(
-            f"the {architecture.name} code of {graph} is not predicted: "
-            f"{type(error).__name__}: {first}"
-        )
-    finally:
-        recorder.aside_seconds += time.perf_counter() - start
-        recorder.aside_cpu_seconds += sum(os.times()[:4]) - cpu
+        why = error_line(error, 500)
+        recorder.warn_once(f"the {architecture.name} code of {graph} is not predicted: {why}")
 
 
 def _predict(

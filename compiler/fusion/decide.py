@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -61,7 +61,7 @@ class Decisions:
                 self.gate.joined(joined, self._test(together))
                 self._keep(together)
         if self._merged:
-            self._end("joined", len(self._merged))
+            self._end("joined")
 
     def _keep(self, pair: Pair) -> None:
         self.pairs[pair.id] = pair
@@ -72,8 +72,8 @@ class Decisions:
         """What describes the test of a pair, if there is a listener."""
         return None if self.listener is None else partial(self.listener.tested, pair)
 
-    def _end(self, kind: PassKind, candidates: int) -> None:
-        done = Round(kind, candidates, len(self._merged), len(self.grouping.groups))
+    def _end(self, kind: PassKind) -> None:
+        done = Round(kind, len(self._merged), len(self.grouping.groups))
         self.rounds.append(done)
         if self.listener is not None:
             self.listener.round(len(self.rounds), done, self._merged)
@@ -85,7 +85,7 @@ class Decisions:
 
     def _pass(self, kind: PassKind, candidates: list[Candidate]) -> int:
         fused = sum(self._consider(candidate, kind) for candidate in candidates)
-        self._end(kind, len(candidates))
+        self._end(kind)
         return fused
 
     def _consider(self, candidate: Candidate, kind: str) -> bool:
@@ -164,6 +164,7 @@ class Decisions:
             },
             forbidden,
             self._detail(one, two, found) if self.gate.asks else None,
+            self._known(against.between) if against is not None else (),
         )
         first_group, second_group = (
             tuple(node.name for node in group.members) for group in (one, two)
@@ -188,7 +189,6 @@ class Decisions:
         """Both sides and the nest that they would become. Must be called before they are merged."""
 
         def detail() -> Detail:
-            known = self.listener.known_as if self.listener is not None else tuple
             sketched = isinstance(found, Refusal)
             merged = (
                 if_it_were_legal(self.grouping, one, two, found)
@@ -196,8 +196,8 @@ class Decisions:
                 else if_fused(self.grouping, one, two, found)
             )
             return Detail(
-                first=known([member.name for member in one.members]),
-                second=known([member.name for member in two.members]),
+                first=self._known([member.name for member in one.members]),
+                second=self._known([member.name for member in two.members]),
                 origins=origins_of((*one.members, *two.members)),
                 if_fused=merged,
                 sketched=sketched,
@@ -205,6 +205,10 @@ class Decisions:
             )
 
         return detail
+
+    def _known(self, nodes: Iterable[str]) -> tuple[str, ...]:
+        """The scheduler nodes that compute these."""
+        return tuple(nodes) if self.listener is None else self.listener.known_as(nodes)
 
     def _for(self, candidate: Candidate, kind: str) -> tuple[str, str]:
         if kind == "vertical":

@@ -54,7 +54,6 @@ class Round:
     """One pass over the candidates."""
 
     kind: PassKind
-    candidates: int
     fused: int
     groups: int
     """The number of groups left."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -141,6 +143,15 @@ def node_stack(node: fx.Node) -> tuple[Location, ...]:
     """The node's stack outside torch, outermost first."""
     trace = node.meta.get("stack_trace")
     return parse_stack_trace(trace) if isinstance(trace, str) else ()
+
+
+def source_comment(node: fx.Node) -> str:
+    """The user's line of a node for a comment, `model.py:12  x = f(x)`; "" if it has none."""
+    stack = node_stack(node)
+    if not stack:
+        return ""
+    source = linecache.getline(stack[-1].file, stack[-1].line).strip()
+    return f"{os.path.basename(stack[-1].file)}:{stack[-1].line}  {source}"
 
 
 def describe_node(node: fx.Node, origins: tuple[str, ...] = ()) -> Node:

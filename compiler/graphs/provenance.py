@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -206,3 +206,18 @@ def replaced_names(made: Made, made_by_name: dict[str, Made]) -> tuple[str, ...]
 def lines_of(graph: Graph) -> dict[str, Location]:
     """The line of each node that has one, by name."""
     return {node.name: node.location for node in graph.nodes if node.location is not None}
+
+
+def distinct_lines(
+    described: Mapping[str, Node], names: Iterable[str]
+) -> tuple[tuple[Location, ...], bool]:
+    """The distinct user lines of these nodes, in file order, and whether all are inferred."""
+    exact: dict[tuple[str, int], Location] = {}
+    inferred: dict[tuple[str, int], Location] = {}
+    for name in names:
+        node = described.get(name)
+        if node is not None and node.location is not None:
+            into = inferred if node.inferred else exact
+            into.setdefault((node.location.file, node.location.line), node.location)
+    both = {**inferred, **exact}
+    return tuple(both[key] for key in sorted(both)), bool(both) and not exact

@@ -14,9 +14,9 @@ from typing import Any
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.decision import MOST_BETWEEN
 from compiler.engine.recording import current as listening
 from compiler.inductor.fusion_attempts import (
-    MOST_BETWEEN,
     Attempt,
     InductorFusion,
     fusions,

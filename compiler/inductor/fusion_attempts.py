@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from compiler.control.decisions import APART, FUSE, INDUCTOR, Ruling, split_id
 from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
-from compiler.decision import Decision, decision_id
+from compiler.decision import MOST_BETWEEN, Decision, decision_id
 from compiler.inductor.fusion_names import pair_names
 from compiler.inductor.fusion_rules import SILENT, rule_of
 from compiler.inductor.lowerings import Lowering
@@ -18,10 +18,6 @@ from compiler.trace.records import FusionPair
 
 if TYPE_CHECKING:
     from compiler.inductor.overrule import Overruling
-
-
-MOST_BETWEEN = 4
-"""Nodes between a pair that its reason names."""
 
 
 class Attempt:
@@ -59,8 +55,9 @@ class Attempt:
         """Inductor's last reason: format string and arguments."""
         self.silent: tuple[str, str] | None = None
         """(rule, function) of a check that rejected without a reason, after `said`."""
-        self.between: tuple[str, ...] = ()
-        """If nodes between the two rejected the pair: their names, in schedule order."""
+        self.between: dict[str, str] = {}
+        """If nodes between the two rejected the pair: those, in schedule order, with their
+        names."""
         self.rejected_member = ""
         self.shared: int | None = None
         self.mixed = False
@@ -150,6 +147,7 @@ class InductorFusion:
             rule=rule or kind,
             reason=reason,
             numbers=attempt.numbers,
+            between=tuple(attempt.between),
             engine=INDUCTOR,
         )
         answer = Ruling(
@@ -208,7 +206,7 @@ def _naming(words: str, attempt: Attempt) -> str:
     if not attempt.between:
         return words
     sides = " and ".join(split_id(attempt.id)[2])
-    named = ", ".join(attempt.between[:MOST_BETWEEN])
+    named = ", ".join(list(attempt.between.values())[:MOST_BETWEEN])
     more = ", …" if len(attempt.between) > MOST_BETWEEN else ""
     return f"{words.replace('node1 & node2', sides)}: {named}{more}"
 

@@ -48,8 +48,9 @@ def pair_names(first: Any, second: Any, lowering: Lowering) -> tuple[str, str]:
 
 def names_between(
     scheduler: Any, first: Any, second: Any, lowering: Lowering, most: int
-) -> tuple[str, ...]:
-    """The nodes that compute what `second` reads and need what `first` writes, in schedule order.
+) -> dict[str, str]:
+    """The nodes that compute what `second` reads and need what `first` writes, in schedule order:
+    scheduler node (`op7`) -> its name.
 
     The search starts at `second`; it ends with the first `most` that it finds.
     """
@@ -73,9 +74,9 @@ def names_between(
     return _named(found, lowering)
 
 
-def _named(operations: Iterable[str], lowering: Lowering) -> tuple[str, ...]:
+def _named(operations: Iterable[str], lowering: Lowering) -> dict[str, str]:
     ordered = sorted(operations, key=lambda name: _place(name, lowering))
-    return tuple(lowering.names.get(operation, operation) for operation in ordered)
+    return {operation: lowering.names.get(operation, operation) for operation in ordered}
 
 
 def _place(operation: str, lowering: Lowering) -> int:

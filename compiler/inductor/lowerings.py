@@ -13,6 +13,7 @@ from torch import fx
 
 from compiler.control.recorder import Recorder
 from compiler.graphs.current import current_compile_id, lowering_graph_id
+from compiler.graphs.provenance import distinct_lines
 from compiler.inductor.predicted import predicting
 from compiler.trace.records import Location, Node
 from compiler.trace.writer import TraceWriter
@@ -55,16 +56,7 @@ class Lowering:
 
     def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
         """The distinct user lines of these nodes, in file order, and whether all are inferred."""
-        exact: dict[tuple[str, int], Location] = {}
-        inferred: dict[tuple[str, int], Location] = {}
-        for name in names:
-            node = self.described.get(name)
-            if node is None or node.location is None:
-                continue
-            into = inferred if node.inferred else exact
-            into.setdefault((node.location.file, node.location.line), node.location)
-        both = {**inferred, **exact}
-        return tuple(both[key] for key in sorted(both)), bool(both) and not exact
+        return distinct_lines(self.described, names)
 
 
 @dataclass

@@ -172,6 +172,7 @@ class Overruling:
             numbers=attempt.numbers,
             forbidden=forbidden,
             detail=detail,
+            between=tuple(attempt.between),
             engine=INDUCTOR,
         )
         return decision, shown

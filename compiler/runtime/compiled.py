@@ -18,7 +18,7 @@ from compiler.runtime.artifact import Artifact, Binding
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.gpu.load import gpu_functions, kernels_beside
 from compiler.runtime.launcher import Launcher, launcher
-from compiler.runtime.libraries import Unit, library, library_by_digest
+from compiler.runtime.libraries import LibrarySource, library, library_by_digest
 from compiler.runtime.load import functions, load_unit
 from compiler.runtime.operations import operation
 from compiler.runtime.python_path import python_functions
@@ -87,7 +87,7 @@ def _path(
             return path, True, artifact
     if isinstance(compiler, NoCompiler):
         raise Unavailable(compiler.reason)
-    unit = Unit(artifact.unit, artifact.flags, unit_libraries(artifact.libraries))
+    unit = LibrarySource(artifact.unit, artifact.flags, unit_libraries(artifact.libraries))
     with kernels_beside(artifact, store):
         made = library(unit, compiler, store)
     fields = {name: getattr(artifact, name) for name in artifact.__struct_fields__}

@@ -27,7 +27,7 @@ from compiler.loops.interpreter.draws import ATEN, FILLS
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.generator import address_of, generator_functions
 from compiler.runtime.launcher import Launcher, launcher
-from compiler.runtime.libraries import Unit, library
+from compiler.runtime.libraries import LibrarySource, library
 from compiler.runtime.store import Store, usable_store
 from compiler.runtime.toolchain import (
     NoCompiler,
@@ -176,7 +176,7 @@ def draws() -> Draws | Missing:
 
 def _built(compiler: Any, store: Store) -> Any:
     isa = instruction_set(compiler)
-    unit = Unit(draws_text(isa), unit_flags(isa), unit_libraries(()))
+    unit = LibrarySource(draws_text(isa), unit_flags(isa), unit_libraries(()))
     return library(unit, compiler, store).path
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from compiler.codegen.launcher.launcher import launcher_text
 from compiler.control.hooks import Missing
 from compiler.runtime.addresses import Addresses, addresses
-from compiler.runtime.libraries import Library, Unit, library
+from compiler.runtime.libraries import Library, LibrarySource, library
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, NoCompiler, launcher_flags
 
@@ -86,7 +86,9 @@ def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missin
             if isinstance(compiler, NoCompiler):
                 return Missing(compiler.reason)
             made = library(
-                Unit(launcher_text(), launcher_flags(), LAUNCHER_LIBRARIES), compiler, store
+                LibrarySource(launcher_text(), launcher_flags(), LAUNCHER_LIBRARIES),
+                compiler,
+                store,
             )
             _loaded.append(_load(made, found))
         return _loaded[0]

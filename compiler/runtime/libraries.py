@@ -32,8 +32,8 @@ _ENTRY = msgspec.json.Decoder(KernelEntry)
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit to be compiled to a shared library."""
+class LibrarySource:
+    """C++ text to be compiled to a shared library."""
 
     text: str
     flags: tuple[str, ...]
@@ -58,7 +58,7 @@ def without_comments(text: str) -> str:
     return COMMENT.sub("", text)
 
 
-def kernel_key(unit: Unit, compiler: Compiler) -> str:
+def kernel_key(unit: LibrarySource, compiler: Compiler) -> str:
     """The cache key of a unit's library."""
     parts = [
         FORMAT,
@@ -71,7 +71,7 @@ def kernel_key(unit: Unit, compiler: Compiler) -> str:
     return digest(msgspec.json.encode(parts))
 
 
-def library(unit: Unit, compiler: Compiler, store: Store) -> Library:
+def library(unit: LibrarySource, compiler: Compiler, store: Store) -> Library:
     """The unit's library, from the cache or built. Raises `BuildFailed`, OSError."""
     key = kernel_key(unit, compiler)
     found = _find(key, store)

@@ -41,8 +41,8 @@ from compiler.trace.records import (
 
 LEAST = 1 << 20
 """Bytes of the smallest bound: below, not even one compile fits."""
-_UNITS = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", re.I)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"\s*(\d[\d,]*(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.I)
 
 Level = Literal["all", "outline", "headlines", "end"]
 LEVELS: tuple[Level, ...] = ("all", "outline", "headlines", "end")
@@ -66,16 +66,22 @@ _KEPT: dict[Level, tuple[type[Record], ...]] = {
 }
 
 
-def size_of(text: str) -> int:
-    """Bytes of `100MB`, `1.5 GB`, `4000000`; units are 1024. Raises ValueError with the reason."""
+def bytes_of(text: str) -> int:
+    """Bytes of `100MB`, `1.5 GB`, `4,000,000`; units are 1024. Raises ValueError with the
+    reason."""
     found = _SIZE.fullmatch(text)
-    unit = found[2].lower() if found else ""
     if found is None:
         raise ValueError(f"{text!r} is no size: use 100MB or 2GB")
-    size = int(float(found[1]) * _UNITS[unit if unit in _UNITS else f"{unit}b"])
+    size = float(found[1].replace(",", "")) * _UNITS[found[2].lower()]
+    return int(min(size, 1 << 62))
+
+
+def size_of(text: str) -> int:
+    """`bytes_of` a trace. Raises ValueError with the reason, also if no trace is that small."""
+    size = bytes_of(text)
     if size < LEAST:
         raise ValueError(f"{text} is too small for a trace: use 1MB or more")
-    return min(size, 1 << 62)
+    return size
 
 
 class Bound:

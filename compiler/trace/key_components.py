@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.trace.commas import at_commas
+
 _LINE = re.compile(r"^\[(?P<hash>\S+)\] (?P<name>[^:\n]+): (?P<text>.*)", re.DOTALL)
 _KEPT = 2000
 _STORED = 400
@@ -222,12 +224,4 @@ def _parts(text: str) -> list[str]:
     start, end = text.find("("), text.rfind(")")
     if start < 0 or end < start:
         return [text]
-    found, depth, part = [], 0, ""
-    for character in text[start + 1 : end]:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            found.append(part.strip())
-            part = ""
-        else:
-            part += character
-    return [*found, part.strip()]
+    return at_commas(text[start + 1 : end])

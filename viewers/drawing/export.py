@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
+from compiler.output_file import safe_name, write
 from compiler.output_file import words as words_of_error
-from compiler.output_file import write
 from viewers.drawing.blocks import diagram
 from viewers.drawing.diagram import Diagram
 from viewers.drawing.dot import MOST, dot, laid_out
@@ -23,12 +23,11 @@ class ExportError(Exception):
     """Nothing was written; the message says why and what to do."""
 
 
-def suggested(view: View, form: Format = "svg") -> str:
+def suggested(view: View) -> str:
     """A name for the file: `0-0-forward-lowered.svg`."""
     graph = view.graph()
     name = graph.id if graph is not None else "graph"
-    kept = "".join(letter if letter.isalnum() else "-" for letter in name[:80])
-    return f"{kept.strip('-') or 'graph'}.{form}"
+    return f"{safe_name(name, 'graph', gap='-')}.svg"
 
 
 def export(view: View, path: Path, form: Format, own: bool = False) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import structs
 
 from compiler.control.commands import Breakpoint
@@ -45,9 +43,6 @@ KINDS: tuple[tuple[str, Breakpoint], ...] = (
     ("Break at code generation", Breakpoint(number=_ANY, kind="stage", stage="codegen")),
 )
 """Kinds that need no cursor, as the palette offers them; `…` asks for a word first."""
-
-_SIZE = re.compile(r"\s*([\d.,]+)\s*([kmg]?)i?b?\s*", re.IGNORECASE)
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def words(one: Breakpoint) -> str:
@@ -117,17 +112,6 @@ def same(one: Breakpoint, other: Breakpoint) -> bool:
     """Whether both stop at the same things."""
     plain_one = structs.replace(one, number=_ANY, enabled=True)
     return bool(plain_one == structs.replace(other, number=_ANY, enabled=True))
-
-
-def bytes_of(said: str) -> float | None:
-    """`1.5 MB` -> 1572864; None if it is no size."""
-    match = _SIZE.fullmatch(said)
-    if match is None:
-        return None
-    try:
-        return float(match[1].replace(",", "")) * _UNITS[match[2].lower()]
-    except ValueError:
-        return None
 
 
 def size_name(view: View) -> str:

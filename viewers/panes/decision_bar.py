@@ -7,12 +7,13 @@ from compiler.decision import Decision
 from compiler.trace.records import Decided, SchedulerNode
 from viewers.kit.cells import pad, wrap
 from viewers.kit.spans import Line, Role, Span, text, width_of
+from viewers.panes.fusion import between_rows
 from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import rule_words
 from viewers.summary.fusion import Sides, sides_of
-from viewers.words import bytes_text, number
+from viewers.words import bytes_text, listed, number
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
@@ -111,7 +112,8 @@ def _rules(view: View, asked: Decided, width: int) -> list[Row]:
         spans += [mark, text(said, "strong"), text(f"   {asked.reason}", "text")]
     if not spans:
         spans.append(("the engine gives no rule for it", "dim"))
-    return [*checks, Row(body=(_label("" if checks else "rule"), *spans))]
+    row = Row(body=(_label("" if checks else "rule"), *spans))
+    return [*checks, row, *between_rows(view, asked.graph, asked.between)]
 
 
 def _checks(found: Sides, devices: set[str]) -> Line:
@@ -147,11 +149,10 @@ def _numbers(asked: Decided) -> Line:
         words = plain(name.replace("_", " "))
         whole = int(value) == value
         shown = number(int(value)) if whole else f"{value:g}"
+        if name.endswith("bytes") and whole:
+            shown = bytes_text(int(value))
         spans += [(f"{words} ", "text" if value else "faint")]
-        spans.append((shown, "strong" if value else "faint"))
-        if name.endswith("bytes") and whole and abs(value) >= 1024:
-            spans.append((f" {bytes_text(int(value))}", "dim"))
-        spans.append(("   ", "text"))
+        spans += [(shown, "strong" if value else "faint"), ("   ", "text")]
     return tuple(spans) or (("none are given", "dim"),)
 
 
@@ -163,9 +164,7 @@ def _means(view: View, asked: Decided, width: int) -> list[Row]:
         sides_of(*sides(view, asked)).shared if width >= NARROW or not asked.shown.means else []
     )
     if shared:
-        more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
-        spans += [("both touch ", "dim"), text(", ".join(shared[:3]) + more, "shared")]
-        spans.append(("   ", "text"))
+        spans += [("both touch ", "dim"), text(listed(shared), "shared"), ("   ", "text")]
     if not asked.shown.means:
         return [Row(body=(_label("means"), *spans)) if spans else BLANK]
     about = f"{APART}: " if asked.kind == FUSE else ""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from compiler.control.decisions import FUSE
+from compiler.decision import MOST_BETWEEN
 from compiler.trace import refs
 from compiler.trace.records import Decided, Run, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.kit.cells import cut, pad, pad_left
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes.names import operations_text
-from viewers.panes.nests import computes
+from viewers.panes.nests import computes, place_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import Fold, ToPair
 from viewers.panes.view import View
@@ -108,6 +111,24 @@ def label_of(view: View, graph: str, name: str) -> str:
     """`op9_op10_op11` -> `amax, amax, any`: of each node in a group, what it computes last."""
     words = [computes(view, node) for node in nodes_of(view, graph, name)]
     return ", ".join(words) or plain(name)
+
+
+def between_words(view: View, graph: str, between: Sequence[str]) -> str:
+    """The loops that stand between two nodes, as the panes name them, each with its line:
+    `exp :17, sum layers.py:18`; "" where none is recorded."""
+    found = [
+        computes(view, node) + place_of(view, node)
+        for name in between[:MOST_BETWEEN]
+        for node in nodes_of(view, _lowered(view, graph), name)
+    ]
+    more = ", …" if len(between) > MOST_BETWEEN else ""
+    return plain(", ".join(dict.fromkeys(found))) + more if found else ""
+
+
+def between_rows(view: View, graph: str, between: Sequence[str]) -> list[Row]:
+    """The line of a bar that names them; none where nothing stands between."""
+    words = between_words(view, graph, between)
+    return [Row(body=(("between  ", "dim"), text(words, "text")))] if words else []
 
 
 def _parts(name: str) -> list[str]:
@@ -331,7 +352,7 @@ def verdict(view: View, width: int) -> list[Row]:
         rule = (("rule     ", "dim"), mark, (f"{kind}{chain}", "text"))
     score: list[Span] = [("score    ", "dim")]
     if pair.shared_bytes:
-        score += [("shared bytes ", "text"), (number(pair.shared_bytes), "strong")]
+        score += [("shared bytes ", "text"), (bytes_text(pair.shared_bytes), "strong")]
     score.append((f"   {tests}", "faint"))
     if pair.score_text:
         score.append(text(f"   {pair.score_text}", "dim"))
@@ -344,5 +365,6 @@ def verdict(view: View, width: int) -> list[Row]:
             heading=True,
         ),
         Row(body=(*rule,)),
+        *between_rows(view, pair.graph, pair.between),
         Row(body=tuple(score)),
     ]

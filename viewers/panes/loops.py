@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from compiler.trace import refs
+from compiler.trace.commas import at_commas
 
 _LOOP = re.compile(r"^ *(?:for|reduce) (\w+) in (.+):$")
 _LINE = re.compile(r"^ *(?:(\w+) = )?(?:<built-in function )?(\w+)>?\((.*)\)$")
@@ -131,7 +132,7 @@ def _call(line: str) -> tuple[str, str, list[str]]:
     match = _LINE.match(line)
     if match is None:
         raise ValueError(line)
-    return (match[1] or "", match[2], _split(match[3]))
+    return (match[1] or "", match[2], at_commas(match[3]))
 
 
 def _statements(
@@ -220,17 +221,3 @@ def subscript(index: str, ranges: list[tuple[str, str]]) -> str:
     if sorted(terms) == sorted(index.split(" + ")):
         return "[" + ", ".join(name for name, _ in used) + "]"
     return f"[{index}]"
-
-
-def _split(arguments: str) -> list[str]:
-    parts: list[str] = []
-    depth = 0
-    current = ""
-    for character in arguments:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += character
-    return [*parts, current.strip()] if current.strip() else parts

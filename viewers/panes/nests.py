@@ -7,13 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from compiler.trace import refs
-from compiler.trace.records import SchedulerNode
+from compiler.trace.records import Node, SchedulerNode
 from viewers.kit.highlight import highlight
 from viewers.kit.spans import Line, Span, text
 from viewers.labels import is_view, short_target
 from viewers.panes.loops import read_loops
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
+from viewers.plain import plain
 from viewers.words import indent, plural
 
 _LOAD = re.compile(r"\b([A-Za-z_]\w*)(\[[^\[\]]*\])")
@@ -135,13 +136,27 @@ def _printed(node: SchedulerNode, printed: str) -> list[Row]:
 
 def line_of(view: View, node: SchedulerNode) -> Span:
     """The user line of what the node computes last; `≈` where it is inferred."""
+    found = _last_with_line(view, node)
+    if found is None or found.location is None:
+        return ("      ", "faint")
+    words = f"≈{found.location.line}" if found.inferred else str(found.location.line)
+    return (f"{words:>5} ", "dim" if found.inferred else "faint")
+
+
+def place_of(view: View, node: SchedulerNode) -> str:
+    """` :18`, in another file than the shown one ` layers.py:18`; "" where no line is known."""
+    found = _last_with_line(view, node)
+    if found is None or found.location is None:
+        return ""
+    place = found.location
+    file = "" if place.file == view.facts.main_file else view.facts.names.short(place.file)
+    return f" {plain(file)}:{place.line}"
+
+
+def _last_with_line(view: View, node: SchedulerNode) -> Node | None:
     known = view.facts.nodes(node.graph)
-    for origin in reversed(node.origins):
-        found = known.get(origin)
-        if found is not None and found.location is not None:
-            words = f"≈{found.location.line}" if found.inferred else str(found.location.line)
-            return (f"{words:>5} ", "dim" if found.inferred else "faint")
-    return ("      ", "faint")
+    found = (known.get(origin) for origin in reversed(node.origins))
+    return next((one for one in found if one is not None and one.location is not None), None)
 
 
 def computes(view: View, node: SchedulerNode) -> str:

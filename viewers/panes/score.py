@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from viewers.kit.cells import cut, pad, wrap
 from viewers.kit.spans import Line, Role, Span, text
-from viewers.panes.fusion import label_of, nodes_of
+from viewers.panes.fusion import between_rows, between_words, label_of, nodes_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToPair, ToView
 from viewers.panes.view import View
@@ -82,8 +82,10 @@ def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:
     rows = [Row(body=title, right=_marks(quiz), heading=True), BLANK]
     for number, line in enumerate(lines):
         rows.append(Row(body=((pad("why" if not number else "", 9), "dim"), text(line))))
+    if truth is not None:
+        rows += between_rows(view, guess.question.graph, truth.between)
     left = (" space next   esc the score", "dim")
-    return [*rows, *[BLANK] * (4 - len(lines)), Row(body=(left,))]  # type: ignore[arg-type]
+    return [*rows, *[BLANK] * (6 - len(rows)), Row(body=(left,))]  # type: ignore[arg-type]
 
 
 def reason_of(guess: Guess) -> str:
@@ -135,4 +137,6 @@ def _missed(view: View, guess: Guess, width: int) -> list[Row]:
         copies=question.id,
     )
     why = wrap(truth.reason, width - 8)[:2] if truth is not None and truth.reason else []
+    between = between_words(view, graph, truth.between) if truth is not None else ""
+    why += [f"between: {between}"] if between else []
     return [head, *(Row(body=((f"     {line}", "faint"),)) for line in why)]

@@ -79,6 +79,8 @@ class PairResult:
     records: tuple[Decided, ...]
     """Its tests; empty for a pair known only from its decision."""
     decided: Decided | None = None
+    between: tuple[str, ...] = ()
+    """The scheduler nodes that keep a rejected pair apart, as far as they are recorded."""
 
     @property
     def override(self) -> Decided | None:
@@ -217,7 +219,9 @@ def _with_decided(pair: PairResult | None, decided: Decided, graph: str) -> Pair
         if pair is None:
             pair = bare
         else:
-            pair = replace(pair, verdict=verdict, rule=bare.rule, reason=bare.reason)
+            pair = replace(
+                pair, verdict=verdict, rule=bare.rule, reason=bare.reason, between=bare.between
+            )
     return replace(pair, decided=decided)
 
 
@@ -263,6 +267,7 @@ def _bare(id: str, graph: str, verdict: str, told: Decided) -> PairResult:
         score=() if size is None else (float(size),),
         score_text="",
         records=(),
+        between=told.between if verdict == "rejected" else (),
     )
 
 
@@ -325,6 +330,7 @@ def _tested(records: list[Decided], known: Decisions) -> PairResult:
         score=scored.pair.score if scored.pair else (),
         score_text=scored.pair.score_text if scored.pair else "",
         records=tuple(records),
+        between=last.between if verdict == "rejected" else (),
     )
 
 

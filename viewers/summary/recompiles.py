@@ -25,8 +25,8 @@ _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
 _NO_REASON = "Unexpected recompilation: "
 """How torch begins where all guards of an entry hold when it looks for the reason."""
 UNEXPLAINED = (
-    "no guard fails any more when torch looks for the reason; where threads call it at once, "
-    "another has compiled it meanwhile"
+    "by the time torch looks for the reason, no guard fails; if several threads call it at once, "
+    "another one has compiled it meanwhile"
 )
 
 

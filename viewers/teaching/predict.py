@@ -11,7 +11,7 @@ from compiler.control.matters import NOTHING_SHARED
 from compiler.trace.records import Decided, Run, SchedulerNode
 from viewers.recording import Recording
 from viewers.summary.fusion import pair_of, sides_of
-from viewers.words import bytes_text, plural, shape_text
+from viewers.words import bytes_text, listed, plural, shape_text
 
 GuessedChoice = Literal["fuse", "apart", ""]
 """`""`: skipped."""
@@ -43,11 +43,18 @@ class Truth:
     rule: str = ""
     reason: str = ""
     overridden: bool = False
+    between: tuple[str, ...] = ()
+    """Scheduler nodes that keep the two apart."""
 
 
 def truth_of_asked(asked: Decided) -> Truth:
     """What the engine is about to do: known while it waits for an answer."""
-    return Truth("fuse" if asked.default == FUSE else "apart", asked.rule, asked.reason)
+    return Truth(
+        "fuse" if asked.default == FUSE else "apart",
+        asked.rule,
+        asked.reason,
+        between=asked.between,
+    )
 
 
 def question_of(posed: Decided, position: int = 0) -> Question:
@@ -95,7 +102,7 @@ class Truths:
             return None
         overridden = pair.decided is not None and pair.decided.overridden
         if pair.verdict == "rejected":
-            return Truth("apart", pair.rule, pair.reason, overridden)
+            return Truth("apart", pair.rule, pair.reason, overridden, pair.between)
         return Truth("fuse", *pair.why_fused, overridden)
 
     def askable(self) -> list[Question]:
@@ -204,8 +211,7 @@ def hint(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) -> str
     shared, (one, other) = sides.shared, sides.domains
     words = []
     if shared:
-        more = f" and {len(shared) - 2} more" if len(shared) > 2 else ""
-        words.append(f"both touch {', '.join(shared[:2])}{more}")
+        words.append(f"both touch {listed(shared, 2)}")
     else:
         words.append("they touch no buffer in common")
     words.append("B reads what A writes" if sides.chained else "neither reads the other")

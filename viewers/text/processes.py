@@ -298,13 +298,13 @@ def _unread_row(one: Unread, names: Mapping[Path, str]) -> tuple[str, str, str, 
 
 
 def _unread_words(unread: Sequence[Unread]) -> str:
-    """`58 logs that part later were not decoded: 2.1 s to 3.4 s of compiling`."""
+    """`58 logs of 3 further results, which differ only later, were only skimmed: …`."""
     if not unread:
         return ""
     seconds = [one.glance.seconds for one in unread]
     return (
         f"{plural(len(unread), 'log')} of {len({one.glance.digest for one in unread})} further "
-        "results, which part later, were only looked through: "
+        "results, which differ only later, were only skimmed: "
         f"{seconds_text(min(seconds))} to {seconds_text(max(seconds))} of compiling"
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from compiler.control.error_words import error_line
 from compiler.trace.records import End, Settings
 from viewers.recording import Recording
 from workbench.check.record import RecordedTarget
@@ -61,8 +62,8 @@ class OnRay:
         try:
             trace: bytes = self._ray.get(running)
         except Exception as error:  # the machine is gone, or has no memory: the target fails
-            words = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-            end = End(status="crashed", seconds=0.0, reason=f"on the cluster: {words}")
+            why = f"on the cluster: {error_line(error)}"
+            end = End(status="crashed", seconds=0.0, reason=why)
             return RecordedTarget(Recording([end]), end)
         with tempfile.TemporaryDirectory(prefix="tcw-ray-") as folder:
             file = Path(folder, "run.tcw")

@@ -13,6 +13,7 @@ import msgspec
 
 from compiler.cache_folder import CacheRefused, cache_folder, cache_path
 from compiler.trace.records import HookStatus
+from viewers.words import bytes_text
 from workbench.worker.findings import Findings
 from workbench.worker.guardian import CACHES_PREFIX
 
@@ -173,7 +174,7 @@ def _temporary_folder() -> Check:
     folder = Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
     there = next((each for each in (folder, *folder.parents) if each.exists()), Path("/"))
     name, free = "build folder", shutil.disk_usage(there).free
-    found = f"{folder}, {_size(free)} free"
+    found = f"{folder}, {bytes_text(free)} free"
     if not os.access(there, os.W_OK):
         fix = "set TORCHINDUCTOR_CACHE_DIR to a folder that you can write to"
         return Check(
@@ -196,7 +197,7 @@ def _cache() -> Check:
         what, _, fix = str(refused).partition("; ")
         return Check(name="cache folder", state="missing", found=what, fix=fix)
     held = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file())
-    return Check(name="cache folder", state="ok", found=f"{folder}, private, {_size(held)}")
+    return Check(name="cache folder", state="ok", found=f"{folder}, private, {bytes_text(held)}")
 
 
 def _guardian(fault: str) -> Check:
@@ -208,12 +209,3 @@ def _guardian(fault: str) -> Check:
         "recording is killed: end and remove them yourself"
     )
     return Check(name="guardian", state="limited", found=fault, fix=fix)
-
-
-def _size(number: int) -> str:
-    amount = float(number)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"

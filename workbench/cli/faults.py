@@ -8,6 +8,7 @@ import tempfile
 import traceback
 
 from compiler.cache_folder import CacheRefused, cache_folder
+from compiler.control.error_words import error_line
 from workbench.cli import codes
 from workbench.cli.output import say
 
@@ -15,8 +16,7 @@ from workbench.cli.output import say
 def report_fault(error: BaseException, arguments: list[str]) -> int:
     """Report the error, save its details and return `codes.INTERNAL`."""
     where = _keep("".join(traceback.format_exception(error)), arguments)
-    first = (str(error).splitlines() or [""])[0]
-    say(f"internal error: {type(error).__name__}: {first[:400]}; {where}")
+    say(f"internal error: {error_line(error, 400)}; {where}")
     return codes.INTERNAL
 
 

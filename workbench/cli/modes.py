@@ -166,7 +166,7 @@ def why_not(recording: Recording, end: End) -> str:
     """Why a recording has no speed, in one line."""
     failure: Failure | None = recording.failure
     if failure is not None:
-        return f"{failure.doing}: {failure.type}: {failure.message}".splitlines()[0][:300]
+        return failure.line
     for warned in recording.all(Warned):
         if warned.code == "not timed":
             return warned.message

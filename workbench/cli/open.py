@@ -1,10 +1,10 @@
 """Browse a recorded trace in the terminal.
 
 FILE is a trace written by `tcw explain --trace FILE`, a log of torch's (TORCH_TRACE), or a folder
-of them, as `tcw run` writes it; a trace may still be growing. The first screen of a folder with
-several has what ranks did differently first, and who did the same. Everything is read from that
-file, so a trace from another machine opens as well. With a second trace, OTHER, the workbench shows
-what OTHER does differently, with both sources next to each other.
+of them, as `tcw run` writes it; a trace may still be growing. A folder with several opens with what
+ranks did differently, and which of them did the same. Everything is read from that file, so a trace
+from another machine opens as well. With a second trace, OTHER, the workbench shows what OTHER does
+differently, with both sources next to each other.
 
 Opening a trace runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows
 what would run, and asks: the trace may come from a stranger. If the recorded file is outside of the

@@ -13,6 +13,7 @@ from viewers.html import BEGIN
 from viewers.kit.lines import TextLine
 from viewers.reader import Reader
 from viewers.text.lines import write as write_lines
+from viewers.words import bytes_text
 from workbench.cli.output import say
 from workbench.cli.outputs import Outputs
 
@@ -28,7 +29,7 @@ most_option = click.option(
     type=click.FloatRange(min=0.1),
     default=3.0,
     metavar="MB",
-    help="Leave screens of the page out beyond this size [3].",
+    help="Leave out the screens that would make the page larger than this [3].",
 )
 page_option = click.option(
     "-o",
@@ -54,8 +55,8 @@ def write_page(
 
     text = io.StringIO()
     write_lines(report, text, COLUMNS)
-    tour = Tour(reader, int(most * 1e6) - _FIXED - len(text.getvalue()), _SCREENS)
+    tour = Tour(reader, int(most * (1 << 20)) - _FIXED - len(text.getvalue()), _SCREENS)
     tour.go()
     page = document(tour, title, text.getvalue())
     if outputs.write("--output", output, page, PAGE):
-        say(f"{output}: {len(tour.screens)} screens, {len(page.encode()) / 1e6:.1f} MB")
+        say(f"{output}: {len(tour.screens)} screens, {bytes_text(len(page.encode()))}")

@@ -1,8 +1,9 @@
 """Compare each kernel with float64, and write the first wrong one as a standalone file.
 
 FILE is as for `tcw explain`, or a trace written by `tcw profile --verify --trace`. The new file
-imports only torch. It has the kernel's part of the graph below your own lines, inputs like those it
-had, and compares the compiled result with eager's and float64's. Exits with 1 if a kernel is wrong.
+imports only torch. It holds the kernel's part of the graph, with your own lines as comments, and
+inputs like those of the recorded call; it compares the compiled result with eager's and float64's.
+Exits with 1 if a kernel is wrong.
 
 \b
   tcw repro model.py

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from pathlib import Path
 
 import click
 
+from compiler.output_file import safe_name
 from compiler.trace.bounded import size_of
 from workbench import program as programs
 from workbench.cli import codes
@@ -52,9 +52,9 @@ NOT_STARTED = 127
     "size",
     metavar="SIZE",
     callback=lambda _ctx, _option, value: _size(value),
-    help="Keep each trace under this size, such as 100MB: of a long run the first compiles are "
-    "recorded in full, later ones in outline, then only that they happened. The report says what "
-    "was left out.",
+    help="Keep each trace under this size, such as 100MB. The first compiles of a long run are "
+    "recorded in full, later ones in outline, and of the last ones only that they happened. The "
+    "report says what was left out.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Write the traces, and no report.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -105,7 +105,7 @@ def _name(program: tuple[str, ...]) -> str:
     else:
         file = next((one for one in program if one.endswith(".py")), program[0])
         name = Path(file).stem if file.endswith(".py") else Path(file).name
-    return re.sub(r"[^\w.-]", "_", name).lstrip(".-")[:80] or "program"
+    return safe_name(name, "program")
 
 
 def _free(name: str) -> Path:

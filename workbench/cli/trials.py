@@ -350,9 +350,7 @@ class TrialWorker:
         while True:
             record = self._next(deadline)
             if isinstance(record, Failure):
-                ran.failed = f"{record.doing}: {record.type}: {record.message}".splitlines()[0][
-                    :300
-                ]
+                ran.failed = record.line
             elif isinstance(record, CallEnd):
                 ran.compiles += len(record.compiled)
             elif isinstance(record, GraphBreak):

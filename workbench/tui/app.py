@@ -150,7 +150,7 @@ class Workbench(App[None]):
     def _look_at_terminal(self) -> None:
         """Leave when the terminal is gone. SIGHUP says so, unless it is ignored (`nohup`): then
         Textual would read the end of its input for ever."""
-        if hung_up(0):
+        if hung_up():
             self.exit(None, codes.INTERRUPTED)
 
     def drives(self) -> Starts:
@@ -175,10 +175,10 @@ class Workbench(App[None]):
         self.give_up(f"tcw failed: {type(error).__name__}: {error}{where}", 4)
 
 
-def hung_up(descriptor: int) -> bool:
-    """Whether the other end of a terminal was closed."""
+def hung_up() -> bool:
+    """Whether the other end of the terminal on standard input was closed."""
     poll = select.poll()
-    poll.register(descriptor, 0)
+    poll.register(0, 0)
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 

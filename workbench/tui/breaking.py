@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compiler.control.commands import Breakpoint, SetBreakpoints
+from compiler.trace.bounded import bytes_of
 from viewers.panes import breakpoints as listed
 from viewers.panes.rows import Row
 from workbench.tui.commands import command
@@ -69,8 +70,9 @@ class Breaking(Controller):
             self.add_breakpoint(made)
 
     def _over_bytes(self, words: str) -> None:
-        size = listed.bytes_of(words)
-        if size is None:
+        try:
+            size = bytes_of(words)
+        except ValueError:
             self.desk.say(f"{words}: it takes a number of bytes, such as 65536 or 1 MB")
             return
         number = self.next_number()

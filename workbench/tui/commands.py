@@ -6,7 +6,7 @@ everywhere. `gg` is the one sequence.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -51,11 +51,9 @@ def command(words: str, *keys: str, shown: str = "", also: str = "") -> Callable
 class Commands:
     """The commands of a screen's controllers, in the order in which they are declared."""
 
-    def __init__(self, controllers: Iterable[object] = ()) -> None:
+    def __init__(self) -> None:
         self.by_name: dict[str, Command] = {}
         self.by_key: dict[str, Command] = {}
-        for controller in controllers:
-            self.register(controller)
 
     def register(self, controller: object) -> None:
         """Take in the commands of a controller.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
-from compiler.output_file import check, write
+from compiler.output_file import check, safe_name, write
 from compiler.output_file import words as why
 from viewers.drawing.export import FORMATS, ExportError, suggested
 from viewers.drawing.export import export as export_graph
@@ -32,7 +31,7 @@ class Saving(Controller):
 
     @command("Save a picture of the screen", also="screenshot svg")
     def picture(self) -> None:
-        stem = re.sub(r"\W+", "-", Path(self.desk.feed.name).stem).strip("-") or "tcw"
+        stem = safe_name(Path(self.desk.feed.name).stem, "tcw", gap="-")
         name = f"{stem}-{self.desk.navigator.arrangement}.svg"
         self.desk.ask_words("save a picture of the screen to", name, self._save)
 

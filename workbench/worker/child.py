@@ -124,10 +124,6 @@ class Child:
         with contextlib.suppress(OSError):
             os.write(self._wake, b"\0")
 
-    def wake(self) -> None:
-        """Make `wait` look at `stop` now."""
-        self.send(b"")
-
     def wait(self, deadline: float | None = None) -> bool:
         """Pass on what comes until the worker is gone (True), or has to go (False): `stop` is set
         or the deadline on the monotonic clock has come. Raises KeyboardInterrupt."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from compiler import pipeline
 from compiler.capture.settings import record_changes
-from compiler.output_file import OutputRefused
+from compiler.output_file import OutputRefused, safe_name
 from compiler.trace.bounded import Bound, size_of
 from compiler.trace.records import End, Settings, Status
 from compiler.trace.writer import TraceWriter
@@ -216,7 +216,7 @@ def _new_trace(folder: Path, file: str) -> TraceFile:
     stem = Path(file).stem
     name = Path(file).parent.name if stem == "__main__" else stem
     rank = re.sub(r"\D", "", os.environ.get("RANK", ""))[:8]
-    parts = [re.sub(r"[^\w.-]", "_", name).lstrip(".-")[:80] or "program"]
+    parts = [safe_name(name, "program")]
     parts += [f"rank{rank}"] if rank else []
     parts += [str(os.getpid())]
     for number in range(1, 1000):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from dataclasses import dataclass
+
+BUILTIN = re.compile(r"^builtin (\w+)\b")
+"""torch's context of a break at a builtin function: its name."""
+SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
+"""torch's context of a break at a function that it skips."""
 
 
 @dataclass(frozen=True)
 class Broken:
     """One graph break: torch's message and the user's source."""
 
-    gb: str
     type: str
     context: str = ""
     explanation: str = ""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import sys
 
-from compiler.capture.advice.broken import Broken
+from compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken
 from compiler.trace.records import Advice
 
 _FUNCTION = re.compile(r"<(?:bound method|function) ([\w.<>]+)")
-_BUILTIN = re.compile(r"^builtin (\w+)\b")
-_SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
 _RANDOM = re.compile(r"^module: [\w.<> ]+, qualname: Random\.(?P<name>\w+)")
 
 _DATA_PARALLEL = re.compile(
@@ -50,13 +48,13 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     if _FUNCTION_ATTRIBUTE.match(broken.context):
         return (
             Advice(
-                text="Set attributes of functions (functools.wraps does) before the compiled code"
-                " runs: call a hook that replaces itself once before you compile"
+                text="Set attributes of functions, as functools.wraps does, before you compile; if"
+                " a hook replaces itself in its first call, call it once before"
             ),
         )
     if broken.type == "Unsupported context manager":
         return (Advice(text="Move the `with` outside the compiled function"),)
-    builtin = _BUILTIN.match(broken.context)
+    builtin = BUILTIN.match(broken.context)
     if builtin and builtin[1] in PYTHON_ITSELF:
         return (
             Advice(
@@ -106,7 +104,7 @@ def _disabled(broken: Broken) -> Advice:
 
 def _extension(broken: Broken) -> tuple[Advice, ...]:
     """A C or C++ function of Python's own or of an installed package: no Python to trace."""
-    match = _SKIPPED.match(broken.context)
+    match = SKIPPED.match(broken.context)
     compiled = "C extension" in broken.context or "C/C++ Python extension" in broken.explanation
     if match is None or not compiled:
         return ()

@@ -6,12 +6,10 @@ import ast
 import copy
 import re
 
-from compiler.capture.advice.broken import Broken, calls
+from compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken, calls
 from compiler.edits.kinds import is_size
 from compiler.trace.records import Advice
 
-_BUILTIN = re.compile(r"^builtin (\w+)\b")
-_SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
 _LOGGER = re.compile(r"<(?P<kind>[\w.]*Logger|RootLogger) [^>]*>\.(?P<method>\w+)")
 
 _ALLOW = "torch._dynamo.config.reorderable_logging_functions.add({})"
@@ -40,7 +38,7 @@ CLOCKS = {
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
-    builtin = _BUILTIN.match(broken.context)
+    builtin = BUILTIN.match(broken.context)
     if builtin and builtin[1] == "print":
         return (_print(broken),)
     if "reorder a debugging function" in broken.type and "function print>" in broken.context:
@@ -55,7 +53,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         return _logger(broken, method)
     if broken.expression.partition("(")[0].endswith(NOW):
         return _host_clock(broken.expression)
-    skipped = _SKIPPED.match(broken.context)
+    skipped = SKIPPED.match(broken.context)
     if skipped:
         return _skipped(broken, skipped["module"], skipped["name"])
     return ()
@@ -80,8 +78,8 @@ def _print(broken: Broken) -> Advice:
         if later:
             call.args = [_in_string(item) if is_size(item) else item for item in call.args]
             return Advice(
-                text="Let torch print after the graph instead of cutting it; for that a size must"
-                " be in a string",
+                text="Let torch print after the graph instead of cutting it; it can print a size"
+                " only inside a string",
                 code=f"{_ALLOW.format('print')}\n{ast.unparse(call)}",
             )
     return Advice(
@@ -157,8 +155,7 @@ def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
     setting = "ignore_logger_methods" if older else "ignore_logging_functions"
     return (
         Advice(
-            text="If this message can be left out, ignore the call in compiled code: it does not"
-            " log there then",
+            text="If compiled code need not log this message, let torch ignore the call",
             code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
         ),
     )

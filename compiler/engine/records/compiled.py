@@ -9,6 +9,7 @@ from torch import fx
 
 from compiler.control.recorder import Recorder
 from compiler.graphs.labels import user_label
+from compiler.graphs.provenance import distinct_lines
 from compiler.loops.graph import Call, Graph, Map, Reduce, Scan, Store
 from compiler.trace.records import Location, Node
 
@@ -71,13 +72,5 @@ class Compiled:
         return user_label((self.nodes[name] for name in self.in_order(names)), {})
 
     def lines(self, names: Iterable[str]) -> tuple[tuple[Location, ...], bool]:
-        """Distinct user lines of these nodes, in file order, and whether all are inferred."""
-        exact: dict[tuple[str, int], Location] = {}
-        inferred: dict[tuple[str, int], Location] = {}
-        for name in names:
-            node = self.described.get(name)
-            if node is not None and node.location is not None:
-                into = inferred if node.inferred else exact
-                into.setdefault((node.location.file, node.location.line), node.location)
-        both = {**inferred, **exact}
-        return tuple(both[key] for key in sorted(both)), bool(both) and not exact
+        """The distinct user lines of these nodes, in file order, and whether all are inferred."""
+        return distinct_lines(self.described, names)

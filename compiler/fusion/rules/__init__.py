@@ -38,3 +38,5 @@ class Refusal:
     """Fusing would be correct but does not pay off; an override may force it."""
     numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The quantities compared, in addition to those known for every pair."""
+    between: tuple[str, ...] = ()
+    """The nodes that stand between the two, if that is why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.decision import MOST_BETWEEN
 from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import Dependencies, Unit
 from compiler.fusion.groups import Group, Space
@@ -26,8 +27,13 @@ def no_cycle(one: Group, two: Group, reach: Reachability, units: list[Unit]) -> 
     between = reach.between(one.id, two.id)
     if not between:
         return None
-    unit = units[(between & -between).bit_length() - 1]
-    return Refusal("cycle", f"{unit.name} needs one of them, and the other needs {unit.name}")
+    names: list[str] = []
+    while between and len(names) <= MOST_BETWEEN:
+        lowest = between & -between
+        names.append(units[lowest.bit_length() - 1].name)
+        between ^= lowest
+    reason = f"{names[0]} needs one of them, and the other needs {names[0]}"
+    return Refusal("cycle", reason, between=tuple(names))
 
 
 def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Refusal | None:

@@ -7,9 +7,7 @@ code. The real compile then proceeds unaffected.
 
 from __future__ import annotations
 
-import os
 import re
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,6 +19,7 @@ from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
 from compiler.cache_folder import CacheRefused, cache_folder
+from compiler.control.error_words import error_line
 from compiler.control.hooks import Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.gpu.architectures import Architecture
@@ -74,21 +73,19 @@ class Shadow:
         Internal errors are not raised but recorded as `Warned`.
         """
         token = predicting.set(self.architecture.name)
-        start, cpu = time.perf_counter(), _cpu_seconds()
         try:
-            self._predict(compile_graph, args, kwargs)
+            with self.recorder.aside():
+                self._predict(compile_graph, args, kwargs)
         except (NoGuard, CacheRefused) as error:
             message = f"no {self.architecture.name} code is predicted: {error}"
             self.recorder.warn_once(message, asked=True)
         except Exception as error:
             self.recorder.warn_once(
                 f"the {self.architecture.name} code of {self._graph(kwargs)} is not predicted"
-                f"{_operation(error)}: {_first_line(error)}"
+                f"{_operation(error)}: {error_line(error, 500)}"
             )
         finally:
             predicting.reset(token)
-            self.recorder.aside_seconds += time.perf_counter() - start
-            self.recorder.aside_cpu_seconds += _cpu_seconds() - cpu
 
     def _predict(self, compile_graph: Callable[..., Any], args: Any, kwargs: Any) -> None:
         arch = self.architecture.name
@@ -156,11 +153,6 @@ def _stop_after_codegen(graph: Any) -> Any:
     raise Generated(code.value)
 
 
-def _cpu_seconds() -> float:
-    """CPU seconds of this process and the children that it waited for: ptxas, the disassembler."""
-    return sum(os.times()[:4])
-
-
 def _setting(name: str) -> bool:
     return bool(getattr(config, name, False))
 
@@ -187,11 +179,6 @@ def _operation(error: Exception) -> str:
     """` (at aten.foo.default)` if torch reports at which operation it failed."""
     found = re.search(r"target: (\S+)|While executing (%\S+ : [^\n]*)", str(error))
     return f" (at {(found.group(1) or found.group(2))[:200]})" if found else ""
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:500]
 
 
 def install(recorder: Recorder, architecture: Architecture) -> Uninstall:

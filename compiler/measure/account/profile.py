@@ -120,7 +120,7 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
         last = rounds.warm_up()
         eager.check(last["eager", "probed"])
         if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
-            rounds.leave_out("compiled", "between")
+            rounds.leave_out_between()
         before = counters["stats"]["unique_graphs"]
         rounds.run(plan, told)
         kept.close()

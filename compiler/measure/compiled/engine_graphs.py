@@ -27,7 +27,7 @@ from compiler.measure.rounds.whole_runs import DeviceRun
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
 from compiler.runtime.launcher import launcher
-from compiler.runtime.libraries import Unit, library
+from compiler.runtime.libraries import LibrarySource, library
 from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
@@ -207,7 +207,7 @@ class EngineGraph(Redirected):
         compiler = find_compiler()
         if isinstance(compiler, NoCompiler):
             raise NotAlone(compiler.reason)
-        unit = Unit(
+        unit = LibrarySource(
             _HEAD + _observed(artifact.unit, artifact.sites) + _tail(artifact.device),
             artifact.flags,
             unit_libraries(artifact.libraries),

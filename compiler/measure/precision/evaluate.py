@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from compiler.control.error_words import error_line
 from compiler.measure.precision import operations
 from compiler.measure.precision.arithmetic import Arithmetic, Noisy, NotComparable, Own
 
@@ -120,9 +121,8 @@ class Evaluator:
                 raise
             except Exception as error:
                 where = "" if isinstance(arithmetic, Own) else " in float64"
-                words = (str(error).strip().splitlines() or [""])[0][:160]
-                kind = type(error).__name__
-                raise NotComparable(f"{node.target}{where}: {kind}: {words}") from error
+                why = error_line(error, 200)
+                raise NotComparable(f"{node.target}{where}: {why}") from error
         return found
 
 

@@ -67,7 +67,7 @@ class InductorMemory:
         # in order: a memory location holds what its last writer stored
         buffers = [one for name in operations for one in self.graph.operations.get(name, ())]
         if self._times[operations] > 1:  # several steps call this kernel, each with its own buffers
-            given = set(_NAME.findall(self._steps[step].text))
+            given = names_in(self._steps[step].text)
             buffers = [one for one in buffers if self._name(one) in given]
         buffers = [one for one in buffers if one not in self.graph.unstored]
         self._written.update(buffers)
@@ -100,3 +100,8 @@ def _fits(value: torch.Tensor, expected: Any) -> bool:
         not isinstance(size, int) or size == real
         for size, real in zip(expected.shape, value.shape, strict=True)
     )
+
+
+def names_in(text: str) -> set[str]:
+    """The names that a call in Inductor's wrapper mentions."""
+    return set(_NAME.findall(text))

@@ -6,10 +6,8 @@ user's lines, inputs similar to the real ones, and the bounds for these inputs.
 
 from __future__ import annotations
 
-import linecache
 import math
 import operator
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.graphs.nodes import node_stack
+from compiler.graphs.nodes import source_comment
 from compiler.measure.precision import operations
 from compiler.measure.precision.arithmetic import NotComparable
 from compiler.measure.precision.compare import judge
@@ -237,11 +235,7 @@ def _body(evaluator: Evaluator, cut: KernelCut, names: Mapping[fx.Node, str]) ->
     lines: list[str] = []
     place = ""
     for node in cut.order:
-        stack = node_stack(node)
-        here = ""
-        if stack:
-            source = linecache.getline(stack[-1].file, stack[-1].line).strip()
-            here = _plain(f"{os.path.basename(stack[-1].file)}:{stack[-1].line}  {source}")
+        here = _plain(source_comment(node))
         if here and here != place:
             place = here
             lines.append(f"    # {here}")

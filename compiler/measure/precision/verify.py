@@ -7,7 +7,7 @@ kernel's error does not count against a later one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -71,13 +71,11 @@ class GraphVerifier:
         module: fx.GraphModule,
         memory: Memory,
         wanted: Collection[int] = (),
-        report: Callable[[StepVerdict], None] = lambda verdict: None,
     ) -> None:
         """`wanted`: steps whose cut is always stored."""
         self.module = module
         self.memory = memory
         self.wanted = wanted
-        self.report = report
         self.verdicts: list[StepVerdict] = []
         self._evaluator = Evaluator(module)
         self._nodes = {node.name: node for node in module.graph.nodes}
@@ -126,7 +124,6 @@ class GraphVerifier:
         )
         self._read = {}
         self.verdicts.append(verdict)
-        self.report(verdict)
 
     def _learn_sizes(self) -> None:
         """Set arguments that are sizes from the shapes of known tensors."""

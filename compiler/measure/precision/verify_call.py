@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from compiler.measure.compiled.inductor_graphs import InductorGraph
 from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.arithmetic import NotComparable
-from compiler.measure.precision.inductor_memory import InductorMemory
+from compiler.measure.precision.inductor_memory import InductorMemory, names_in
 from compiler.measure.precision.repro import repros
 from compiler.measure.precision.reproduce import Tried, tried
 from compiler.measure.precision.verify import GraphVerifier, Memory, StepVerdict
@@ -39,8 +38,6 @@ from compiler.trace.records import (
     SchedulerNode,
     Warned,
 )
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass
@@ -206,7 +203,7 @@ class _Once:
         if step.index <= self._last:
             return
         if self.by_text:
-            read = set(_NAME.findall(step.text))
+            read = names_in(step.text)
             tensors = {name: value for name, value in tensors.items() if name in read}
         self.verifier.before(step, tensors)
 

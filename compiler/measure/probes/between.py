@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -64,27 +64,19 @@ class EagerRun:
         return replace(self, ns=host, inner=tuple(one.without(event_ns) for one in self.inner))
 
 
-def outside(
-    trace: ProfilerTrace,
-    device: bool = False,
-    composite: Callable[[str], bool] | None = None,
-) -> list[EagerRun]:
-    """The operations outside all numbered ranges, in order.
-
-    `composite`: whether `aten::linear` consists only of other operations; asks torch by default.
-    """
-    asked = composite or is_composite
+def outside(trace: ProfilerTrace, device: bool = False) -> list[EagerRun]:
+    """The operations outside all numbered ranges, in order."""
     loss = [event for event in trace.events() if event.name == LOSS]
     numbers = {one.sequence for event in loss for one in event.below() if one.sequence is not None}
     training = any(_backward(event) for event in trace.events())
     found: list[EagerRun] = []
     for event in trace.top:
-        for operation in operations(event, asked):
+        for operation in operations(event):
             part, phase = _part(operation, loss, numbers)
             phase = phase or ("forward" if training else "")
             made = host_run(operation, part, phase)
             if not device:
-                below = [one for child in operation.children for one in operations(child, asked)]
+                below = [one for child in operation.children for one in operations(child)]
                 made = replace(made, inner=tuple(host_run(one, part, phase) for one in below))
             else:
                 work = trace.work_of(operation)
@@ -114,15 +106,15 @@ def host_run(operation: HostEvent, part: StepPart, phase: CallPhase) -> EagerRun
     )
 
 
-def operations(event: HostEvent, composite: Callable[[str], bool]) -> Iterator[HostEvent]:
+def operations(event: HostEvent) -> Iterator[HostEvent]:
     """Operations at or under this event: the outermost that are not composite."""
     if event.key is not None:
         return
-    if _OPERATION.match(event.name) and not composite(event.name):
+    if _OPERATION.match(event.name) and not is_composite(event.name):
         yield event
         return
     for child in event.children:
-        yield from operations(child, composite)
+        yield from operations(child)
 
 
 def _part(

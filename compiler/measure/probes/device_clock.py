@@ -118,7 +118,7 @@ def read(trace: ProfilerTrace, device: bool = True) -> list[Reading]:
 
 
 @contextmanager
-def device_clock(device: bool = True, shapes: bool = False) -> Iterator[DeviceClock]:
+def device_clock(device: bool = True) -> Iterator[DeviceClock]:
     """Profile what runs inside the block; the clock can be read after it.
 
     Without `device`, only the host is profiled. Enter probes inside the block, and run one call.
@@ -128,7 +128,7 @@ def device_clock(device: bool = True, shapes: bool = False) -> Iterator[DeviceCl
 
     clock = DeviceClock(device)
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * device
-    with profile(activities=activities, record_shapes=shapes, acc_events=True) as profiler:
+    with profile(activities=activities, acc_events=True) as profiler:
         began = perf_counter_ns()
         with clock._range(f"{RANGE}clock"):
             pass

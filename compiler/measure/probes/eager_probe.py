@@ -46,10 +46,8 @@ OperationPart = Literal["model", "loss", "gradients", "optimizer"]
 class EagerProbe:
     """One eager call: described once, timed often."""
 
-    def __init__(self, model: Callable[..., Any], call: int, first: int = 0) -> None:
+    def __init__(self, model: Callable[..., Any], call: int) -> None:
         self.call = call
-        self.first = first
-        """Number of the first operation's id."""
         self.operations: list[EagerOperation] = []
         """Drafts: everything known before anything is timed."""
         self.differs = ""
@@ -136,7 +134,7 @@ class _Describing(_Mode):
         work = work_of(func, given, named, results)
         place = self._place(func, stack_above(caller(), probe.outside))
         operation = EagerOperation(
-            id=f"e{probe.first + len(probe.operations)}",
+            id=f"e{len(probe.operations)}",
             call=probe.call,
             operation=str(func),
             phase=probe.phase,

@@ -34,7 +34,7 @@ from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import loaded_segments, run_wrapper
 from compiler.runtime.launcher import launcher
-from compiler.runtime.libraries import Unit, library
+from compiler.runtime.libraries import LibrarySource, library
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
@@ -294,7 +294,9 @@ def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., A
         raise NotAlone(found.reason)
     store = usable_store()[0]
     try:
-        made = library(Unit(text, artifact.flags, unit_libraries(artifact.libraries)), found, store)
+        made = library(
+            LibrarySource(text, artifact.flags, unit_libraries(artifact.libraries)), found, store
+        )
         calls = launcher(found, store)
         if isinstance(calls, Missing):
             segments = python_functions(made.path, artifact.segments, graph.compiled.call)

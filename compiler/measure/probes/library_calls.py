@@ -9,11 +9,11 @@ profiler also records the compiled call, and gives the time of the operations in
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from compiler.measure.probes.between import EagerRun, host_run, is_composite, operations
+from compiler.measure.probes.between import EagerRun, host_run, operations
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.profiler_trace import HostEvent, ProfilerTrace
 
@@ -33,17 +33,13 @@ class LibraryCall:
         return replace(self, run=self.run.without(event_ns))
 
 
-def inside(
-    trace: ProfilerTrace, composite: Callable[[str], bool] | None = None
-) -> list[LibraryCall]:
+def inside(trace: ProfilerTrace) -> list[LibraryCall]:
     """The operations inside numbered ranges, in order; see `between.outside`."""
-    asked = composite or is_composite
     found: list[LibraryCall] = []
     for number, graph in enumerate(_ranges(trace.top)):
         for key, event in _within(graph):
             found += [
-                LibraryCall(key, number, host_run(one, "model", ""))
-                for one in operations(event, asked)
+                LibraryCall(key, number, host_run(one, "model", "")) for one in operations(event)
             ]
     return found
 

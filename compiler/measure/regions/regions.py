@@ -60,7 +60,6 @@ class Grouped:
 
     steps: list[Placed] = field(default_factory=list)
     operations: list[EagerOperation] = field(default_factory=list)
-    tasks: set[Task] = field(default_factory=set)
 
 
 def regions(
@@ -104,9 +103,7 @@ def regions(
 
 
 def _into(groups: dict[Task, Grouped], roots: Joined[Task], tasks: set[Task]) -> Grouped:
-    group = groups.setdefault(roots.root(next(iter(tasks))), Grouped())
-    group.tasks |= tasks
-    return group
+    return groups.setdefault(roots.root(next(iter(tasks))), Grouped())
 
 
 def is_view(operation: EagerOperation) -> bool:

@@ -103,9 +103,9 @@ class CallRounds:
         laps = [*warm_up(plain, self._run), *warm_up(probed, self._run, times=1)]
         return dict(zip((*plain, *probed), laps, strict=True))
 
-    def leave_out(self, side: Side, way: LapKind) -> None:
-        """Make no more runs of this kind."""
-        self.laps[side].pop(way, None)
+    def leave_out_between(self) -> None:
+        """Make no more runs that read what runs between the graphs."""
+        self.laps["compiled"].pop("between", None)
 
     def plain_first(self, plan: RoundsPlan, told: Callable[[int], None] = lambda _: None) -> None:
         """Make the plain rounds now, before torch's profiler is started for the first time: what it

@@ -86,6 +86,9 @@ class Decided(Record):
     """Short stable name of the rule behind the default."""
     reason: str = ""
     """The engine's reason for the default; Inductor's own words, with arguments filled in."""
+    between: tuple[str, ...] = ()
+    """Scheduler nodes that stand between the two sides of a fusion and keep them apart: `op7`;
+    the first few, in the order in which they run."""
     numbers: dict[str, Number] = {}
     """The quantities compared: bytes saved, bytes that both sides access, working set, …"""
     forbidden: tuple[Forbidden, ...] = ()

@@ -260,6 +260,11 @@ class Failure(Record):
     evidence: str = ""
     """The full line that shows that the machine is the cause; "" if unknown."""
 
+    @property
+    def line(self) -> str:
+        """`call 1: ValueError: …`: its first line, in at most 300 characters."""
+        return f"{self.doing}: {self.type}: {self.message}".splitlines()[0][:300]
+
 
 WarnedCode = Literal["", "own options", "not timed", "override unknown", "redacted"]
 

@@ -131,8 +131,8 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "CacheLookup": _fields("cache compile_id graph", key=D, missed=V, components=D),
     "Phase": _fields("compile_id", name=W),
     "Decided": _fields(
-        "graph kind rule", id=W, default=W, choice=W, choices=W, reason=W, numbers=K, by=W,
-        wanted=W, refused=W,
+        "graph kind rule", id=W, default=W, choice=W, choices=W, reason=W, between=W,
+        numbers=K, by=W, wanted=W, refused=W,
     ),
     "Shown": _fields(first=W, second=W, origins=W, if_fused=C, means=W),
     "Speed": _fields("what device"),

@@ -39,7 +39,7 @@ from compiler.trace.records import (
 )
 from compiler.trace.torch_logs import cudagraphs, frames
 from compiler.trace.torch_logs.breaks import graph_break, unexplained_break
-from compiler.trace.torch_logs.entries import HEADER, Entry, EntryReader
+from compiler.trace.torch_logs.entries import HEADER, EntryReader, LogEntry
 from compiler.trace.torch_logs.files import rank_of
 from compiler.trace.torch_logs.graphs import KINDS, Graphs
 from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
@@ -119,7 +119,7 @@ class LogDecoder:
         self._cache_keys = Lookups()
         self._decode = self._decoders()
 
-    def _decoders(self) -> dict[str, Callable[[Entry], None]]:
+    def _decoders(self) -> dict[str, Callable[[LogEntry], None]]:
         """What takes in an entry, by its kind."""
         return {
             "str": lambda entry: self._files.intern(entry.data),
@@ -168,7 +168,7 @@ class LogDecoder:
         self.ended = True
         return [*records, *self._taken()]
 
-    def _mine(self, entry: Entry) -> bool:
+    def _mine(self, entry: LogEntry) -> bool:
         """Whether an entry is read: one of the process, or from before, one of the process that
         began the log, its parent."""
         if self._process is None and entry.kind == "dynamo_start":
@@ -191,7 +191,7 @@ class LogDecoder:
         self._frames.leave()
         self._decode = self._decoders()
 
-    def _records(self, entries: Iterator[Entry]) -> list[AnyRecord]:
+    def _records(self, entries: Iterator[LogEntry]) -> list[AnyRecord]:
         for entry in entries:
             if not self._mine(entry):
                 continue
@@ -214,7 +214,7 @@ class LogDecoder:
         taken, self._out = self._out, []
         return taken  # type: ignore[return-value]
 
-    def _clock(self, entry: Entry) -> None:
+    def _clock(self, entry: LogEntry) -> None:
         if self._first is None:
             self._first = self._now = entry.seconds
             self._pid = entry.pid
@@ -266,7 +266,7 @@ class LogDecoder:
             self._emit(Text(hash=key, body=body))
         return key if body else ""
 
-    def _version(self, entry: Entry) -> None:
+    def _version(self, entry: LogEntry) -> None:
         found = entry.json
         if isinstance(found, dict) and isinstance(version := found.get("pytorch_version"), str):
             self._learn_torch(version[:80])
@@ -277,7 +277,7 @@ class LogDecoder:
             if self.start is not None:
                 self._emit(Environment(torch=version, triton=self._triton))
 
-    def _event(self, entry: Entry) -> None:
+    def _event(self, entry: LogEntry) -> None:
         phase = self._phases.event(entry.json)
         if phase is None:
             return
@@ -287,18 +287,18 @@ class LogDecoder:
         if recorded is not None:
             self._emit(recorded)
 
-    def _name(self, entry: Entry) -> None:
+    def _name(self, entry: LogEntry) -> None:
         begins = entry.kind == "dynamo_start" and entry.attempt == 0
         name = self._compiles.begin if begins else self._compiles.of
         entry.compile_id = name(entry.torchs_id) if entry.torchs_id else ""
 
-    def _attempt(self, entry: Entry) -> None:
+    def _attempt(self, entry: LogEntry) -> None:
         """Say that Dynamo has restarted a frame."""
         again = self._frames.attempt(entry.compile_id, entry.attempt)
         if again is not None:
             self._emit(again)
 
-    def _frame(self, entry: Entry) -> None:
+    def _frame(self, entry: LogEntry) -> None:
         stack = entry.data.get("stack") if isinstance(entry.data, dict) else None
         places = self._files.stack(stack)
         name = ""
@@ -319,7 +319,7 @@ class LogDecoder:
         for record in records:
             self._emit(record)
 
-    def _break(self, entry: Entry) -> None:
+    def _break(self, entry: LogEntry) -> None:
         self._reasons = True
         frame = self._frames.starts.get(entry.compile_id)
         callers = self._frames.callers.get(entry.compile_id, 0)
@@ -333,7 +333,7 @@ class LogDecoder:
         start = self._frames.starts.get(compile_id)
         return start.function if start else ""
 
-    def _tree(self, entry: Entry) -> None:
+    def _tree(self, entry: LogEntry) -> None:
         sizes = self._symbols.get(entry.compile_id, {})
         symbols = {source: size.symbol for source, size in sizes.items()}
         record = guards_of(
@@ -341,7 +341,7 @@ class LogDecoder:
         )
         self._hold_guards(with_bounds(record, sizes.values()), entry.compile_id)
 
-    def _list(self, entry: Entry) -> None:
+    def _list(self, entry: LogEntry) -> None:
         record = listed_guards(
             entry.json, self._files, entry.compile_id, self._function(entry.compile_id)
         )
@@ -352,18 +352,18 @@ class LogDecoder:
         self._guards[compile_id] = record
         self._frames.guarded[compile_id] = record
 
-    def _symbol(self, entry: Entry) -> None:
+    def _symbol(self, entry: LogEntry) -> None:
         size = frames.dynamic_size(entry.data)
         if size is not None:
             self._symbols.setdefault(entry.compile_id, {})[size.source] = size
 
-    def _specialised(self, entry: Entry) -> None:
+    def _specialised(self, entry: LogEntry) -> None:
         sizes = self._symbols.get(entry.compile_id, {})
         symbol = entry.data.get("symbol") if isinstance(entry.data, dict) else None
         for source in [one for one, size in sizes.items() if size.symbol == symbol]:
             del sizes[source]
 
-    def _recompile(self, entry: Entry) -> None:
+    def _recompile(self, entry: LogEntry) -> None:
         found = entry.json
         reasons = found if isinstance(found, list) else [entry.text]
         reasons = [reason for reason in reasons if isinstance(reason, str)]
@@ -378,7 +378,7 @@ class LogDecoder:
             )
         )
 
-    def _metrics(self, entry: Entry) -> None:
+    def _metrics(self, entry: LogEntry) -> None:
         if not isinstance(entry.data, dict):
             return
         metrics = frames.Metrics(entry.data, entry.compile_id, self._compiles)
@@ -400,7 +400,7 @@ class LogDecoder:
         if torch := metrics.words("pytorch_version"):
             self._learn_torch(torch)
 
-    def _lookup(self, entry: Entry) -> None:
+    def _lookup(self, entry: LogEntry) -> None:
         self._graphs.write_kernels(entry.compile_id)
         match, found = _LOOKUP.match(entry.kind), entry.json
         if match is None:
@@ -434,7 +434,7 @@ class LogDecoder:
             )
         )
 
-    def _schedule(self, entry: Entry) -> None:
+    def _schedule(self, entry: LogEntry) -> None:
         found = entry.json
         if isinstance(found, list) and found:
             operations = tuple(str(one)[:200] for one in found[:1_000_000])

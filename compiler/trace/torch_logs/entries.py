@@ -37,7 +37,7 @@ _DAY = 86400.0
 
 
 @dataclass(slots=True)
-class Entry:
+class LogEntry:
     """One entry of the log."""
 
     line: int
@@ -112,7 +112,7 @@ class EntryReader:
         """Bytes of them that hold no further beginning of an entry."""
         self._decode = msgspec.json.Decoder().decode
 
-    def feed(self, data: bytes) -> Iterator[Entry]:
+    def feed(self, data: bytes) -> Iterator[LogEntry]:
         """The entries that these bytes complete, in order."""
         held = self._held
         held += data
@@ -125,7 +125,7 @@ class EntryReader:
         if len(held) > LONGEST:
             self._drop()
 
-    def finish(self) -> Iterator[Entry]:
+    def finish(self) -> Iterator[LogEntry]:
         """The last entry, which nothing follows."""
         block = bytes(self._held)
         self._held.clear()
@@ -140,7 +140,7 @@ class EntryReader:
         del self._held[:last]
         self._looked = 0
 
-    def _block(self, block: bytes) -> Iterator[Entry]:
+    def _block(self, block: bytes) -> Iterator[LogEntry]:
         """The entry at the start of a block of lines; other lines in it are losses."""
         line = self._line
         self._line += block.count(b"\n")
@@ -182,7 +182,7 @@ class EntryReader:
 
     def _entry(
         self, line: int, match: re.Match[bytes], metadata: object, raw: bytes
-    ) -> Entry | None:
+    ) -> LogEntry | None:
         if not isinstance(metadata, dict):
             return None
         kind = next((key for key in metadata if key not in _CONTEXT), "")
@@ -193,7 +193,7 @@ class EntryReader:
             int(match[name]) for name in ("hour", "minute", "second", "micro")
         )
         seconds = hour * 3600 + minute * 60 + second + micro / 1e6
-        return Entry(
+        return LogEntry(
             line, min(seconds, _DAY), min(int(match["pid"]), 2**31 - 1), kind, data, metadata, raw
         )
 

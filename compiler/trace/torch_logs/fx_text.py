@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from compiler.trace.commas import at_commas
 from compiler.trace.dtypes import SHORT_NAMES
 from compiler.trace.records import Location, Node, Size, TensorMeta
 from compiler.trace.records.base import MOST
@@ -117,7 +118,7 @@ def tensor_meta(annotation: str) -> TensorMeta | None:
 
 
 def _sizes(text: str) -> tuple[Size, ...]:
-    parts = _split(text) if "(" in text else text.split(",")
+    parts = at_commas(text) if "(" in text else text.split(",")
     return tuple(_size(part.strip()) for part in parts if part.strip())
 
 
@@ -169,7 +170,7 @@ class _Parser:
 
     def _signature(self, text: str) -> None:
         body = text[len("def forward(") :].rpartition(")")[0]
-        for part in _split(body):
+        for part in at_commas(body):
             match = _PARAMETER.match(part)
             if match and match["name"] != "self":
                 self.parameters[match["name"]] = match["name"], match["type"] or ""
@@ -231,7 +232,7 @@ class _Parser:
         value = value.removeprefix("pytree.tree_unflatten(")
         value = re.sub(r", self\._out_spec\)$", "", value)
         if value.startswith("("):
-            parts = _split(value[1:].rpartition(")")[0])
+            parts = at_commas(value[1:].rpartition(")")[0])
             value = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         self._begin()
         self._add("output", "output", "output", value, "", None)
@@ -361,19 +362,3 @@ def _depth(row: str) -> int:
         return 0
     row = _STRING.sub("", row)
     return sum(map(row.count, "([{")) - sum(map(row.count, ")]}"))
-
-
-def _split(text: str) -> list[str]:
-    """The parts between the commas that are in no bracket or string."""
-    parts, depth, start = [], 0, 0
-    for match in re.finditer(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[(\[{)\]},]", text):
-        letter = match.group()
-        if letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start : match.start()].strip())
-            start = match.end()
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]

@@ -9,7 +9,7 @@ import msgspec
 from compiler.trace.records import Graph, Location, Record, TextHash, Wrapper
 from compiler.trace.records.graph import GraphKind
 from compiler.trace.torch_logs import fx_text, output_code
-from compiler.trace.torch_logs.entries import Entry
+from compiler.trace.torch_logs.entries import LogEntry
 from compiler.trace.torch_logs.places import Files
 
 KINDS: dict[str, GraphKind] = {
@@ -58,7 +58,7 @@ class Graphs:
         for compile_id in list(self._code):
             self.write_kernels(compile_id)
 
-    def graph(self, entry: Entry) -> None:
+    def graph(self, entry: LogEntry) -> None:
         """Take in a graph."""
         kind, compile_id = KINDS[entry.kind], entry.compile_id
         if kind == "forward" and f"{compile_id}/joint" not in self._used:
@@ -122,7 +122,7 @@ class Graphs:
         """The kind of the graph that runs a compile's forward."""
         return "forward" if f"{compile_id}/forward" in self._used else "inference"
 
-    def output(self, entry: Entry) -> None:
+    def output(self, entry: LogEntry) -> None:
         """Take in the generated code of a graph."""
         compile_id, code = entry.compile_id, entry.text
         self.write_kernels(compile_id)
@@ -134,7 +134,7 @@ class Graphs:
         self._code[compile_id] = code, graph
         self._emit(Wrapper(graph=graph, language="python", text=self._text(code)))
 
-    def mapping(self, entry: Entry) -> None:
+    def mapping(self, entry: LogEntry) -> None:
         """Which nodes each kernel computes, where torch was asked to track it."""
         found = entry.json
         made = found.get("cppCodeToPost") if isinstance(found, dict) else None

@@ -19,7 +19,6 @@ BRANCH = "Data-dependent branching"
 
 def codes(source: str, *tensors: str, dtype: str = "float32") -> list[str]:
     broken = Broken(
-        gb="GB0170",
         type=BRANCH,
         lines=tuple(textwrap.dedent(source).strip("\n").splitlines()),
         tensors=tuple((name, dtype) for name in tensors),
@@ -92,7 +91,7 @@ def test_torch_cond_only_with_known_tensors() -> None:
 
 def test_torchs_hints_where_we_have_none_useful_ones_first() -> None:
     hints = ("This graph break is fundamental - no.", "Do this instead.")
-    given_ = advise(Broken(gb="", type="something new", hints=hints))
+    given_ = advise(Broken(type="something new", hints=hints))
     assert [(advice.text, advice.by) for advice in given_] == [
         ("Do this instead.", "torch"),
         ("This graph break is fundamental - no.", "torch"),
@@ -100,7 +99,7 @@ def test_torchs_hints_where_we_have_none_useful_ones_first() -> None:
 
 
 def test_an_unknown_operator_gets_no_name() -> None:
-    broken = Broken(gb="", type="x", explanation="There was no fake impl registered for it.")
+    broken = Broken(type="x", explanation="There was no fake impl registered for it.")
     assert advise(broken) == ()
 
 
@@ -109,7 +108,6 @@ def test_any_text_is_survived(kind: str, context: str, lines: list[str], column:
     for name in (BRANCH, "Unsupported Tensor.item() call", "Dynamic shape operator", kind):
         advise(
             Broken(
-                gb="",
                 type=name,
                 context=context,
                 explanation=context,
@@ -130,14 +128,14 @@ def cases() -> list[Broken]:
     branch += ("if c:\n    raise ValueError('no')", "if c and d:\n    x = x * 2", "if c:\n    pass")
     branch += ("if x.abs().max() > 8:\n    x = x.clamp(-8, 8)",)
     found = [
-        Broken(gb="", type=BRANCH, lines=tuple(one.splitlines()), tensors=(("x", "float32"),))
+        Broken(type=BRANCH, lines=tuple(one.splitlines()), tensors=(("x", "float32"),))
         for one in branch
     ]
 
     def one(type_: str, context: str = "", source: str = "", **more: object) -> None:
         found.append(
             Broken(
-                gb="", type=type_, context=context, lines=(source,) if source else (), column=0,
+                type=type_, context=context, lines=(source,) if source else (), column=0,
                 end_column=len(source), **more,
             )  # type: ignore[arg-type]
         )  # fmt: skip
@@ -208,7 +206,7 @@ def test_a_number_that_is_only_returned_is_made_by_the_caller(call: str) -> None
     line = f"    return y * 2, counts{call}"
     column = line.index("counts")
     broken = Broken(
-        gb="", type="Data dependent operator", context="aten._local_scalar_dense.default",
+        type="Data dependent operator", context="aten._local_scalar_dense.default",
         lines=(line,), column=column, end_column=len(line),
     )  # fmt: skip
     first = advise(broken)[0]
@@ -219,7 +217,7 @@ def test_a_number_that_is_only_returned_is_made_by_the_caller(call: str) -> None
 
 
 def test_a_break_that_a_library_requests_is_not_the_users_to_remove() -> None:
-    broken = Broken(gb="GB0025", type="Call to `torch._dynamo.graph_break()`")
+    broken = Broken(type="Call to `torch._dynamo.graph_break()`")
     assert advise(broken)[0].text.startswith("Remove the call")
     assert advise(replace(broken, library=True)) == ()
 
@@ -227,7 +225,7 @@ def test_a_break_that_a_library_requests_is_not_the_users_to_remove() -> None:
 def test_a_number_that_is_made_an_integer_becomes_a_symbol_first() -> None:
     """It is a size or an index, which no tensor replaces."""
     item = Broken(
-        gb="GB0124", type="Unsupported Tensor.item() call", lines=("n = int(x.max())",),
+        type="Unsupported Tensor.item() call", lines=("n = int(x.max())",),
         column=4, end_column=16,
     )  # fmt: skip
     symbol = "torch._dynamo.config.capture_scalar_outputs = True"

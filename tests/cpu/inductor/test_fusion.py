@@ -159,16 +159,18 @@ def test_scores_of_any_shape() -> None:
 def test_a_reason_names_the_nodes_between() -> None:
     attempt = Attempt("inductor/0/0/forward/fuse/amax+var_mean", "op0", "op4", False, None)
     attempt.said = ("intermediate nodes between node1 & node2", ())
-    attempt.between = ("exp", "div")
+    attempt.between = {"op2": "exp", "op3": "div"}
     words = "intermediate nodes between amax and var_mean: exp, div"
     assert explain(attempt) == ("between", words, "")
-    attempt.between = ("exp", "sum_1", "div", "mul", "add")
+    names = ("exp", "sum_1", "div", "mul", "add")
+    attempt.between = {f"op{place}": name for place, name in enumerate(names)}
     assert explain(attempt)[1].endswith(": exp, sum_1, div, mul, …")
 
 
 def test_nodes_between_need_the_first_and_lead_to_the_second(watched: Watched) -> None:
     nodes = watched.recorded.all(SchedulerNode)
     named = {(node.graph, name) for node in nodes for name in node.origins}
+    known = {(node.graph, node.name): node for node in nodes}
     found = [pair for pair in pairs_in(watched.recorded) if pair.rule == "between"]
     assert found
     for pair in found:
@@ -178,3 +180,6 @@ def test_nodes_between_need_the_first_and_lead_to_the_second(watched: Watched) -
         for name in between:
             assert (pair.graph, name.split(".")[0]) in named, pair
             assert name not in (first, second)
+        for operation, name in zip(pair.between, between, strict=False):
+            assert name.split(".")[0] in known[pair.graph, operation].origins
+            assert operation not in (*pair.first.split("_"), *pair.second.split("_"))

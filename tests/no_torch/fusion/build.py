@@ -107,3 +107,20 @@ def only_nest(fusion: Fusion) -> Nest:
 
 
 __all__ = ["Builder", "Const", "Gather", "columns", "load", "op", "rows"]
+
+
+def normalisation() -> Builder:
+    """(x + y) normalised by its rows' root mean square; its column sums."""
+    shape = (64, 256)
+    b = Builder()
+    b.input("x", *shape)
+    b.input("y", *shape)
+    b.map("add", shape, op("add", load("x"), load("y")))
+    b.reduce("squares", shape, "kr", op("mul", load("add"), load("add")))
+    b.map("rsqrt", (64,), op("rsqrt", op("mul", load("squares"), Const(1 / 256, F))))
+    b.map("mul", shape, op("mul", load("add"), load("rsqrt", rows(*shape))))
+    b.reduce("columns", shape, "rk", load("mul"))
+    b.output("add", *shape)
+    b.output("mul", *shape)
+    b.output("columns", 256)
+    return b

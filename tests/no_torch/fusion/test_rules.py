@@ -257,6 +257,8 @@ def test_cycle() -> None:
     b.map("add", (32, 32), op("add", load("exp"), load("mm")))
     b.output("add", 32, 32)
     assert rule(b, "exp", "add") == "cycle"
+    (pair,) = (one for one in fuse(b.graph).pairs if one.rule == "cycle")
+    assert pair.decision.between == ("mm_call",)
 
 
 def test_pointers() -> None:

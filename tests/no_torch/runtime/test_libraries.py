@@ -11,7 +11,7 @@ import pytest
 
 from compiler.codegen.cpp.isa import detect
 from compiler.runtime.build import BuildFailed
-from compiler.runtime.libraries import Unit, kernel_key, library, without_comments
+from compiler.runtime.libraries import LibrarySource, kernel_key, library, without_comments
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import (
     Compiler,
@@ -37,8 +37,8 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def unit(text: str = TEXT) -> Unit:
-    return Unit(text, unit_flags(detect()))
+def unit(text: str = TEXT) -> LibrarySource:
+    return LibrarySource(text, unit_flags(detect()))
 
 
 def test_built_once(compiler: Compiler, store: Store) -> None:
@@ -60,8 +60,8 @@ def test_comments_are_not_part_of_the_key(compiler: Compiler) -> None:
 def test_all_else_is_part_of_the_key(compiler: Compiler) -> None:
     keys = {
         kernel_key(unit(), compiler),
-        kernel_key(Unit(TEXT, ("-O0",)), compiler),
-        kernel_key(Unit(TEXT, unit().flags, ("-lm",)), compiler),
+        kernel_key(LibrarySource(TEXT, ("-O0",)), compiler),
+        kernel_key(LibrarySource(TEXT, unit().flags, ("-lm",)), compiler),
         kernel_key(unit(), Compiler(compiler.command, "g++ 99")),
     }
     assert len(keys) == 4
@@ -101,11 +101,12 @@ def test_what_the_compiler_refuses_is_said(compiler: Compiler, store: Store) -> 
 PROCESS = """
 import sys
 from pathlib import Path
-from compiler.runtime.libraries import Unit, library
+from compiler.runtime.libraries import LibrarySource, library
 from compiler.runtime.store import Store
 from compiler.runtime.toolchain import find_compiler
 sys.stdin.readline()
-made = library(Unit(sys.argv[2], ("-shared", "-fPIC")), find_compiler(), Store(Path(sys.argv[1])))
+source = LibrarySource(sys.argv[2], ("-shared", "-fPIC"))
+made = library(source, find_compiler(), Store(Path(sys.argv[1])))
 print(made.hit, made.path)
 """
 

@@ -25,7 +25,7 @@ async def test_the_bar_asks_with_all_that_is_known(drive: Drive) -> None:
         assert "Fuse A and B?" in shown
         assert FUSE in shown
         assert "same domain" in shown
-        assert "shared bytes 2,134,016" in shown
+        assert "shared bytes 2.0 MB" in shown
         assert "two loop nests, which may share one C++ function" in shown
         assert "decision 1" in driver.lines()[0]
         assert driver.bench.navigator.arrangement == "fusion"

@@ -200,7 +200,7 @@ async def test_a_driven_compile_asks_where_it_waits(drive: Drive) -> None:
         text = driver.text()
         assert "Will the compiler fuse A and B?" in text
         assert "B reads what A writes" not in text
-        assert "2,134,016" not in text
+        assert "shared bytes" not in text
         await driver.press("v")
         assert not any(isinstance(command, Answer) for command in driver.sent)
         await driver.press("y")

@@ -14,7 +14,7 @@ from viewers.summary.profile.tried import chosen
 from viewers.tables.modes import modes_lines, notes_lines
 from viewers.tables.precision import precision_lines
 from viewers.tables.trials import trial_lines
-from viewers.words import plural
+from viewers.words import listed, plural
 
 _WORST = 4
 """Kernels listed, besides the first that is wrong."""
@@ -55,8 +55,7 @@ def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Te
             left.setdefault(one.reason, []).append(_name(profile, one))
     lines = []
     for reason, names in list(left.items())[:_REASONS]:
-        which = ", ".join(names[:_NAMES])
-        which += f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        which = listed(names, _NAMES)
         why = f"{which}: {reason}" if reason else which
         lines.append(line(("  not compared: ", "dim"), (why, "dim"), hang=4))
     if len(left) > _REASONS:

@@ -108,7 +108,7 @@ def test_what_cannot_be_written_is_said(block: View, tmp_path: Path) -> None:
         export(block, tmp_path / "none" / "graph.dot", "dot")
     with pytest.raises(ExportError, match="no graph here"):
         export(view_of([]), tmp_path / "graph.dot", "dot")
-    assert suggested(block, "png") == "0-0-forward-lowered.png"
+    assert suggested(block) == "0-0-forward-lowered.svg"
     assert not list(tmp_path.iterdir())
 
 

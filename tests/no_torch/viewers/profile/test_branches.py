@@ -91,7 +91,7 @@ def test_an_arm_whose_work_is_in_kernels_of_other_lines() -> None:
     assert found.title == "the `if` takes another branch under capture, without theirs"
     assert found.seconds == pytest.approx(-20e-6)
     assert found.notes == (
-        "only compiled: line 4, fused into kernels of other lines, in whose time it is: "
+        "only compiled: line 4, fused into kernels of other lines, whose time includes it: "
         "cpp_fused_ours_return_0",
         "only in eager: line 6, 20.0 µs: aten.theirs.default",
     )

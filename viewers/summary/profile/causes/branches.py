@@ -16,7 +16,7 @@ from viewers.summary.profile.causes.words import named
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.syntax import statements
-from viewers.words import numbers_text, seconds_text
+from viewers.words import listed, numbers_text, seconds_text
 
 
 class _Branch(NamedTuple):
@@ -115,7 +115,7 @@ def _cause(
         places = (at for step in there for at in index.locations_of(step))
         lines = _lines_text({at.line for at in places if at.file == file and at.line in arm})
         compiled = (
-            f"only compiled: {lines}, fused into kernels of other lines, in whose time it is: "
+            f"only compiled: {lines}, fused into kernels of other lines, whose time includes it: "
         )
         compiled += named((step.name for step in there), 3)
     return Cause(
@@ -141,9 +141,7 @@ def _cause(
 
 def _labels(rows: Sequence[RegionRow]) -> str:
     """The slowest one, and how many others there are."""
-    most = max(rows, key=lambda row: abs(row.difference))
-    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    return f"{most.label}{more}"
+    return listed([row.label for row in sorted(rows, key=lambda row: -abs(row.difference))], 1)
 
 
 def _where(file: str, rows: Sequence[RegionRow]) -> str:

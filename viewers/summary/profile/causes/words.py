@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from compiler.trace.commas import at_commas
 from compiler.trace.records import CompiledStep, EagerOperation
 from viewers.labels import kernel_label
 from viewers.summary.profile.index import Index
-from viewers.words import plural
+from viewers.words import listed, plural
 
 PRODUCTS = frozenset({
     "mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "_int_mm", "_scaled_mm", "mkl_linear",
@@ -95,8 +96,7 @@ def named(names: Iterable[str], limit: int = 4) -> str:
         count = sum(found[name] for name in same)
         name = same[0] if len(same) == 1 else stem
         words.append(name if count == 1 else f"{name} ×{count}")
-    more = len(words) - limit
-    return ", ".join(words[:limit]) + (f" and {more} more" if more > 0 else "")
+    return listed(words, limit)
 
 
 def operations_text(operations: Sequence[EagerOperation], limit: int = 4) -> str:
@@ -107,16 +107,9 @@ def operations_text(operations: Sequence[EagerOperation], limit: int = 4) -> str
 
 def split_arguments(text: str) -> tuple[list[str], dict[str, str]]:
     """`f32[4, 8], None, dim=-1` -> (`f32[4, 8]`, `None`) and {`dim`: `-1`}."""
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(text):
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth <= 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    parts.append(text[start:].strip())
     positional: list[str] = []
     keywords: dict[str, str] = {}
-    for part in filter(None, parts):
+    for part in at_commas(text):
         match = re.match(r"([A-Za-z_]\w*)=(.*)", part, re.DOTALL)
         if match:
             keywords[match[1]] = match[2]
