@@ -157,8 +157,8 @@ def _numbers(asked: Decided) -> Line:
 
 
 def _means(view: View, asked: Decided, width: int) -> list[Row]:
-    """What the choices mean here, of a fusion the one to keep apart; and what both share, on a line
-    of its own where one has no room for both."""
+    """What the choices mean here (of a fusion: keeping apart), and what both sides share; on
+    separate lines if one is too narrow for both."""
     spans: list[Span] = []
     shared = (
         sides_of(*sides(view, asked)).shared if width >= NARROW or not asked.shown.means else []
