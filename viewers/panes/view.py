@@ -268,8 +268,8 @@ class View:
     driven: bool = False
     """A worker compiles for this reader and takes commands."""
     in_page: bool = False
-    """The screens go into an exported page, which has few of the workbench's keys (`page.js`), so no
-    row may mention the others."""
+    """The screens go into an exported page, which has few of the workbench's keys (`page.js`), so
+    no row may mention the others."""
     overrides: dict[str, str] = field(default_factory=dict)
     """Decision id -> choice, as the reader wants them in the next run."""
     kept: dict[str, str] = field(default_factory=dict)

@@ -251,7 +251,7 @@ def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
     assert "✓" in fusion.verdict(view, 120)[1].text
     view.overrides = {VETO: "apart"}
     title, rule, _ = (row.text for row in fusion.verdict(view, 120))
-    assert title.startswith(f"Run 1 goes on without your apart, to compare with   here {before}")
+    assert title.startswith(f"Run 1 goes on without your apart, for comparison; in it {before}")
     assert "✓" not in rule
     view.live = False
     title = fusion.verdict(view, 120)[0].text
