@@ -15,6 +15,7 @@ from compiler.trace.records import (
     Text,
 )
 from tests.block_trace import block_trace
+from tests.inductor_loops import loops_in
 from tests.no_torch.asking import ID, decided, operations, stopped
 from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -67,7 +68,9 @@ def one_nest() -> list[AnyRecord]:
     parts = [
         [
             Member(
-                body[made[name].loops], frozenset(made[name].reads), frozenset(made[name].writes)
+                loops_in(body[made[name].loops]),
+                frozenset(made[name].reads),
+                frozenset(made[name].writes),
             )
             for name in names.split()
         ]
