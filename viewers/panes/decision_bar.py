@@ -13,7 +13,7 @@ from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import rule_words
 from viewers.summary.fusion import Sides, sides_of
-from viewers.words import bytes_text, listed, number
+from viewers.words import bytes_text, domain_text, listed, number
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
@@ -121,7 +121,7 @@ def _checks(found: Sides, devices: set[str]) -> Line:
     spans: list[Span] = []
     one, other = found.domains
     if one and other:
-        shown, beside = (" × ".join(str(size) for size in domain) for domain in (one, other))
+        shown, beside = map(domain_text, (one, other))
         if one == other:
             spans += [_tick(True), text(f"same domain {shown}   ")]
         else:  # whether that keeps them apart is for the engine's rule to say
