@@ -110,6 +110,26 @@ def test_a_shared_launch_has_the_programs_of_its_kernels() -> None:
     assert launched == str((64 * 512 + 128 * 384) // (64 * 64))
 
 
+def test_a_shared_launch_has_the_most_warps_of_its_kernels() -> None:
+    """Rows of 1,024 elements take one warp by themselves, longer ones four; 16 elements would
+    leave most of four warps idle."""
+
+    def norms(*x: torch.Tensor) -> list[torch.Tensor]:
+        return [F.rms_norm(t, (t.shape[-1],)) for t in x]
+
+    def launched(*widths: int) -> list[int]:
+        (program,) = programs(norms, *(torch.empty(512, width) for width in widths), machine=GPU)
+        made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
+        assert made.device is not None
+        return [kernel.warps for kernel in made.device.kernels]
+
+    assert launched(1024) == [1]
+    assert launched(1088) == [4]
+    assert launched(1024, 1088) == [4]
+    assert launched(1088, 1024) == [4]
+    assert launched(16, 1088) == [1, 4]
+
+
 def hints(fn, *inputs: torch.Tensor) -> list[list[str]]:
     """Of each kernel: what it tells L2 about each load."""
     found = [
