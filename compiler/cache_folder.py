@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from compiler.plain_file import plain_file
@@ -60,6 +62,19 @@ def read_own(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, "it is too large", str(path))
     return content
+
+
+def write_own(path: Path, content: bytes) -> None:
+    """Write a file in one step, replacing an existing one. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def cache_path() -> Path:

@@ -1,7 +1,7 @@
 """Operations and kernels in few words: `softmax`, `embedding, layer norm`, `copy`.
 
-A kernel's recorded label lists all operations that torch says it comes from; this picks those by
-which a reader would call it. Nothing is invented: `…` replaces omitted words that say more than
+A kernel's recorded label lists all operations that torch says it comes from; this picks those
+that a reader would name it by. Nothing is invented: `…` replaces omitted words that say more than
 arithmetic does.
 """
 

@@ -59,17 +59,17 @@ _PLACED = (
     FrameStart, Graph, GraphBreak, Guards, Recompile, Partition, Decided, FusionPair, MemoryPlan,
     Kernel, Failure,
 )  # fmt: skip
-"""What a reader can stand on, so that the timeline can say where that is."""
+"""The records at which a reader can stop; the timeline shows where they are."""
 _TOLD = frozenset((*_PLACED, Text, Source))
 """What `feed` looks into: most records of a large trace are of other kinds."""
 
 
 _SHARED = (Note, Ceilings, End)
-"""What belongs to all parts, wherever it is; so do texts and sources, which they look up
-in the dictionaries of the whole."""
+"""The records that belong to every part, wherever they are in the trace. So do texts and sources,
+which a part looks up in the dictionaries of the whole recording."""
 MOST_SHARED = 2_000_000
-"""How many records all runs together may hold of what belongs to all. A person makes some dozens of
-runs; a trace of many thousands would be many times as large in memory as on disk."""
+"""The limit of such records over all runs together. A person makes some dozens of runs; a trace of
+many thousands would be many times as large in memory as on disk."""
 
 
 def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> AnyRecord:
@@ -82,7 +82,7 @@ def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> An
 
 
 def _lines(source: str) -> list[str]:
-    """Lines as Python counts them: a form feed or a Unicode line separator ends none."""
+    """Lines as Python counts them: a form feed or a Unicode line separator does not end one."""
     lines = re.split(r"\r\n|\r|\n", source)
     return lines if lines[-1] else lines[:-1]
 
@@ -244,8 +244,8 @@ class Recording:
         return self._places.get(id(record), 0)
 
     def lacks(self, kind: FactKind) -> bool:
-        """Whether the source of this recording does not hold facts of this kind: that there are
-        none says nothing then. Never so for a trace of ours."""
+        """Whether this recording was read from a log without facts of this kind, so that their
+        absence means nothing. False for a trace of ours."""
         return any(kind in record.kinds for record in self.all(NotInLog))
 
     @property
@@ -277,7 +277,7 @@ class Recording:
 
     @property
     def start(self) -> Start | None:
-        """The first: a later one is that of a worker that had to be started again for a run."""
+        """The first one; a later one comes from a worker that was restarted for a run."""
         found = self.all(Start)
         return found[0] if found else None
 

@@ -115,6 +115,11 @@ def shape_text(shape: Sequence[Size]) -> str:
     return "×".join(str(size) for size in shape) if shape else "scalar"
 
 
+def domain_text(sizes: Iterable[Size]) -> str:
+    """(1024, 128) -> `1024 × 128`: what loops run over."""
+    return " × ".join(str(size) for size in sizes)
+
+
 def dtype_text(dtype: str) -> str:
     """`float32` -> `f32`, but `bool`, which is short."""
     return dtype if dtype == "bool" else short_dtype(dtype)

@@ -30,8 +30,7 @@ from compiler.graphs.current import (
     graph_id,
     in_hand,
 )
-from compiler.graphs.lines import parse_stack_trace
-from compiler.graphs.nodes import describe_graph
+from compiler.graphs.nodes import describe_graph, node_stack
 from compiler.graphs.provenance import (
     captured_origins,
     copied_origins,
@@ -59,7 +58,7 @@ def describe_captured(module: Any) -> Captured:
         return Captured()
     lines: dict[str, Location] = {}
     for node in graph.nodes:
-        stack = parse_stack_trace(node.meta.get("stack_trace") or "")
+        stack = node_stack(node)
         if stack:
             lines[node.name] = stack[-1]
     return Captured(

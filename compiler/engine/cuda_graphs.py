@@ -19,7 +19,7 @@ from compiler.engine.aten import calls_aten
 from compiler.engine.graph_facts import donated, outputs_of_the_user, static_inputs
 from compiler.engine.recording import current
 from compiler.graphs.current import current_compile_id
-from compiler.graphs.lines import parse_stack_trace
+from compiler.graphs.nodes import node_stack
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.compiled import Compiled
 from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, Made
@@ -107,7 +107,7 @@ def skipped(reason: str, node: fx.Node | None = None, graph: str = "") -> None:
     recorder = current().recorder
     if recorder is None:
         return
-    stack = parse_stack_trace((node.meta.get("stack_trace") or "") if node is not None else "")
+    stack = node_stack(node) if node is not None else ()
     recorder.emit(
         CudagraphSkip(
             reason=reason,

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from compiler.control.hooks import Uninstall, patch, undo_all
 from compiler.control.safely import Safely
-from compiler.inductor.loops import Loop, loop_text, parsed, renamed, unflattened
+from compiler.inductor.loops import Loop, Loops, loop_line, loops_of, renamed, unflattened
 
 Nest = tuple[tuple[str, ...], str]
 """(scheduler nodes, loops as text)."""
@@ -27,8 +27,7 @@ Nest = tuple[tuple[str, ...], str]
 class Member:
     """A scheduler node of a nest."""
 
-    text: str
-    """Its loop body, printed by `loop_text`."""
+    loops: Loops
     reads: frozenset[str]
     writes: frozenset[str]
 
@@ -112,7 +111,7 @@ def _nest(parts: Sequence[Sequence[Any]], shared: int) -> list[Nest]:
 def _member(node: Any) -> Member:
     touched = node.read_writes
     return Member(
-        text=loop_text(node._body),
+        loops=loops_of(node._body),
         reads=frozenset(dependency.name for dependency in touched.reads),
         writes=frozenset(dependency.name for dependency in touched.writes),
     )
@@ -128,7 +127,7 @@ def nested(parts: Iterable[Sequence[Member]], shared: int) -> str:
     opened: list[str] = []
     """Extents of the loops around the last statement."""
     for place, members in enumerate(parts):
-        read = [_own_names(*parsed(member.text)) for member in members]
+        read = [_own_names(*member.loops) for member in members]
         deepest = max((loops for loops, _ in read), key=len, default=[])
         most = shared if place else 0
         reduced: dict[str, int] = {}
@@ -137,8 +136,7 @@ def nested(parts: Iterable[Sequence[Member]], shared: int) -> str:
             most = min(most, *(reduced[name] for name in member.reads & reduced.keys()), len(loops))
             extents = [extent for _, _, extent in loops]
             same = _common(opened[:most], extents)
-            for depth, (word, variable, extent) in enumerate(loops[same:], same):
-                lines.append(f"{'  ' * depth}{word} {variable} in {extent}:")
+            lines += [loop_line(depth, loop) for depth, loop in enumerate(loops[same:], same)]
             lines += ["  " * len(loops) + line for line in body]
             opened, most = extents, len(deepest)
             outer = sum(word == "for" for word, _, _ in loops)
@@ -147,7 +145,7 @@ def nested(parts: Iterable[Sequence[Member]], shared: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _own_names(loops: list[Loop], body: list[str]) -> tuple[list[Loop], list[str]]:
+def _own_names(loops: list[Loop], body: list[str]) -> Loops:
     """The loops named by depth, so that the same loop has the same name in each node."""
     names = {variable: f"p{depth}" for depth, (_, variable, _) in enumerate(loops)}
     named = [(word, names[variable], extent) for word, variable, extent in loops]

@@ -9,27 +9,41 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_LOOP = re.compile(r" *(for|reduce) (\w+) in (.+):$")
 Loop = tuple[str, str, str]
 """(`for` or `reduce`, variable, extent)."""
+Loops = tuple[list[Loop], list[str]]
+"""The loops around a body, outermost first, and its statements."""
 _STORES = ("store", "store_reduction", "partial_accumulate")
 
 
 def loop_text(body: Any) -> str:
     """The loop nest that a `LoopBody` stands for, one operation per line."""
+    loops, statements = loops_of(body)
+    heads = [loop_line(depth, loop) for depth, loop in enumerate(loops)]
+    margin = "  " * len(loops)
+    return "\n".join((*heads, *(margin + line for line in statements))) + "\n"
+
+
+def loop_line(depth: int, loop: Loop) -> str:
+    """`  for p1 in 128:`."""
+    word, variable, extent = loop
+    return f"{'  ' * depth}{word} {variable} in {extent}:"
+
+
+def loops_of(body: Any) -> Loops:
+    """What a `LoopBody` stands for."""
     lines: list[str] = []
-    depth = 0
     reduced = set(body.reduce_vars)
-    for variable, extent in body.var_ranges.items():
-        word = "reduce" if variable in reduced else "for"
-        lines.append(f"{'  ' * depth}{word} {variable} in {extent}:")
-        depth += 1
+    loops = [
+        ("reduce" if variable in reduced else "for", str(variable), str(extent))
+        for variable, extent in body.var_ranges.items()
+    ]
     indices = {name: str(expression) for name, expression in body.indexing_exprs.items()}
-    _block(body.root_block, indices, depth, lines)
+    _block(body.root_block, indices, 0, lines)
     for name, block in body.subblocks.items():
-        lines.append(f"{'  ' * depth}{name}:")
-        _block(block, indices, depth + 1, lines)
-    return "\n".join(lines) + "\n"
+        lines.append(f"{name}:")
+        _block(block, indices, 1, lines)
+    return loops, lines
 
 
 def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) -> None:
@@ -72,20 +86,7 @@ def _text(value: Any, texts: dict[Any, str]) -> str:
     return str(value)
 
 
-def parsed(text: str) -> tuple[list[Loop], list[str]]:
-    """The loops of a printed body, outermost first, and its statements."""
-    loops: list[Loop] = []
-    lines = text.splitlines()
-    while lines and (match := _LOOP.match(lines[0])) is not None:
-        loops.append((match[1], match[2], match[3]))
-        lines.pop(0)
-    margin = "  " * len(loops)
-    return loops, [line.removeprefix(margin) for line in lines]
-
-
-def unflattened(
-    loops: list[Loop], body: list[str], like: list[Loop]
-) -> tuple[list[Loop], list[str]]:
+def unflattened(loops: list[Loop], body: list[str], like: list[Loop]) -> Loops:
     """One flat loop rewritten as the loops of another nest of equal size; else unchanged."""
     if len(loops) != 1 or loops[0][0] != "for" or len(like) < 2:
         return loops, body

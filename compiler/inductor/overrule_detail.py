@@ -6,12 +6,12 @@ under their common loops, without simplifying anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
 from compiler.decision import Detail
-from compiler.inductor.loops import loop_text, parsed, renamed, unflattened
+from compiler.inductor.loops import Loops, loop_line, loops_of, renamed, unflattened
 from compiler.inductor.lowerings import Lowering
 
 
@@ -23,13 +23,13 @@ def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
     }
     in_order = [node.name for node in lowering.positions if node.name in origins]
     bodies = [node._body for node in members if hasattr(getattr(node, "_body", None), "root_block")]
-    texts = [loop_text(body) for body in bodies]
+    nests = [loops_of(body) for body in bodies]
     on_cpu = str(first.get_device() or "cpu").startswith("cpu")
     return Detail(
         first=tuple(node.get_name() for node in first.get_nodes()),
         second=tuple(node.get_name() for node in second.get_nodes()),
         origins=tuple(in_order),
-        if_fused=sketch(texts) if len(texts) == len(members) else "",
+        if_fused=sketch(nests) if len(nests) == len(members) else "",
         sketched=True,
         means="two loop nests, which may still share one C++ function"
         if on_cpu
@@ -37,13 +37,12 @@ def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
     )
 
 
-def sketch(texts: Iterable[str]) -> str:
+def sketch(nests: Sequence[Loops]) -> str:
     """Several nests as one: their common leading loops, then each nest's own.
 
     A nest that covers the same elements in one flat loop is written with the others' loops; its
     index becomes the corresponding sum.
     """
-    nests = [parsed(text) for text in texts]
     if not nests:
         return ""
     deepest = max(nests, key=lambda nest: len(nest[0]))[0]
@@ -55,14 +54,12 @@ def sketch(texts: Iterable[str]) -> str:
         )
     )
     names = [variable for _, variable, _ in nests[0][0][:common]]
-    lines = [
-        f"{'  ' * depth}for {name} in {heads[0][depth][1]}:" for depth, name in enumerate(names)
-    ]
+    lines = [loop_line(depth, loop) for depth, loop in enumerate(nests[0][0][:common])]
     for loops, body in nests:
         own = dict(zip([variable for _, variable, _ in loops[:common]], names, strict=True))
         depth = common
-        for word, variable, extent in loops[common:]:
-            lines.append(f"{'  ' * depth}{word} {variable} in {extent}:")
+        for loop in loops[common:]:
+            lines.append(loop_line(depth, loop))
             depth += 1
         lines += ["  " * depth + renamed(line, own) for line in body]
     return "\n".join(lines) + "\n"

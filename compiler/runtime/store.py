@@ -22,7 +22,13 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own
+from compiler.cache_folder import (
+    CacheRefused,
+    cache_folder,
+    private_folder,
+    read_own,
+    write_own,
+)
 
 FOLDER_VARIABLE = "TCW_CACHE_DIR"
 BYTES_VARIABLE = "TCW_CACHE_BYTES"
@@ -71,19 +77,11 @@ class Store:
         if path.parent.exists() and not path.parent.is_dir():
             _put_aside(path.parent)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            try:
-                os.replace(temporary, path)
-            except IsADirectoryError:
-                _put_aside(path)
-                os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+            write_own(path, content)
+        except IsADirectoryError:
+            _put_aside(path)
+            write_own(path, content)
         self._grow(len(content))
         return path
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from compiler import output_file
-from compiler.output_file import TRACE, OutputKind, OutputRefused, check, write
+from compiler.output_file import TRACE, OutputKind, OutputRefused, check, safe_name, write
 from compiler.trace.records import Start
 from tests.no_torch import traces
 
@@ -214,3 +214,19 @@ def test_no_name_is_taken_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         write(tmp_path / "file", b"words")
     assert (tmp_path / "victim").read_bytes() == b"safe"
     assert (tmp_path / ".tcw-guessed").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("train", "train"),
+        ("a/b c", "a_b_c"),
+        ("../.hidden", "_.hidden"),
+        ("-o", "o"),
+        ("\x1b[31m", "__31m"),
+        ("/", "program"),
+        ("x" * 200, "x" * 80),
+    ],
+)
+def test_a_name_from_elsewhere_is_made_a_files_name(name: str, safe: str) -> None:
+    assert safe_name(name, "program") == safe

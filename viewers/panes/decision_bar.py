@@ -13,7 +13,7 @@ from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import rule_words
 from viewers.summary.fusion import Sides, sides_of
-from viewers.words import bytes_text, listed, number
+from viewers.words import bytes_text, domain_text, listed, number
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
@@ -121,7 +121,7 @@ def _checks(found: Sides, devices: set[str]) -> Line:
     spans: list[Span] = []
     one, other = found.domains
     if one and other:
-        shown, beside = (" × ".join(str(size) for size in domain) for domain in (one, other))
+        shown, beside = map(domain_text, (one, other))
         if one == other:
             spans += [_tick(True), text(f"same domain {shown}   ")]
         else:  # whether that keeps them apart is for the engine's rule to say
@@ -157,8 +157,8 @@ def _numbers(asked: Decided) -> Line:
 
 
 def _means(view: View, asked: Decided, width: int) -> list[Row]:
-    """What the choices mean here, of a fusion the one to keep apart; and what both share, on a line
-    of its own where one has no room for both."""
+    """What the choices mean here (of a fusion: keeping apart), and what both sides share; on
+    separate lines if one is too narrow for both."""
     spans: list[Span] = []
     shared = (
         sides_of(*sides(view, asked)).shared if width >= NARROW or not asked.shown.means else []

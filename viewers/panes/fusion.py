@@ -331,7 +331,7 @@ def verdict(view: View, width: int) -> list[Row]:
     }[pair.verdict]
     wanted = _of_the_next_run(view, pair)
     if wanted and view.live and view.waiting is None:
-        title = f"Run {view.run} goes on without your {wanted}, to compare with   here {title}"
+        title = f"Run {view.run} goes on without your {wanted}, for comparison; in it {title}"
     elif wanted:
         title = f"{title}; your {wanted} is for the next run"
     chain = {

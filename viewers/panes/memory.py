@@ -259,7 +259,7 @@ def _step_name(view: View, step: str) -> str:
 def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:
     """The answer: how much at most, where, and what reuse saves."""
     known = all(buffer.bytes is not None for buffer in plan.buffers if buffer.kind != "input")
-    note = "" if known else " · sizes that are symbolic count as nothing here"
+    note = "" if known else " · symbolic sizes count as 0 here"
     at = plain(names[live.index(max(live))]) if names else ""
     reuse = reuse_of(plan)
     peak = peak_words(plan.peak_bytes, plan.without_reuse_bytes, reuse)

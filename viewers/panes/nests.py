@@ -15,7 +15,7 @@ from viewers.panes.loops import read_loops
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.words import indent, plural
+from viewers.words import domain_text, indent, plural
 
 _LOAD = re.compile(r"\b([A-Za-z_]\w*)(\[[^\[\]]*\])")
 
@@ -192,7 +192,7 @@ def traffic(nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
     for buffer in writes[:4]:
         spans.append(text(buffer + " ", "accent" if buffer in shared else "dim"))
     if domain:
-        spans.append(text("  over " + " × ".join(str(size) for size in domain), "faint"))
+        spans.append(text("  over " + domain_text(domain), "faint"))
     return [BLANK, Row(gutter=(("   ", "text"),), body=tuple(spans))]
 
 

@@ -142,7 +142,7 @@ def became(view: View, width: int) -> Content:
         if view.hidden:
             why = "hidden until you choose"
         elif view.live or view.playhead:
-            why = "fusion is not over: the groups are known when it is"
+            why = "fusion is not over yet; the groups are known once it is"
         return Content("became", rows=empty(width, why))
     found = {node: group for group in groups[-1].groups for node in group.nodes}
     parts = (nodes_of(view, pair.graph, name) for name in (pair.first, pair.second))

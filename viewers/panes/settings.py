@@ -118,5 +118,5 @@ def content(view: View, width: int) -> Content:
         ),
         BLANK,
     ]
-    said = "⏎ compiles again so, and shows what it changes" if view.driven else "as recorded"
+    said = "⏎ compiles again with it, and shows what changes" if view.driven else "as recorded"
     return Content("settings", right=((said, "dim"),), rows=rows, start=start)

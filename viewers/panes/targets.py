@@ -155,8 +155,8 @@ class ToEffect(_Target):
 
 @dataclass(frozen=True, slots=True)
 class ToProcess(_Target):
-    """Another recording of the same folder: a group of processes that did the same, by its number;
-    after the groups come the logs that were only looked through."""
+    """Another recording of the same folder: a group of processes that did the same, by its number.
+    The logs that were only skimmed come after the groups."""
 
     word: ClassVar[str] = "process"
     number: int

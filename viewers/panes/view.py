@@ -202,8 +202,8 @@ class View:
     engine: str = ""
     """The engine that is looked at, where the trace has two."""
     lined: int = 0
-    """Index of the row of kernels that is looked at in the line-up of two engines, and of the
-    kernels that changed from one run to another."""
+    """Index of the selected row among the kernels of two engines, and among those that changed
+    between two runs."""
     variant: str = ""
     """Kind of graph that is shown; "" for the latest stage that was recorded."""
     kernel: str = ""
@@ -240,7 +240,7 @@ class View:
     presenting: bool = False
     """For an audience: few large panes, no ids."""
     hidden: bool = False
-    """The reader guesses how the decision that is looked at falls: nothing may tell it."""
+    """The reader is guessing this decision, so no pane may show its outcome."""
     unfolded: set[str] = field(default_factory=set)
     order: str = ""
     scale: int = 0
@@ -268,8 +268,8 @@ class View:
     driven: bool = False
     """A worker compiles for this reader and takes commands."""
     in_page: bool = False
-    """The screens are written into a page, which has few of the workbench's keys (`page.js`): no
-    row names another one."""
+    """The screens go into an exported page, which has few of the workbench's keys (`page.js`), so
+    no row may mention the others."""
     overrides: dict[str, str] = field(default_factory=dict)
     """Decision id -> choice, as the reader wants them in the next run."""
     kept: dict[str, str] = field(default_factory=dict)
@@ -384,7 +384,7 @@ class View:
 
     @property
     def predicted(self) -> bool:
-        """Whether the language that is shown is that of kernels for a GPU that was not there."""
+        """Whether the kernels shown are for a GPU that was not there."""
         return self.language != "cpp"
 
     def kernels(self) -> list[Kernel]:

@@ -61,7 +61,7 @@ class Summary:
 
     settings: Settings | None
     not_in_log: tuple[FactKind, ...]
-    """Kinds of facts that the log that it was read from does not hold; () for a trace of ours."""
+    """Kinds of facts that are missing from the log it was read from; () for a trace of ours."""
     environment: Environment | None
     gpu: str
     """Name of the GPU that the calls ran on; "" if they ran on none."""

@@ -148,7 +148,7 @@ def _differs(recorded: list[str], text: bytes) -> str:
     if not recorded:
         return "the trace has no text of it to compare"
     now = Recording.lines_of(text.decode("utf-8", "surrogateescape"))
-    return "" if now == recorded else "its text is another than the recorded one"
+    return "" if now == recorded else "its text differs from the recorded one"
 
 
 def _checked(wanted: Settings) -> Settings:

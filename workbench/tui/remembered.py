@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
-from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own
+from compiler.cache_folder import (
+    CacheRefused,
+    cache_folder,
+    private_folder,
+    read_own,
+    write_own,
+)
 from compiler.control.commands import Breakpoint
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 
@@ -82,15 +87,7 @@ def recall(model: str) -> tuple[Remembered, str]:
 def remember(model: str, state: Remembered) -> None:
     """Write it down, whole or not at all; it is no loss where that cannot be done."""
     with contextlib.suppress(OSError, CacheRefused):
-        file = _file(model)
-        number, name = tempfile.mkstemp(dir=file.parent, prefix=".state-")
-        try:
-            with os.fdopen(number, "wb") as stream:
-                stream.write(msgspec.json.encode(state))
-            os.replace(name, file)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_own(_file(model), msgspec.json.encode(state))
 
 
 def _file(model: str) -> Path:

@@ -11,6 +11,7 @@ from compiler.inductor.kernel_nests import Member, nested
 from compiler.trace.records import Kernel
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
+from tests.inductor_loops import loops_in
 from tests.long import mostly_long
 
 _LOOP = re.compile(r"( *)(?:for|reduce) p\d+ in (\d+):")
@@ -64,7 +65,7 @@ def test_the_nests_of_a_kernel_are_those_of_its_code(recorded: Recorded) -> None
 
 
 def member(text: str, reads: str = "", writes: str = "") -> Member:
-    return Member(text, frozenset(reads.split()), frozenset(writes.split()))
+    return Member(loops_in(text), frozenset(reads.split()), frozenset(writes.split()))
 
 
 ROW = member("for q0 in 8:\n  reduce q1 in 4:\n    sum x[4*q0 + q1]\n", "x", "total")

@@ -207,7 +207,7 @@ async def _strange(reader: Reader) -> AsyncIterator[str]:
     reader.app.push_screen(
         Consent(
             reader.bench.look,
-            "/home/me/model/block.py is not the file that was recorded: its text is another than "
+            "/home/me/model/block.py is not the file that was recorded: its text differs from "
             "the recorded one. To compile it all the same: tcw open TRACE --file "
             "/home/me/model/block.py",
         )

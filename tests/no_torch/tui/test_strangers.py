@@ -288,10 +288,10 @@ def test_a_file_elsewhere_takes_a_word(
 @pytest.mark.parametrize("yes", [False, True])
 def test_another_text_takes_a_word(yes: bool, block: Path) -> None:
     block.write_text(TEXT + "import os\n")
-    assert "another than the recorded one" in refused(block, Word(yes=yes))
+    assert "differs from the recorded one" in refused(block, Word(yes=yes))
     records = stranger(str(block))
     plan = reviewed(records[0].settings, Recording(records), Word(file=block))  # type: ignore[union-attr]
-    assert "another than the recorded one" in plan.things[0].note
+    assert "differs from the recorded one" in plan.things[0].note
     without = [one for one in records if type(one).__name__ != "Source"]
     with pytest.raises(RunRefused, match="no text of it to compare"):
         reviewed(records[0].settings, Recording(without), Word())  # type: ignore[union-attr]

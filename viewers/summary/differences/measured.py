@@ -63,7 +63,7 @@ class MeasuredDifference:
         record = self.record
         assert record.before is not None
         assert record.after is not None
-        unit = unit_of(max(record.before.median, record.after.median))
+        unit = readable_unit(max(record.before.median, record.after.median))
         return in_unit(record.before.median, unit), in_unit(record.after.median, unit), unit
 
     @property
@@ -110,7 +110,7 @@ def _about(record: WhatIf, change: KernelChange) -> bool:
     } == set(record.run_kernels)
 
 
-def unit_of(seconds: float) -> str:
+def readable_unit(seconds: float) -> str:
     """The most readable unit for times of this size."""
     return "s" if seconds >= 0.9995 else "ms" if seconds >= 0.0009995 else "µs"
 

@@ -15,6 +15,7 @@ from compiler.trace.records import (
     Text,
 )
 from tests.block_trace import block_trace
+from tests.inductor_loops import loops_in
 from tests.no_torch.asking import ID, decided, operations, stopped
 from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -67,7 +68,9 @@ def one_nest() -> list[AnyRecord]:
     parts = [
         [
             Member(
-                body[made[name].loops], frozenset(made[name].reads), frozenset(made[name].writes)
+                loops_in(body[made[name].loops]),
+                frozenset(made[name].reads),
+                frozenset(made[name].writes),
             )
             for name in names.split()
         ]
@@ -251,7 +254,7 @@ def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
     assert "✓" in fusion.verdict(view, 120)[1].text
     view.overrides = {VETO: "apart"}
     title, rule, _ = (row.text for row in fusion.verdict(view, 120))
-    assert title.startswith(f"Run 1 goes on without your apart, to compare with   here {before}")
+    assert title.startswith(f"Run 1 goes on without your apart, for comparison; in it {before}")
     assert "✓" not in rule
     view.live = False
     title = fusion.verdict(view, 120)[0].text

@@ -13,7 +13,7 @@ from viewers.summary.profile.causes.remedies import of_setting
 from viewers.summary.profile.causes.words import bare, is_product, named
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
-from viewers.words import bytes_text, seconds_text
+from viewers.words import bytes_text, domain_text, seconds_text
 
 _SETTING = "torch._inductor.config.shape_padding = False"
 
@@ -111,7 +111,7 @@ def _sizes(matrices: Sequence[Node]) -> Sizes | None:
 def _cause(index: Index, rows: Sequence[RegionRow], products: Sequence[Padded]) -> Cause:
     padded = products[0]
     what = "padded product" if len(products) < 2 else f"{len(products)} padded products"
-    before, after = (" × ".join(map(str, one)) for one in (padded.before, padded.after))
+    before, after = map(domain_text, (padded.before, padded.after))
     alone = [row for row in rows if not row.operations]
     notes = []
     if alone:
