@@ -20,14 +20,13 @@ from compiler.lowering.elements import (
     RANGES,
     Element,
     apply,
-    maximum,
     minimum,
     number,
     position,
     where,
 )
 from compiler.lowering.indexing import base, strided
-from compiler.lowering.pooling import VECTOR, indices_of, max_pooled
+from compiler.lowering.pooling import VECTOR, indices_of, like, max_pooled, maxima_of
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
@@ -73,8 +72,6 @@ def worth(builder: Builder, image: Tensor, size: Sequence[int]) -> Worth | None:
 
 
 def _pooled(builder: Builder, image: Tensor, rank: int) -> tuple[Tensor, Tensor | None]:
-    if None in builder.metas[:1] or 0 in builder.unread:
-        raise NoLowering("the maxima are unused")
     shape = builder.meta.shape
     if several_sizes(image.shape, shape, rank):
         return _of_several_sizes(builder, image, rank)
@@ -117,7 +114,7 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
         read = Gather(memory.value, view, terms, memory.dtype)
         seen.append(Element(read).to(compute_dtype(memory.dtype)))
         places.append(_place(chosen, [window.size for window in windows]))
-    maxima = builder.map(reduce(maximum, seen).to(builder.meta.dtype).expression)
+    maxima = maxima_of(builder, seen, image.dtype)
     if 1 in builder.unread or builder.metas[1] is None:
         return maxima, None
     return maxima, indices_of(builder, seen, places, maxima, seen[0].dtype)
@@ -134,7 +131,7 @@ def _reduced(
     builder: Builder, image: Tensor, sizes: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None]:
     """Large windows that tile an image: a reduction over a dimension for each of the image's."""
-    meta, rank = builder.meta, len(sizes)
+    meta, rank = like(builder, image.dtype), len(sizes)
     lead = len(image.shape) - rank
     indexed = 1 not in builder.unread and builder.metas[1] is not None
     innermost = reading_order(image)[-1] - lead

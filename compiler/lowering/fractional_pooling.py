@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import product
 
 from compiler.loops.expressions import Expression, Gather, IndexTerm
 from compiler.loops.layouts import Layout, compose_views, permute
 from compiler.loops.sizes import add, multiply
 from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import Element, maximum, position, where
+from compiler.lowering.elements import Element, position, where
 from compiler.lowering.indexing import base, strided
-from compiler.lowering.pooling import indices_of
+from compiler.lowering.pooling import indices_of, maxima_of
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import piece
@@ -47,15 +46,13 @@ def _pooled(
     places: Sequence[int],
 ) -> tuple[Tensor, Tensor | None]:
     """`places`: of the sample of each dimension among those of a plane."""
-    if None in builder.metas[:1] or 0 in builder.unread:
-        raise NoLowering("the maxima are unused")
     if math.prod(kernel) > MOST:
         raise NoLowering(f"windows of {math.prod(kernel)} elements")
     if image.dtype not in ("float32", "float64") or samples.dtype != image.dtype:
         raise NoLowering("places are computed in 16 bits")
     windows = _Windows(builder, image, kernel, samples, places)
     seen = windows.seen()
-    maxima = builder.map(reduce(maximum, seen).expression)
+    maxima = maxima_of(builder, seen, image.dtype)
     if 1 in builder.unread or builder.metas[1] is None:
         return maxima, None
     return maxima, indices_of(builder, seen, windows.places(), maxima, image.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -15,7 +16,7 @@ from compiler.loops.dtypes import FLOATS
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import RANGES, Element, apply, maximum, where
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
-from compiler.lowering.tensors import Tensor
+from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.windows import Windows, each
 
 
@@ -44,15 +45,13 @@ def max_pooled(
     ceil_mode: object = False,
 ) -> tuple[Tensor, Tensor | None]:
     """`ceil_mode` matters for the number of windows alone, which the output's shape has."""
-    if None in builder.metas[:1] or 0 in builder.unread:
-        raise NoLowering("the maxima are unused")
     windows = Windows(builder, image, rank, kernel, stride, padding, dilation)
     indexed = 1 not in builder.unread
     if indexed and set(windows.dilation) != {1} and not windows.inside():
         raise NoLowering("indices of windows with gaps that lie over the border")
     least = -math.inf if image.dtype in FLOATS else RANGES[image.dtype][0]
     seen = windows.seen(least)
-    maxima = builder.map(reduce(maximum, seen).to(builder.meta.dtype).expression)
+    maxima = maxima_of(builder, seen, image.dtype)
     return maxima, _indices(builder, windows, seen, maxima) if indexed else None
 
 
@@ -90,6 +89,16 @@ def _indices(builder: Builder, windows: Windows, seen: Sequence[Element], maxima
     assert meta is not None
     places = windows.places(storage_order(meta.shape, meta.strides))
     return indices_of(builder, seen, places, maxima, windows.compute)
+
+
+def maxima_of(builder: Builder, seen: Sequence[Element], dtype: str) -> Tensor:
+    """The greatest of the elements of each window, which only the indices may need."""
+    return builder.map(reduce(maximum, seen).to(dtype).expression, like(builder, dtype))
+
+
+def like(builder: Builder, dtype: str) -> Meta:
+    """What the maxima are, read or not."""
+    return replace(builder.meta, dtype=dtype)
 
 
 def indices_of(

@@ -76,6 +76,17 @@ def test_indices_in_other_windows() -> None:
     lowered(lambda x: functional.max_pool3d(x, 2, return_indices=True), volume)
 
 
+def test_indices_alone() -> None:
+    for rank, x in ((2, image().contiguous()), (3, grid(torch.float32, 2, 3, 5, 6, 7))):
+        pools = (
+            getattr(functional, f"max_pool{rank}d"),
+            getattr(functional, f"adaptive_max_pool{rank}d"),
+        )
+        for pool, size in zip(pools, (2, 3), strict=True):
+            result = lowered(lambda x, p=pool, s=size: p(x, s, return_indices=True)[1], x)
+            assert "Call" not in result.kinds()
+
+
 def test_volumes_and_integers() -> None:
     volume = grid(torch.float32, 2, 3, 5, 6, 7)
     lowered(lambda x: functional.max_pool3d(x, (1, 3, 2), 2, (0, 1, 1)), volume)
