@@ -1,9 +1,11 @@
-"""The complex-scatter pass: slices of complex tensors are written with fewer passes over memory.
+"""The complex-scatter pass: complex tensors are copied, and their slices written, with fewer passes
+over memory.
 
 Loops have no complex numbers, so each operation on them is a call. The gradient of `rfft`, and what
 functionalisation makes of an assignment to a slice, is a copy of the source (`copy`), a constant
 tensor, and a copy of that in which the slice is replaced (`slice_scatter`). The first copy has no
 purpose of its own, and a slice of a constant is a pad: one pass over the result instead of two.
+A conjugate that is resolved is a `clone` of one that is in memory already.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ aten = torch.ops.aten
 
 
 def complex_scatters(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
-    """Rewrite the graph in place and return the number of scatters that changed."""
+    """Rewrite the graph in place and return the number of copies and scatters that changed."""
     del graph, gate
     changed = 0
+    for node in reversed(list(module.graph.nodes)):
+        changed += _is_needless(node) and _without(node)
     for node in list(module.graph.nodes):
         if node.target is not aten.slice_scatter.default or not node.meta["val"].is_complex():
             continue
@@ -30,6 +34,35 @@ def complex_scatters(module: fx.GraphModule, *, graph: str, gate: Gate | None = 
         module.graph.eliminate_dead_code()
         module.recompile()
     return changed
+
+
+def _is_needless(node: fx.Node) -> bool:
+    """Whether this is another name of a complex value, or a copy, only read by operations with
+    results of their own, of one that an operation computes."""
+    if node.target not in (aten.clone.default, aten.alias.default):
+        return False
+    source, value = node.args[0], node.meta["val"]
+    if not value.is_complex() or any(user.op != "call_function" for user in node.users):
+        return False
+    if node.target is aten.alias.default:
+        return True
+    computed = source.op == "call_function" and not _is_view(source)
+    alike = source.meta["val"].stride() == value.stride()
+    return computed and alike and not any(_is_view(user) for user in node.users)
+
+
+def _is_view(node: fx.Node) -> bool:
+    if node.target is aten._conj.default:
+        return False  # lowering materialises it
+    schema = getattr(node.target, "_schema", None)
+    return schema is None or any(value.alias_info for value in (*schema.arguments, *schema.returns))
+
+
+def _without(node: fx.Node) -> bool:
+    """Remove a node; its users read what it reads."""
+    node.replace_all_uses_with(node.args[0])
+    node.graph.erase_node(node)
+    return True
 
 
 def _without_copy(node: fx.Node) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
 from compiler.engine.foreach import foreach_decompositions
@@ -329,6 +330,24 @@ def _cropped(tensor: Any, pads: Any) -> Any:
     return tensor
 
 
+def _of_reals(operation: Any, pieces: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps an operation with a kernel of its own whole if a tensor is complex: its pieces would be
+    calls too, as loops have no complex numbers."""
+    schema = operation._schema
+    aliased = any(value.alias_info for value in (*schema.arguments, *schema.returns))
+    if aliased or operation.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd):
+        return pieces
+
+    @functools.wraps(pieces)
+    def of_reals(*arguments: Any, **options: Any) -> Any:
+        for argument in (*arguments, *options.values()):
+            if isinstance(argument, torch.Tensor) and argument.is_complex():
+                return NotImplemented
+        return pieces(*arguments, **options)
+
+    return of_reals
+
+
 @functools.cache
 def decompositions(training: bool = True) -> Table:
     """Operation -> the function that expresses it in other operations."""
@@ -355,4 +374,4 @@ def decompositions(training: bool = True) -> Table:
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)
-    return table
+    return {operation: _of_reals(operation, pieces) for operation, pieces in table.items()}

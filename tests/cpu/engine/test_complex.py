@@ -12,6 +12,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.engine.backend import backend
 from compiler.engine.complex_scatters import complex_scatters
+from compiler.engine.decompositions import decompositions
+
+aten = torch.ops.aten
 
 pytestmark = pytest.mark.usefixtures("nothing_left_to_aten")
 
@@ -105,3 +108,34 @@ def test_gradients_of_assigned_slices() -> None:
     found = torch.autograd.grad(compiled(*given).square().sum(), given)
     torch.testing.assert_close(found, torch.autograd.grad(modes(*given).square().sum(), given))
     assert "aten.copy.default" not in calls(modes, x.detach(), weight.detach())
+
+
+def test_a_conjugate_is_not_copied_again() -> None:
+    def conjugate(z: Tensor) -> tuple[Tensor, Tensor]:
+        clone = aten.clone(aten._conj(z))
+        return aten.alias(clone) * z, torch.view_as_real(aten.clone(z * 2))
+
+    z = torch.randn(4, 3, dtype=torch.cfloat)
+    module = make_fx(conjugate, tracing_mode="fake")(z)
+    assert complex_scatters(module, graph="0/0/inference") == 2
+    left = [node.args[0].target for node in module.graph.nodes if node.target is aten.clone.default]
+    assert left == [aten.mul.Tensor], "a view of the copy is a result"
+    torch.testing.assert_close(module(z), conjugate(z))
+
+
+def test_complex_operations_stay_whole() -> None:
+    """Each of the pieces of an operation on complex numbers would be a call."""
+    table = decompositions()
+    z = torch.randn(4, dtype=torch.cfloat)
+    found = make_fx(lambda x: x.sgn(), decomposition_table=table, tracing_mode="fake")
+    assert [n.target for n in found(z).graph.nodes if n.op == "call_function"] == [aten.sgn.default]
+    assert aten.sgn.default not in [node.target for node in found(z.real).graph.nodes]
+
+    def turned(length: Tensor, angle: Tensor) -> Tensor:
+        return torch.polar(length, angle)
+
+    given = (torch.rand(4, 3, requires_grad=True), torch.rand(4, 3, requires_grad=True))
+    weight = torch.randn(4, 3, dtype=torch.cfloat)
+    compiled = torch.compile(turned, backend=backend)
+    grads = torch.autograd.grad(compiled(*given), given, weight)
+    torch.testing.assert_close(grads, torch.autograd.grad(turned(*given), given, weight))

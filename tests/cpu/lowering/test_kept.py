@@ -105,6 +105,7 @@ def test_what_aten_computes_faster_is_left_to_it_unless_overridden() -> None:
         (torch.tanh, torch.float32, "GenuineIntel", "aten"),
         (torch.tanh, torch.float32, "AuthenticAMD", "loops"),
         (torch.erf, torch.float64, "GenuineIntel", "aten"),
+        (torch.erfc, torch.float64, "GenuineIntel", "aten"),
         (lambda x: torch.tanh(x) * 2, torch.float32, "GenuineIntel", "loops"),
         (lambda x: torch.tanh(x[:8]), torch.float32, "GenuineIntel", "loops"),
         (torch.acos, torch.float32, "GenuineIntel", "loops"),

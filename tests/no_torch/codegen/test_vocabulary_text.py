@@ -37,6 +37,18 @@ def test_expressions_read_as_written_by_hand() -> None:
     assert code.reduce("sum", "s", F32) == "lanes_sum(s)"
 
 
+def test_wide_registers_are_reduced_by_halves() -> None:
+    """Shuffles within 16 bytes are cheaper than those across a register."""
+    vocabulary = Vocabulary(AVX512)
+    vocabulary.lanes(16).reduce("max", "v", F32)
+    vocabulary.lanes(8).reduce("sum", "v", "float64")
+    turned = [line for line in vocabulary.prelude().splitlines() if "w = __builtin_shuffle" in line]
+    assert [line.partition(" { ")[0] for line in turned] == [
+        "INLINE float lanes_max(f32x4 v)",
+        "INLINE double lanes_sum(f64x2 v)",
+    ]
+
+
 def test_one_lane_is_scalar_code() -> None:
     code = Vocabulary(AVX512).lanes(1)
     assert [code.type(dtype) for dtype in (F32, "int64", "uint8", "bool", "bfloat16")] == [

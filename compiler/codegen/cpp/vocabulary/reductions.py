@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import hardware
 from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
-from compiler.loops.dtypes import FLOATS, compute_dtype
+from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -39,6 +39,23 @@ def identity(op: str, dtype: str) -> bool | int | float:
     return limits(dtype)[0 if least else 1]
 
 
+NARROWEST = 16
+"""Bytes of the narrowest vector. Halves above it are vectors of their own: shuffles within 16 bytes
+take a third of the cycles of those across a register, and some cores add wide vectors in two."""
+
+
+def _halved(lanes: Lanes, op: str, held: str) -> str:
+    """The statement that combines the halves of `v` and reduces the result."""
+    half = lanes.vocabulary.lanes(lanes.count // 2)
+    order = [str(lane) for lane in range(lanes.count)]
+    low, high = (
+        f"__builtin_shufflevector(v, v, {', '.join(part)})"
+        for part in (order[: half.count], order[half.count :])
+    )
+    combined = half.combine(op, low, high, held)
+    return f"return {half.reduce(op, combined, held)};"
+
+
 def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
     """Reduce all lanes to one scalar: combine lane k with lane k + half until one is left."""
     held = compute_dtype(dtype)
@@ -55,6 +72,8 @@ def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
                 )
             return f"INLINE bool {name}({register} v) {{ return {test}; }}"
         steps, half = [], lanes.count // 2
+        if held != "bool" and BYTES[held] * lanes.count > NARROWEST:
+            return f"INLINE {SCALARS[held]} {name}({register} v) {{ {_halved(lanes, op, held)} }}"
         while half:
             order = [*range(half, lanes.count), *range(half)]
             shuffle = f"__builtin_shufflevector(v, v, {', '.join(map(str, order))})"
