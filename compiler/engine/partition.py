@@ -10,6 +10,7 @@ from typing import Any
 from torch import fx
 from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from compiler.autograd.save import Halves, decide_saved
 from compiler.control.decisions import Gate
@@ -25,13 +26,19 @@ def partition(
     joint: fx.GraphModule, joint_inputs: Sequence[Any], *, gate: Gate | None = None, **kwargs: Any
 ) -> Halves:
     """The forward and the backward half of a joint graph. Each saved or recomputed tensor is a
-    decision `tcw/0/0/joint/save/NAME`."""
+    decision `tcw/0/0/joint/save/NAME`.
+
+    Neither half writes its Python before somebody calls or reads it: torch's backward would at its
+    copy and after each of our passes, without ever being called.
+    """
 
     def cut() -> Halves:
         return _cut(joint, joint_inputs, **kwargs)
 
     graph = graph_id(current_compile_id(), "joint")
-    return decide_saved(joint, None, cut, gate or current().gate, graph, ENGINE)
+    halves = decide_saved(joint, None, cut, gate or current().gate, graph, ENGINE)
+    forward, backward = map(_LazyGraphModule.from_graphmodule, halves)
+    return forward, backward
 
 
 def _cut(joint: fx.GraphModule, joint_inputs: Sequence[Any], **kwargs: Any) -> Halves:
