@@ -26,6 +26,7 @@ from compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from compiler.engine.partition import partition
 from compiler.engine.recording import current, listening
 from compiler.engine.resampling import resampling_whole
+from compiler.engine.unread_texts import unread_texts_unwritten
 from compiler.graphs.current import current_compile_id, graph_id
 from compiler.trace.records.graph import GraphKind
 
@@ -122,6 +123,7 @@ def _in_force() -> Iterator[None]:
     with (
         torch._dispatch.python.enable_python_dispatcher(),
         functorch_config.patch(unlift_effect_tokens=True),
+        unread_texts_unwritten(),
     ):
         yield
 

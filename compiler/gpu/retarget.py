@@ -14,6 +14,7 @@ import torch
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import GraphModule
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.node import map_aggregate
 from torch.utils._pytree import tree_map
 
@@ -67,7 +68,7 @@ def _moved(value: Any, mode: Any) -> Any:
 
 def _copied(module: Any, mode: Any, inputs: Sequence[Any] | None = None) -> Any:
     graph = copy.deepcopy(module.graph)
-    ours = GraphModule(module, graph)
+    ours = _LazyGraphModule(module, graph)
     ours.meta = dict(module.meta)
     if hasattr(module, "shape_env"):
         ours.shape_env = module.shape_env

@@ -22,6 +22,8 @@ R = TypeVar("R")
 FORMAT = 5
 MOST_THREADS = 16
 """Kernels that are compiled at the same time."""
+A_BATCH = 8
+"""Kernels that a call of ptxas is given, on average."""
 
 
 class Binary(msgspec.Struct, frozen=True):
@@ -109,26 +111,46 @@ def _compiled(
     module: dict[str, Any], lacking: dict[str, DeviceKernel], arch: str, store: Store
 ) -> dict[str, Binary]:
     """The kernels by their keys, compiled into the store. Each thread takes the longest that is
-    left, and assembles those that it took together."""
+    left; machine code is made of several at a time."""
     waiting = sorted(lacking.items(), key=lambda pair: pair[1].count)
 
-    def work(_: int) -> dict[str, Binary]:
+    def work(_: int) -> dict[str, Ptx]:
         taken: dict[str, Ptx] = {}
         with contextlib.suppress(IndexError):
             while True:
                 key, kernel = waiting.pop()
                 taken[key] = to_ptx(module, kernel, arch)
-        codes = assembled(list(taken.values()))
+        return taken
+
+    def assemble(batch: dict[str, Ptx]) -> dict[str, Binary]:
+        codes = assembled(list(batch.values()))
         return {
             key: _kept(key, made.metadata, code, store)
-            for (key, made), code in zip(taken.items(), codes, strict=True)
+            for (key, made), code in zip(batch.items(), codes, strict=True)
         }
 
     threads = threads_for(len(lacking))
-    found: dict[str, Binary] = {}
+    made: dict[str, Ptx] = {}
     for some in in_threads(work, range(threads), [1] * threads):
-        found.update(some)
+        made.update(some)
+    batches = batched(made, threads)
+    lengths = [sum(len(one.ptx) for one in batch.values()) for batch in batches]
+    found: dict[str, Binary] = {}
+    for binaries in in_threads(assemble, batches, lengths):
+        found.update(binaries)
     return found
+
+
+def batched(made: dict[str, Ptx], most: int) -> list[dict[str, Ptx]]:
+    """What each call of ptxas is given, at most so many calls: about as much text each, and eight
+    kernels, since ptxas takes as long to start as for a small kernel."""
+    batches: list[dict[str, Ptx]] = [{} for _ in range(min(most, -(-len(made) // A_BATCH)))]
+    lengths = [0] * len(batches)
+    for key, one in sorted(made.items(), key=lambda pair: -len(pair[1].ptx)):
+        least = lengths.index(min(lengths))
+        batches[least][key] = one
+        lengths[least] += len(one.ptx)
+    return batches
 
 
 def _kept(key: str, about: Metadata, code: bytes, store: Store) -> Binary:

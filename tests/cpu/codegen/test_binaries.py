@@ -56,6 +56,31 @@ def test_threads_make_the_same_code(device: DeviceModule, tmp_path: Path, monkey
         assert (binary.name, binary.threads) == (kernel.name, 32 * kernel.warps)
 
 
+def test_ptxas_starts_once_for_several(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
+    calls: list[int] = []
+
+    def assembled(kernels: list[stages.Ptx]) -> list[bytes]:
+        calls.append(len(kernels))
+        return stages.assembled(kernels)
+
+    monkeypatch.setattr(module, "threads_for", lambda kernels: 16)
+    monkeypatch.setattr(module, "assembled", assembled)
+    binaries(device.text, device.kernels, ARCH, Store(tmp_path))
+    kernels = len(device.kernels)
+    assert sum(calls) == kernels
+    assert len(calls) == -(-kernels // 8)
+
+
+def test_batches_have_about_as_much_text_each() -> None:
+    lengths = [900, 100, 100, 100, 100, 100, 100, 100, 100, 100]
+    made = {
+        str(number): stages.Ptx("x" * length, stages.Metadata("", 4, 0), bytes, {})
+        for number, length in enumerate(lengths)
+    }
+    assert sorted(map(len, module.batched(made, 16))) == [1, 9]
+    assert len(module.batched(made, 1)) == 1
+
+
 def instructions(code: bytes, name: str) -> bytes:
     """A kernel's part of an ELF file of 64 bits: its section `.text.NAME`."""
     (at,), (size, count, names) = unpack_from("<Q", code, 40), unpack_from("<3H", code, 58)
@@ -70,6 +95,7 @@ def instructions(code: bytes, name: str) -> bytes:
 
 def test_a_few_files_hold_all_kernels(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(module, "threads_for", lambda kernels: 2)
+    monkeypatch.setattr(module, "A_BATCH", 2)
     found = binaries(device.text, device.kernels, ARCH, Store(tmp_path))
     assert len({binary.code for binary in found}) == 2 < len(found)
 
