@@ -14,6 +14,7 @@ from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.cpp.vocabulary.types import bits_of
 from compiler.codegen.unit import buffer_dtypes
+from compiler.engine.backend import backend
 from compiler.engine.decompositions import decompositions
 from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
@@ -118,6 +119,30 @@ def test_positions_that_are_compared_leave_vectors_whole() -> None:
         assert "i64x8" not in body, body
     far = text(lambda x: torch.arange(64) * (1 << 40) < x.long(), x, comment="y = far(x)")
     assert "i64x8" in far
+
+
+def test_positions_compared_with_a_number_of_the_row_leave_vectors_whole() -> None:
+    def one_hot(places: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(torch.arange(100) == places[:, None], x, 0.0)
+
+    places, x = torch.randint(100, (100,)), torch.randn(100, 100)
+    found = text(one_hot, places, x, comment="")
+    assert "iota_i32x16" in found
+    assert "x8" not in found
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_numbers_beyond_all_positions_compare_as_in_eager(name: str) -> None:
+    numbers = (-(2**63), -(2**32), -(2**32) + 1, -2, -1, 0, 5, 98, 99, 100, 2**32 + 5, 2**63 - 1)
+    places = torch.tensor(numbers)
+
+    def compared(places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        compare = getattr(torch, name)
+        at = torch.arange(99)
+        return compare(at, places[:, None]).float(), compare(places[:, None], at + 1).float()
+
+    compiled = torch.compile(compared, backend=backend, dynamic=False)
+    torch.testing.assert_close(compiled(places), compared(places))
 
 
 def test_a_small_nest_has_no_threads() -> None:

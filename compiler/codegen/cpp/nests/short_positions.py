@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.index_range import range_of
 from compiler.loops.expressions import Const, Expression, Op, Position
 from compiler.loops.nest import Axis, Nest
@@ -22,26 +23,54 @@ Range = tuple[int, int]
 
 def with_short_positions(nest: Nest) -> Nest:
     """The nest with positions in 32 bits where they are compared or converted."""
+    facts = Facts(nest)
     statements = tuple(
         statement if new is statement.expression else replace(statement, expression=new)
         for statement in nest.statements
-        for new in (_visit(statement.expression, nest.axes),)
+        for new in (_visit(statement.expression, facts),)
     )
     changed = any(a is not b for a, b in zip(statements, nest.statements, strict=True))
     return replace(nest, statements=statements) if changed else nest
 
 
-def _visit(expression: Expression, axes: tuple[Axis, ...]) -> Expression:
+def _visit(expression: Expression, facts: Facts) -> Expression:
     if not isinstance(expression, Op):
         return expression
     if expression.name in COMPARISONS or expression.name == "convert":
+        axes = facts.nest.axes
         moves = not all(isinstance(argument, Const) for argument in expression.args)
-        if moves and all(_range(argument, axes) is not None for argument in expression.args):
+        ranges = [_range(argument, axes) for argument in expression.args]
+        if moves and None not in ranges:
             return replace(expression, args=tuple(map(_short, expression.args)))
-    args = tuple(_visit(argument, axes) for argument in expression.args)
+        if expression.name in COMPARISONS and len(ranges) - ranges.count(None) == 1:
+            clamped = _with_clamped(expression.args, ranges, facts)
+            if clamped is not None:
+                return replace(expression, args=clamped)
+    args = tuple(_visit(argument, facts) for argument in expression.args)
     if all(new is old for new, old in zip(args, expression.args, strict=True)):
         return expression
     return replace(expression, args=args)
+
+
+def _with_clamped(
+    args: tuple[Expression, ...], ranges: list[Range | None], facts: Facts
+) -> tuple[Expression, ...] | None:
+    """The operands of a comparison of a position with an int64 that is the same along the innermost
+    axis, as the class of a row in a loss is; None for others.
+
+    Clamped to the numbers beside the position's, the int64 compares the same, and fits.
+    """
+    place = 1 if ranges[1] is None else 0
+    other, bounds = args[place], ranges[1 - place]
+    innermost = len(facts.nest.axes) - 1
+    fits = bounds is not None and bounds[0] > -LIMIT and bounds[1] + 1 < LIMIT
+    moves = innermost in facts.axes(args[1 - place]) - facts.axes(other)
+    if bounds is None or not fits or not moves or other.dtype != "int64":
+        return None
+    low, high = (Const(number, "int64") for number in (bounds[0] - 1, bounds[1] + 1))
+    clamped = Op("minimum", (Op("maximum", (other, low), "int64"), high), "int64")
+    short: list[Expression] = [_short(args[1 - place]), Op("convert", (clamped,), SHORT)]
+    return tuple(reversed(short)) if place == 0 else tuple(short)
 
 
 def _short(expression: Expression) -> Expression:
