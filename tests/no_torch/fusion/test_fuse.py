@@ -200,6 +200,23 @@ def test_what_is_only_unprofitable_can_be_forced() -> None:
     assert not gate.refused()
 
 
+@pytest.mark.parametrize(("machine", "together"), [(CPU, True), (GPU, False)])
+@pytest.mark.parametrize("above", [0, 2])
+def test_what_lies_beside_rows_is_written_with_them(
+    machine: Machine, together: bool, above: int
+) -> None:
+    """A column at each end of the rows of an image, of which other rows may lie above these."""
+    b = Builder()
+    b.input("x", 5, 64)
+    b.buffer("padded", 5 + above, 66)
+    first = 66 * above
+    b.store("middle", "padded", (5, 64), load("x"), (Layout((5, 64), (66, 1), first + 1),))
+    for name, place in (("left", 0), ("right", 65)):
+        b.store(name, "padded", (5,), Const(0.0, F), (Layout((5,), (66,), first + place),))
+    b.output("padded", 5 + above, 66)
+    assert ({"middle", "left", "right"} in nests(fuse(b.graph, machine=machine))) == together
+
+
 def test_pieces_of_a_cat_share_a_nest_with_what_makes_them() -> None:
     b = Builder()
     b.buffer("cat", 64, 64)
