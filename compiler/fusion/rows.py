@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from compiler.fusion.leaves import reads
 from compiler.loops.graph import Store
 from compiler.loops.layouts import Layout, Shape, View, normalize, row_major, strides_over
 from compiler.loops.sizes import Size, multiply, product
@@ -86,13 +87,20 @@ def mask_text(mask: Mask) -> str:
 
 def ends_of(rows: Store, ends: Store) -> bool:
     """Whether one store writes one element beside each row that another one writes in the same
-    buffer: a column of the border of an image."""
+    buffer: a column of the border of an image.
+
+    Not if the rows are read across memory: then they are transposed, unless there is more to do in
+    their loop.
+    """
     along = rows.domain[:-1]
     if rows.buffer != ends.buffer or not along or product(along) != product(ends.domain):
         return False
     if rows.mode != "set" or ends.mode != "set" or rows.terms or ends.terms:
         return False
     whole, part = (_strides(store.view, d) for store, d in ((rows, rows.domain), (ends, along)))
+    seen = (_strides(leaf.view, rows.domain) for leaf in reads(rows))
+    if any(strides is not None and strides[-1] not in (-1, 0, 1) for strides in seen):
+        return False
     return whole is not None and part is not None and whole[:-1] == part
 
 

@@ -13,7 +13,7 @@ from itertools import product
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.layouts import Shape, expand, flip
 from compiler.loops.sizes import Size, add, subtract
-from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.joins import place
 from compiler.lowering.registry import NoLowering, lowers
@@ -103,6 +103,9 @@ def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Bord
     whole = builder.buffer()
     if 0 in builder.meta.shape:
         return whole
+    # rows that are read across memory are transposed, which a loop with more stores is not
+    orders = storage_order(builder.meta.shape, builder.meta.strides), reading_order(tensor)
+    rows = builder.on_cpu and all(order[-1] == rank - 1 for order in orders)
     for chosen in product(*parts):
         target, source = whole, tensor
         for i, (start, count, end) in enumerate(chosen):
@@ -111,22 +114,19 @@ def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Bord
             if end is not None:
                 assert isinstance(count, int)
                 source = border(builder, source, dim, count, end)
-        for part, piece_of in _columns(builder, target, source, chosen[0]):
+        for part, piece_of in _columns(builder, target, source, chosen[0], rows):
             place(builder, part, piece_of)
     return whole
 
 
 def _columns(
-    builder: Builder, target: Tensor, source: Tensor, part: Part
+    builder: Builder, target: Tensor, source: Tensor, part: Part, rows: bool
 ) -> list[tuple[Tensor, Tensor]]:
-    """A narrow border at the ends of the rows in memory, as a store for each column: on the CPU
-    they become part of the loop that writes the rows, which then goes through memory once."""
+    """A narrow border as a store for each column if it is at the ends of `rows`: these stores
+    become part of the loop that writes the rows, which then goes through memory once."""
     _, count, end = part
     last = len(target.shape) - 1
-    along = storage_order(builder.meta.shape, builder.meta.strides)[-1] == last
-    if end is None or not isinstance(count, int) or count > NARROW or not along:
-        return [(target, source)]
-    if not builder.on_cpu:
+    if end is None or not isinstance(count, int) or count > NARROW or not rows:
         return [(target, source)]
 
     def column(tensor: Tensor, place: int) -> Tensor:

@@ -50,6 +50,9 @@ def test_rows_and_their_ends_are_written_by_one_loop(mode: str, pads: tuple[int,
     middle, *others = (nest for nest in program.steps if isinstance(nest, Nest))
     assert len(middle.statements) == 1 + pads[0] + pads[1]
     assert len(others) == len({pad for pad in pads[2:] if pad})
+    across = x.mT.contiguous().mT
+    (program,) = programs(lambda x: functional.pad(x, pads, mode=mode), across)
+    assert len(program.steps[0].statements) == 1, "the middle is transposed"
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate"])
