@@ -7,6 +7,7 @@ from typing import Literal
 
 from compiler.fusion.counts import elements
 from compiler.fusion.merge import Grouping
+from compiler.fusion.rows import ends_of
 from compiler.loops.graph import Call, Map, Store
 from compiler.loops.sizes import Size
 
@@ -104,16 +105,28 @@ def twins(grouping: Grouping) -> list[Candidate]:
 
 
 def pieces(grouping: Grouping) -> list[Candidate]:
-    """Stores to one buffer over domains of equal size: the pieces of a cat."""
+    """Stores to one buffer over domains of equal size, the pieces of a cat; and those to the ends
+    of rows with the rows."""
     found: list[Candidate] = []
     last: dict[tuple[str, Size], int] = {}
+    rows: dict[tuple[str, Size], int] = {}
     for place, unit in enumerate(grouping.order.units):
-        if isinstance(unit, Store):
-            key = (unit.buffer, elements(unit.domain))
-            if key in last:
-                found.append(Candidate("horizontal", last[key], place, 0))
-            last[key] = place
+        if not isinstance(unit, Store):
+            continue
+        key = (unit.buffer, elements(unit.domain))
+        before = rows.get(key)
+        if before is not None and _joins_rows(grouping, before, unit):
+            found.append(Candidate("horizontal", before, place, 0))
+        elif key in last:
+            found.append(Candidate("horizontal", last[key], place, 0))
+        last[key] = place
+        rows.setdefault((unit.buffer, elements(unit.domain[:-1])), place)
     return found
+
+
+def _joins_rows(grouping: Grouping, rows: int, ends: Store) -> bool:
+    unit = grouping.order.units[rows]
+    return grouping.weights.machine.runs and isinstance(unit, Store) and ends_of(unit, ends)
 
 
 def _sorted(candidates: list[Candidate]) -> list[Candidate]:

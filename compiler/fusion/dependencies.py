@@ -148,11 +148,21 @@ def apart(first: Unit, second: Unit) -> bool:
         if not one.shape or not two.shape or one.strides[0] != two.strides[0]:
             return False
         period = one.strides[0]
-        one, two = (Layout(x.shape[1:], x.strides[1:], x.offset) for x in (one, two))
+        before = _whole_periods(one.offset, two.offset, period)
+        one, two = (
+            Layout(x.shape[1:], x.strides[1:], subtract(x.offset, before)) for x in (one, two)
+        )
         for layout in (one, two):
             stop = _stop(layout)
             if stop is None or not at_least(period, stop) or not at_least(layout.offset, 0):
                 return False
+
+
+def _whole_periods(one: Size, two: Size, period: Size) -> Size:
+    """What both offsets have in common: the rows of an image before its middle and its border."""
+    if isinstance(one, int) and isinstance(two, int) and isinstance(period, int) and period > 0:
+        return min(one, two) // period * period
+    return 0
 
 
 def widest_first(layout: Layout) -> Layout:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from compiler.loops.layouts import Layout, Shape, normalize, row_major
+from compiler.fusion.leaves import reads
+from compiler.loops.graph import Store
+from compiler.loops.layouts import Layout, Shape, View, normalize, row_major, strides_over
 from compiler.loops.sizes import Size, multiply, product
 
 Mask = tuple[tuple[Size, bool], ...]
@@ -81,3 +83,28 @@ def mask_of_broadcast(layout: Layout) -> Mask | None:
 def mask_text(mask: Mask) -> str:
     """`512 kept × 256 reduced`."""
     return " × ".join(f"{size} {'reduced' if away else 'kept'}" for size, away in mask) or "1"
+
+
+def ends_of(rows: Store, ends: Store) -> bool:
+    """Whether one store writes one element beside each row that another one writes in the same
+    buffer: a column of the border of an image.
+
+    Not if the rows are read across memory: then they are transposed, unless there is more to do in
+    their loop.
+    """
+    along = rows.domain[:-1]
+    if rows.buffer != ends.buffer or not along or product(along) != product(ends.domain):
+        return False
+    if rows.mode != "set" or ends.mode != "set" or rows.terms or ends.terms:
+        return False
+    whole, part = (_strides(store.view, d) for store, d in ((rows, rows.domain), (ends, along)))
+    seen = (_strides(leaf.view, rows.domain) for leaf in reads(rows))
+    if any(strides is not None and strides[-1] not in (-1, 0, 1) for strides in seen):
+        return False
+    return whole is not None and part is not None and whole[:-1] == part
+
+
+def _strides(view: View, digits: Shape) -> tuple[Size, ...] | None:
+    if len(view) > 1:
+        return None
+    return strides_over(view[0], digits) if view else row_major(digits).strides

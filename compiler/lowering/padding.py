@@ -1,4 +1,5 @@
-"""Padding with the tensor's own elements: one store per border, and one for the tensor.
+"""Padding with the tensor's own elements: one store per border or column of a narrow one, and one
+for the tensor.
 
 A border is a flipped slice or a repeated element, so nothing computes an index per element. The
 corners are borders of two or three dimensions.
@@ -12,7 +13,7 @@ from itertools import product
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.layouts import Shape, expand, flip
 from compiler.loops.sizes import Size, add, subtract
-from compiler.lowering.builder import Builder
+from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.joins import place
 from compiler.lowering.registry import NoLowering, lowers
@@ -21,6 +22,11 @@ from compiler.lowering.views import piece
 
 Border = Callable[[Builder, Tensor, int, int, bool], Tensor]
 """`(builder, tensor, dim, count, end)` -> what lies beyond one end of a dimension."""
+Part = tuple[Size, Size, bool | None]
+"""What a padded dimension consists of: (start, count, at which end), with None for the middle."""
+
+NARROW = 4
+"""Columns of a border up to which single elements take less time than a part of a vector."""
 
 
 @lowers("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
@@ -78,11 +84,10 @@ def _seen(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool) -> 
     return piece(builder, tensor, dim, start, count)
 
 
-def _parts(shape: Shape, pads: Sequence[Size]) -> list[list[tuple[Size, Size, bool | None]]]:
-    """What each padded dimension consists of, the last one first: (start, count, at which end),
-    with None for the middle, which comes first."""
+def _parts(shape: Shape, pads: Sequence[Size]) -> list[list[Part]]:
+    """The parts of each padded dimension, the last one first; of each, the middle first."""
     rank = len(shape)
-    parts: list[list[tuple[Size, Size, bool | None]]] = []
+    parts: list[list[Part]] = []
     for i in range(len(pads) // 2):
         size, low, high = shape[rank - 1 - i], pads[2 * i], pads[2 * i + 1]
         if not isinstance(low, int) or not isinstance(high, int) or low < 0 or high < 0:
@@ -98,6 +103,9 @@ def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Bord
     whole = builder.buffer()
     if 0 in builder.meta.shape:
         return whole
+    # rows that are read across memory are transposed, which a loop with more stores is not
+    orders = storage_order(builder.meta.shape, builder.meta.strides), reading_order(tensor)
+    rows = builder.on_cpu and all(order[-1] == rank - 1 for order in orders)
     for chosen in product(*parts):
         target, source = whole, tensor
         for i, (start, count, end) in enumerate(chosen):
@@ -106,5 +114,22 @@ def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Bord
             if end is not None:
                 assert isinstance(count, int)
                 source = border(builder, source, dim, count, end)
-        place(builder, target, source)
+        for part, piece_of in _columns(builder, target, source, chosen[0], rows):
+            place(builder, part, piece_of)
     return whole
+
+
+def _columns(
+    builder: Builder, target: Tensor, source: Tensor, part: Part, rows: bool
+) -> list[tuple[Tensor, Tensor]]:
+    """A narrow border as a store for each column if it is at the ends of `rows`: these stores
+    become part of the loop that writes the rows, which then goes through memory once."""
+    _, count, end = part
+    last = len(target.shape) - 1
+    if end is None or not isinstance(count, int) or count > NARROW or not rows:
+        return [(target, source)]
+
+    def column(tensor: Tensor, place: int) -> Tensor:
+        return builder.reshape(piece(builder, tensor, last, place, 1), tensor.shape[:last])
+
+    return [(column(target, place), column(source, place)) for place in range(count)]

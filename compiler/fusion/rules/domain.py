@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from compiler.fusion.edges import Edge, Edges
 from compiler.fusion.groups import Group, Space
-from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length, whole_size
+from compiler.fusion.rows import (
+    Mask,
+    ends_of,
+    kept_size,
+    mask_of,
+    mask_text,
+    row_length,
+    whole_size,
+)
 from compiler.fusion.rules import Refusal
 from compiler.fusion.weights import Weights
-from compiler.loops.graph import Reduce
+from compiler.loops.graph import Reduce, Store
 
 SMALL = 1 << 16
 """Maximum elements of a domain whose columns may be processed one after the other."""
@@ -61,6 +69,8 @@ def _rows_join(
     for large, small in ((one, two), (two, one)):
         small_enough = weights.machine.columns or weights.number(large.size) <= SMALL
         mask = large.mask or _rows_of_edges(large, edges, small_enough, all_edges)
+        if mask is None and weights.machine.runs:
+            mask = _rows_with_ends(large, small)
         if mask is None or kept_size(mask) != small.size or row_length(mask) == 1:
             continue
         if whole_size(mask) != large.size:
@@ -76,6 +86,17 @@ def _rows_join(
         mask = one.mask or two.mask or ()
         return Refusal("domain", f"{one.size} and {two.size} elements, rows of {mask_text(mask)}")
     return Refusal("domain", f"{one.size} and {two.size} elements")
+
+
+def _rows_with_ends(large: Group, small: Group) -> Mask | None:
+    """The rows of stores at whose ends the smaller group writes an element each."""
+    rows = large.members[0]
+    ends = all(
+        isinstance(rows, Store) and isinstance(node, Store) and ends_of(rows, node)
+        for node in small.members
+    )
+    last = len(rows.domain) - 1
+    return mask_of(rows.domain, (*(False,) * last, True)) if ends else None
 
 
 def _rows_of_edges(large: Group, edges: list[Edge], small: bool, all_edges: Edges) -> Mask | None:

@@ -7,6 +7,8 @@ import torch
 from torch.nn import functional
 
 from compiler.loops.graph import Store
+from compiler.loops.nest import Nest
+from tests.cpu.codegen.nests import programs
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid
 
@@ -33,8 +35,24 @@ def test_images_in_any_memory_order(mode: str, pads: tuple[int, ...], dtype: Dty
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate"])
 def test_nothing_is_computed_for_an_index(mode: str) -> None:
-    result = lowered(lambda x: functional.pad(x, (1, 2, 2, 1), mode=mode), image())
-    assert result.kinds() == ["Buffer", *["Store"] * 9]
+    for right, stores in ((2, 3 * (1 + 1 + 2)), (5, 3 * (1 + 1 + 1))):
+        pads = (1, right, 2, 1)
+        result = lowered(lambda x, pads=pads: functional.pad(x, pads, mode=mode), image())
+        assert result.kinds() == ["Buffer", *["Store"] * stores]
+
+
+@pytest.mark.parametrize("pads", [(1, 1, 1, 1), (2, 3, 3, 1), (0, 4, 1, 0)])
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_rows_and_their_ends_are_written_by_one_loop(mode: str, pads: tuple[int, ...]) -> None:
+    """Memory is gone through once, not once for each side."""
+    x = grid(torch.float32, 2, 3, 9, 32)
+    (program,) = programs(lambda x: functional.pad(x, pads, mode=mode), x)
+    middle, *others = (nest for nest in program.steps if isinstance(nest, Nest))
+    assert len(middle.statements) == 1 + pads[0] + pads[1]
+    assert len(others) == len({pad for pad in pads[2:] if pad})
+    across = x.mT.contiguous().mT
+    (program,) = programs(lambda x: functional.pad(x, pads, mode=mode), across)
+    assert len(program.steps[0].statements) == 1, "the middle is transposed"
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from compiler.control.decisions import Gate
 from compiler.fusion.fuse import fuse
-from compiler.loops.expressions import Gather, IndexTerm
+from compiler.fusion.weights import CPU, GPU, Machine
+from compiler.loops.expressions import Const, Gather, IndexTerm
 from compiler.loops.layouts import Layout
 from compiler.loops.nest import Write
 from compiler.loops.verifier import verify_program
@@ -88,3 +91,20 @@ def test_the_index_of_a_gather_beside_a_cat_is_split_once() -> None:
 def test_a_veto_also_stops_splitting() -> None:
     fusion = fuse(rotary().graph, Gate({"tcw/0/0/forward/fuse/first+add": "apart"}))
     assert all(not {"first", "add"} <= group for group in nests(fusion))
+
+
+@pytest.mark.parametrize(("machine", "together"), [(CPU, True), (GPU, False)])
+@pytest.mark.parametrize("above", [0, 2])
+def test_what_lies_beside_rows_is_written_with_them(
+    machine: Machine, together: bool, above: int
+) -> None:
+    """A column at each end of the rows of an image, of which other rows may lie above these."""
+    b = Builder()
+    b.input("x", 5, 64)
+    b.buffer("padded", 5 + above, 66)
+    first = 66 * above
+    b.store("middle", "padded", (5, 64), load("x"), (Layout((5, 64), (66, 1), first + 1),))
+    for name, place in (("left", 0), ("right", 65)):
+        b.store(name, "padded", (5,), Const(0.0, F), (Layout((5,), (66,), first + place),))
+    b.output("padded", 5 + above, 66)
+    assert ({"middle", "left", "right"} in nests(fuse(b.graph, machine=machine))) == together
