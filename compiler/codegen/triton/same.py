@@ -35,7 +35,7 @@ class Form:
             return str(value)
         if not is_dataclass(value):
             return value
-        kind = type(value)
+        kind: Any = type(value)
         found: list[object] = [kind]
         for name in _fields(kind):
             own = getattr(value, name)
