@@ -128,7 +128,7 @@ def _compiled(
         records.planned(fusion.program, planned)
         goes_on("codegen")
         with dynamo_timed("tcw.codegen"):
-            lines = comments(module) if recorder is not None else {}
+            lines = comments(module) if recorder is not None else None
             code = target.unit(planned, fusion.program, lines, asking(gate))
             buffers = graph_buffers(fusion.program, planned, code.kernels)
             artifact = target.assemble(planned, fusion.program, code, buffers)

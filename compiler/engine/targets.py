@@ -66,7 +66,7 @@ class Target(Protocol):
         """How the ATen graph is changed for this machine and its libraries."""
 
     def unit(
-        self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
+        self, plan: Plan, program: Program, comments: Mapping[str, str] | None, ask: Ask | None
     ) -> Unit:
         """The code of a planned program."""
 
@@ -87,7 +87,7 @@ class Cpu:
         return {}
 
     def unit(
-        self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
+        self, plan: Plan, program: Program, comments: Mapping[str, str] | None, ask: Ask | None
     ) -> Unit:
         isa = instruction_set(find_compiler())
         vocabulary = Vocabulary(isa, sleef=not vector_functions.missing())
@@ -120,7 +120,7 @@ class Gpu:
         return {"gpu": self.architecture.name, "triton": triton_version(), **tuned}
 
     def unit(
-        self, plan: Plan, program: Program, comments: Mapping[str, str], ask: Ask | None
+        self, plan: Plan, program: Program, comments: Mapping[str, str] | None, ask: Ask | None
     ) -> Unit:
         try:
             limits = Limits(self.architecture, program.graph.hints, program.graph.divisible)

@@ -17,6 +17,7 @@ from compiler.codegen.triton.kernel import RESERVED, Kernel
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels, Measure, emit
+from compiler.codegen.triton.same import Repeated, form_of
 from compiler.codegen.triton.streams import read_by_several
 from compiler.codegen.triton.together import launches, together
 from compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
@@ -110,19 +111,28 @@ def unit(
     """The unit of a program with planned memory; without a plan, nothing shares memory.
 
     `ask` decides each choice; without it all are the default. With `measure`, tiles are the fastest
-    of a few. Raises `Unwritable` if a nest holds an operation without Triton text.
+    of a few. Without `comments`, `ask` and `measure`, nests that differ only in names are written
+    once, and lines of the others have no origins. Raises `Unwritable` if a nest holds an operation
+    without Triton text.
     """
     chooser = None if ask is None else Chooser(ask, program.graph.name)
     dtypes = buffer_dtypes(program)
     module = _Module()
     nests = [step for step in program.steps if isinstance(step, Nest)]
     several = read_by_several(program)
-    made = {
-        nest.name: emit(
-            nest, dtypes, limits, comments, shared_buffers(nest, plan), chooser, measure, several
-        )
-        for nest in nests
-    }
+    repeated = Repeated()
+
+    def kernels_of(nest: Nest) -> Kernels:
+        overlapping = shared_buffers(nest, plan)
+
+        def emitted() -> Kernels:
+            return emit(nest, dtypes, limits, comments, overlapping, chooser, measure, several)
+
+        if comments is not None or chooser is not None or measure is not None:
+            return emitted()
+        return repeated.kernels(form_of(nest, dtypes, overlapping, several), emitted)
+
+    made = {nest.name: kernels_of(nest) for nest in nests}
     found: list[tuple[Nest, Function]] = []
     groups = launches(program, made, plan, limits)
     for group, kernels in zip(groups, launched(groups, made), strict=True):
