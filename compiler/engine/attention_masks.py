@@ -265,18 +265,25 @@ _IN_PLACE = (
 """Python's statements that write: `x[i] = y`, `x += y`."""
 
 
+HIDDEN = 0
+"""The memory of a tensor that does not show its storage."""
+
+
 def _related(node: fx.Node) -> set[fx.Node]:
     """Nodes that may share memory with an argument of this one."""
-    written = set(map(_memory, node.all_input_nodes)) - {None}
-    unknown = any(_memory(one) is None for one in node.all_input_nodes)
-    return {
-        one
-        for one in node.graph.nodes
-        if unknown or _memory(one) in written or one in node.all_input_nodes
-    }
+    written = set(map(_memory, node.all_input_nodes))
+    if not written or written & {None, HIDDEN}:
+        return set(node.graph.nodes) if written else set()
+    return {one for one in node.graph.nodes if _memory(one) in {*written, HIDDEN}}
 
 
 def _memory(node: fx.Node) -> int | None:
-    """What a node's tensor shares with its views; None if unknown."""
+    """What a node's tensor shares with its views; None if it is no tensor, `HIDDEN` if that cannot
+    be seen, as of a tensor inside of `torch.vmap`."""
     value = node.meta.get("example_value")
-    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+    if not isinstance(value, torch.Tensor):
+        return None
+    try:
+        return value.untyped_storage()._cdata
+    except NotImplementedError:
+        return HIDDEN

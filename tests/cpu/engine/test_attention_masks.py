@@ -89,6 +89,14 @@ def input_written(x: torch.Tensor) -> torch.Tensor:
     return mask
 
 
+def batched(x: torch.Tensor) -> torch.Tensor:
+    """Tensors inside of vmap do not show their memory, and something else is written."""
+    where = torch.arange(x.shape[-2])
+    other = torch.zeros(L)
+    other.add_(x[0, 0, :, 0])
+    return torch.vmap(lambda row: where <= row)(where)
+
+
 def drawn(x: torch.Tensor) -> torch.Tensor:
     return torch.rand_like(torch.ones(x.shape[-2], x.shape[-2])) >= 0
 
@@ -117,6 +125,7 @@ def weights(x: torch.Tensor) -> torch.Tensor:
         (lambda x: torch.ones(L, L, dtype=torch.bool).tril(1), "mask"),
         (by_input, ""),
         (input_written, ""),
+        (batched, ""),
         (drawn, ""),
         (weights, ""),
     ],
