@@ -2,26 +2,33 @@
 for the tensor.
 
 A border is a flipped slice or a repeated element, so nothing computes an index per element. The
-corners are borders of two or three dimensions.
+corners are borders of two or three dimensions. On the CPU, what lies beyond an image's first and
+last row is found by an index per row, and all rows are written in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.layouts import Shape, expand, flip
+from compiler.loops.expressions import Gather, IndexTerm
+from compiler.loops.layouts import Shape, compose_views, expand, flip, permute
 from compiler.loops.sizes import Size, add, subtract
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.dimensions import with_size
+from compiler.lowering.elements import Element, larger, number, position, smaller
+from compiler.lowering.indexing import base, strided
 from compiler.lowering.joins import place
+from compiler.lowering.reduction import size_element
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
 
 Border = Callable[[Builder, Tensor, int, int, bool], Tensor]
 """`(builder, tensor, dim, count, end)` -> what lies beyond one end of a dimension."""
+Row = Callable[[Element, Element], Element]
+"""`(index, last)` -> the row that is seen at an index, which may lie before 0 or beyond `last`."""
 Part = tuple[Size, Size, bool | None]
 """What a padded dimension consists of: (start, count, at which end), with None for the middle."""
 
@@ -31,12 +38,12 @@ NARROW = 4
 
 @lowers("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
 def reflection_pad(builder: Builder, tensor: Tensor, pads: Sequence[Size]) -> Tensor:
-    return _padded(builder, tensor, pads, _mirrored)
+    return _padded(builder, tensor, pads, _mirrored, _mirrored_row)
 
 
 @lowers("replication_pad1d", "replication_pad2d", "replication_pad3d")
 def replication_pad(builder: Builder, tensor: Tensor, pads: Sequence[Size]) -> Tensor:
-    return _padded(builder, tensor, pads, _repeated)
+    return _padded(builder, tensor, pads, _repeated, _repeated_row)
 
 
 def _mirrored(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool) -> Tensor:
@@ -49,6 +56,14 @@ def _repeated(builder: Builder, tensor: Tensor, dim: int, count: int, end: bool)
     slab = piece(builder, tensor, dim, start, 1)
     shape = with_size(slab.shape, dim, count)
     return builder.view(slab, expand(slab.shape, shape), shape)
+
+
+def _mirrored_row(index: Element, last: Element) -> Element:
+    return last - abs(last - abs(index))
+
+
+def _repeated_row(index: Element, last: Element) -> Element:
+    return smaller(larger(index, number(0, "int64")), last)
 
 
 @lowers("reflection_pad1d_backward", "reflection_pad2d_backward", "reflection_pad3d_backward")
@@ -97,7 +112,9 @@ def _parts(shape: Shape, pads: Sequence[Size]) -> list[list[Part]]:
     return parts
 
 
-def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Border) -> Tensor:
+def _padded(
+    builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Border, row: Row
+) -> Tensor:
     rank = len(tensor.shape)
     parts = _parts(tensor.shape, pads)
     whole = builder.buffer()
@@ -105,28 +122,83 @@ def _padded(builder: Builder, tensor: Tensor, pads: Sequence[Size], border: Bord
         return whole
     # rows that are read across memory are transposed, which a loop with more stores is not
     orders = storage_order(builder.meta.shape, builder.meta.strides), reading_order(tensor)
-    rows = builder.on_cpu and all(order[-1] == rank - 1 for order in orders)
+    if builder.on_cpu and all(order[-1] == rank - 1 for order in orders):
+        _padded_rows(builder, whole, tensor, parts, border, row)
+        return whole
     for chosen in product(*parts):
         target, source = whole, tensor
-        for i, (start, count, end) in enumerate(chosen):
-            dim = rank - 1 - i
-            target = piece(builder, target, dim, start, count)
-            if end is not None:
-                assert isinstance(count, int)
-                source = border(builder, source, dim, count, end)
-        for part, piece_of in _columns(builder, target, source, chosen[0], rows):
-            place(builder, part, piece_of)
+        for i, part in enumerate(chosen):
+            target, source = _bordered(builder, target, source, rank - 1 - i, part, border)
+        place(builder, target, source)
     return whole
 
 
+def _bordered(
+    builder: Builder, target: Tensor, source: Tensor, dim: int, part: Part, border: Border
+) -> tuple[Tensor, Tensor]:
+    """One part of a dimension, and what is written there."""
+    start, count, end = part
+    target = piece(builder, target, dim, start, count)
+    if end is None:
+        return target, source
+    assert isinstance(count, int)
+    return target, border(builder, source, dim, count, end)
+
+
+def _padded_rows(
+    builder: Builder,
+    whole: Tensor,
+    tensor: Tensor,
+    parts: Sequence[Sequence[Part]],
+    border: Border,
+    row: Row,
+) -> None:
+    """The middle and the borders of all rows, which are read where their index says."""
+    last = len(tensor.shape) - 1
+    before: dict[int, int] = {}
+    for i, every in enumerate(parts[1:], 1):
+        if len(every) > 1:
+            start = every[0][0]
+            assert isinstance(start, int)
+            before[last - i] = start
+    for part in parts[0]:
+        target, source = _bordered(builder, whole, tensor, last, part, border)
+        for written, seen in _columns(builder, target, source, part):
+            _place_rows(builder, written, seen, before, row)
+
+
+def _place_rows(
+    builder: Builder, target: Tensor, source: Tensor, before: Mapping[int, int], row: Row
+) -> None:
+    """Fill `target` with the source, of which `before` says how many rows lie before the first
+    one in a dimension."""
+    if not before:
+        return place(builder, target, source)
+    shape = target.shape
+    order = [d for d in storage_order(builder.meta.shape, builder.meta.strides) if d < len(shape)]
+    memory = strided(builder, source)
+    still = {d: d for d in range(len(shape)) if d not in before}
+    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
+    terms = []
+    for dim, count in before.items():
+        size = memory.shape[dim]
+        index = row(
+            position(shape, dim, order) - number(count, "int64"), size_element(size, "int64") - 1
+        )
+        stride = memory.strides[dim]
+        terms.append(IndexTerm(index.expression, size, stride, wraps=False, checked=False))
+    read = Gather(memory.value, view, tuple(terms), memory.dtype)
+    return builder.store(target, read, order=order)
+
+
 def _columns(
-    builder: Builder, target: Tensor, source: Tensor, part: Part, rows: bool
+    builder: Builder, target: Tensor, source: Tensor, part: Part
 ) -> list[tuple[Tensor, Tensor]]:
-    """A narrow border as a store for each column if it is at the ends of `rows`: these stores
-    become part of the loop that writes the rows, which then goes through memory once."""
+    """A narrow border at the ends of rows as a store for each column: these stores become part of
+    the loop that writes the rows, which then goes through memory once."""
     _, count, end = part
     last = len(target.shape) - 1
-    if end is None or not isinstance(count, int) or count > NARROW or not rows:
+    if end is None or not isinstance(count, int) or count > NARROW:
         return [(target, source)]
 
     def column(tensor: Tensor, place: int) -> Tensor:

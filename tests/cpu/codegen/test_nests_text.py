@@ -264,6 +264,18 @@ def test_scatters_do_not_walk_along_planes_that_evict_each_other() -> None:
     assert (strided(64), strided(33)) == (False, True)
 
 
+def test_short_rows_that_are_gathered_from_others_are_read_in_order() -> None:
+    """A vector of strided elements, of each of which an index says where it is, is taken apart."""
+
+    def gathered(columns: int) -> str:
+        x, index = torch.randn(5000, 18), torch.zeros(5000, columns).long()
+        return text(lambda x, i: x.gather(1, i), x, index, comment="y = x.gather(1, i)")
+
+    assert "gather8(" not in gathered(3)
+    assert "store_strided" not in gathered(3)
+    assert "gather8(" in gathered(64)
+
+
 def test_equal_nests_stand_once() -> None:
     (program,) = programs(lambda x: x.softmax(-1), torch.randn(64, 100))
     (nest,) = (step for step in program.steps if isinstance(step, Nest))

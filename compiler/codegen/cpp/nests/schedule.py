@@ -34,7 +34,7 @@ from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
-from compiler.loops.expressions import Op, Read, ReadIndexed
+from compiler.loops.expressions import Op, Read, ReadIndexed, walk
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, product
@@ -252,7 +252,7 @@ def _lane(
 ) -> tuple[int | None, int]:
     costs: dict[int, float] = {}
     best: tuple[float, int, int] | None = None
-    scalar = _scalar_cost(facts)
+    scalar, scatters = _scalar_cost(facts), _scatters(facts)
     bare = [axis.size for axis in facts.nest.axes]
     for axis in _candidates(facts, ordered):
         lanes = isa.lanes(itemsizes(facts, axis))
@@ -261,7 +261,7 @@ def _lane(
             continue
         turned = _turned(facts, axis, lanes, ordered)
         cost = _cost(facts, axis, lanes, bare, axis in ordered, turned)
-        cost += _evicted(facts, axis, lanes, turned, scatters=scalar is not None)
+        cost += _evicted(facts, axis, lanes, turned, scatters=scatters)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
@@ -319,26 +319,39 @@ def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
 
 
 def _scalar_cost(facts: Facts) -> float | None:
-    """Instructions per 16 elements of a nest that only scatters, in scalar code; None for others.
+    """Instructions per 16 elements of a nest that only scatters or gathers, in scalar code; None
+    for others.
 
     If everything it touches is strided on the lanes, vectors save nothing: each is taken apart, and
     the axes whose writes collide walk far through memory, instead of along it. A core loads two
     elements in the time in which it stores one.
     """
     total = 0.0
-    scatters = False
+    gathers = False
     for statement in facts.nest.statements:
         if not isinstance(statement, (Let, Write)):
             return None
         for part in expressions(statement):
             if isinstance(part, (Read, ReadIndexed)):
                 total += 0.5
+                gathers = gathers or _by_data(part)
             elif isinstance(part, Op):
                 total += OPERATORS[part.name].weight
         if isinstance(statement, Write):
             total += 1 if statement.mode == "set" else 1.5
-            scatters = scatters or bool(colliding(facts, statement))
-    return 16 * total if scatters else None
+    return 16 * total if gathers or _scatters(facts) else None
+
+
+def _by_data(read: Read | ReadIndexed) -> bool:
+    """Whether other elements say what is read."""
+    return isinstance(read, ReadIndexed) and any(
+        isinstance(part, (Read, ReadIndexed)) for term in read.terms for part in walk(term.index)
+    )
+
+
+def _scatters(facts: Facts) -> bool:
+    writes = (s for s in facts.nest.statements if isinstance(s, Write))
+    return any(colliding(facts, write) for write in writes)
 
 
 def _evicted(
