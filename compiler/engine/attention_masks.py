@@ -284,6 +284,7 @@ def _memory(node: fx.Node) -> int | None:
     if not isinstance(value, torch.Tensor):
         return None
     try:
-        return value.untyped_storage()._cdata
+        memory: int = value.untyped_storage()._cdata
     except NotImplementedError:
         return HIDDEN
+    return memory
