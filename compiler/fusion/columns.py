@@ -30,7 +30,7 @@ PICK = "pick"
 STORE = "store"
 MEANS = "stored: the whole value is written, and read at the index; picked: computed at the index"
 FEWER = 16
-"""A reader must pick at most 1/FEWER of the value's elements."""
+"""A reader must pick at most 1/FEWER of the value's elements, and none may pick more of them."""
 DEEP = 8
 """Maximum length of a chain of producers that is followed."""
 WORK = 64
@@ -56,37 +56,34 @@ def with_columns(
     def follow(reader: str, also: set[str]) -> _Follow:
         return _Follow(maps, stored | also, shared, versions, places[reader], places, computed)
 
-    kept = {
-        part.value
+    def few(part: Gather, reader: Compute) -> bool:
+        fewest = weights.number(elements(reader.domain)) * FEWER
+        there = weights.number(elements(maps[part.value].domain))
+        return there >= fewest and part.otherwise is None
+
+    kept = [
+        (part, node)
         for node in graph.nodes
         if is_compute(node)
         for part in reads(node)
         if isinstance(part, Gather) and part.value in maps
         if follow(node.name, set()).cheaply(part) is None
-    }
+    ]
+    written = {part.value for part, node in kept if not few(part, node)}
+    kept_names = {part.value for part, _ in kept}
     nodes: list[Node] = []
     for node in graph.nodes:
         if not is_compute(node):
             nodes.append(node)
             continue
-        fewest = weights.number(elements(node.domain)) * FEWER
-        reader = node.name
 
-        origins = node.origins
-
-        def leaf(
-            part: Expression,
-            fewest: int = fewest,
-            reader: str = reader,
-            origins: tuple[str, ...] = origins,
-        ) -> Expression:
+        def leaf(part: Expression, node: Compute = node) -> Expression:
             if not isinstance(part, Gather) or part.value not in maps or part.value in stored:
                 return part
-            source = maps[part.value]
-            path = follow(reader, kept - {part.value})
+            source, reader = maps[part.value], node.name
+            path = follow(reader, kept_names - {part.value})
             found = path.cheaply(part)
-            few = weights.number(elements(source.domain)) >= fewest and part.otherwise is None
-            if found is None and few:
+            if found is None and part.value not in written and few(part, node):
                 path = follow(reader, set())
                 found = path.at(source, part, DEEP)
             if found is None or not _checks(found):
@@ -102,7 +99,7 @@ def with_columns(
                 "column",
                 reason,
                 {"instructions": path.work},
-                detail=_detail(maps, path.path, origins) if gate.asks else None,
+                detail=_detail(maps, path.path, node.origins) if gate.asks else None,
             )
             held = carried(path.path, names)
             both = (*held, *carried((reader,), names))  # a veto may name two nodes of the path

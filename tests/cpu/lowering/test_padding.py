@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.nn import functional
 
+from compiler.loops.expressions import Op
 from compiler.loops.graph import Store
-from compiler.loops.nest import Nest
+from compiler.loops.nest import Nest, expressions
 from tests.cpu.codegen.nests import programs
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid
@@ -57,6 +58,15 @@ def test_all_rows_and_their_ends_are_written_by_one_loop(mode: str, pads: tuple[
     across = x.mT.contiguous().mT
     (program,) = programs(lambda x: functional.pad(x, pads, mode=mode), across)
     assert len(program.steps[0].statements) == 1, "the middle is transposed"
+
+
+def test_what_is_costly_is_computed_once_for_the_rows_and_their_ends() -> None:
+    """Another time for the columns of the border costs more, and may round otherwise."""
+    x = torch.randn(2, 3, 9, 32)
+    (program,) = programs(lambda x: functional.pad(x.sigmoid(), (1, 1, 1, 1), mode="reflect"), x)
+    nests = [nest for nest in program.steps if isinstance(nest, Nest)]
+    parts = [part for nest in nests for s in nest.statements for part in expressions(s)]
+    assert sum(isinstance(part, Op) and part.name == "sigmoid" for part in parts) == 1
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate"])
