@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from compiler.engine.backend import backend
 from compiler.measure.memory import peak
-from compiler.measure.memory.peak import least_peak_bytes, peak_bytes
+from compiler.measure.memory.peak import least_peak_bytes
 
 SIZE = 32 << 20
+
+
+def lesser(call: Callable[[], object]) -> int | None:
+    """Of two tries, as a profile takes it: what the kernel paged out before a call counts if that
+    reads it again."""
+    return least_peak_bytes(lambda: call, "cpu")
 
 
 def test_a_call_that_holds_two_tensors_at_once_takes_both() -> None:
@@ -20,14 +28,14 @@ def test_a_call_that_holds_two_tensors_at_once_takes_both() -> None:
         second = first * 2
         return second.sum()
 
-    found = peak_bytes(call)
+    found = lesser(call)
     assert found is not None
     assert 1.9 * SIZE <= found < 2.5 * SIZE
 
 
 def test_what_was_there_before_is_not_the_call_s() -> None:
     kept = torch.ones(SIZE)
-    found = peak_bytes(lambda: kept[:8] + 1)
+    found = lesser(lambda: kept[:8] + 1)
     assert found is not None
     assert found < SIZE
 
@@ -40,8 +48,8 @@ def test_what_is_freed_inside_counts_once() -> None:
             ones.add(1)
         return None
 
-    peak_bytes(call)
-    found = peak_bytes(call)
+    call()
+    found = lesser(call)
     assert found is not None
     assert 0.9 * SIZE <= found < 1.5 * SIZE
 
@@ -52,7 +60,7 @@ def test_pooled_outputs_of_our_engine_count() -> None:
     ones = torch.ones(SIZE // 4)
     for _ in range(3):
         compiled(ones)
-    found = peak_bytes(lambda: compiled(ones))
+    found = lesser(lambda: compiled(ones))
     assert found is not None
     assert 0.9 * SIZE <= found < 1.5 * SIZE
 
