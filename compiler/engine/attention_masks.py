@@ -272,9 +272,12 @@ HIDDEN = 0
 def _related(node: fx.Node) -> set[fx.Node]:
     """Nodes that may share memory with an argument of this one."""
     written = set(map(_memory, node.all_input_nodes))
-    if not written or written & {None, HIDDEN}:
-        return set(node.graph.nodes) if written else set()
-    return {one for one in node.graph.nodes if _memory(one) in {*written, HIDDEN}}
+    if not written:
+        return set()
+    if written & {None, HIDDEN}:
+        return set(node.graph.nodes)
+    shared = {*written, HIDDEN}
+    return {one for one in node.graph.nodes if _memory(one) in shared}
 
 
 def _memory(node: fx.Node) -> int | None:

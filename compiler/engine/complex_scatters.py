@@ -16,6 +16,7 @@ import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
+from compiler.engine.graph_facts import aliases
 
 aten = torch.ops.aten
 
@@ -46,16 +47,13 @@ def _is_needless(node: fx.Node) -> bool:
         return False
     if node.target is aten.alias.default:
         return True
-    computed = source.op == "call_function" and not _is_view(source)
+    computed = source.op == "call_function" and not _aliases(source)
     alike = source.meta["val"].stride() == value.stride()
-    return computed and alike and not any(_is_view(user) for user in node.users)
+    return computed and alike and not any(_aliases(user) for user in node.users)
 
 
-def _is_view(node: fx.Node) -> bool:
-    if node.target is aten._conj.default:
-        return False  # lowering materialises it
-    schema = getattr(node.target, "_schema", None)
-    return schema is None or any(value.alias_info for value in (*schema.arguments, *schema.returns))
+def _aliases(node: fx.Node) -> bool:
+    return node.target is not aten._conj.default and aliases(node.target)  # lowering copies these
 
 
 def _without(node: fx.Node) -> bool:

@@ -17,6 +17,7 @@ from torch._C import DispatchKey
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
 from compiler.engine.foreach import foreach_decompositions
+from compiler.engine.graph_facts import aliases
 from compiler.engine.resampling import RESAMPLING
 
 aten = torch.ops.aten
@@ -333,9 +334,9 @@ def _cropped(tensor: Any, pads: Any) -> Any:
 def _of_reals(operation: Any, pieces: Callable[..., Any]) -> Callable[..., Any]:
     """Keeps an operation with a kernel of its own whole if a tensor is complex: its pieces would be
     calls too, as loops have no complex numbers."""
-    schema = operation._schema
-    aliased = any(value.alias_info for value in (*schema.arguments, *schema.returns))
-    if aliased or operation.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd):
+    if aliases(operation) or operation.has_kernel_for_dispatch_key(
+        DispatchKey.CompositeImplicitAutograd
+    ):
         return pieces
 
     @functools.wraps(pieces)

@@ -67,6 +67,12 @@ def views_are_regenerated() -> bool:
     return any(one.output_type.name.startswith("alias_of_intermediate") for one in outputs)
 
 
+def aliases(operation: Any) -> bool:
+    """Whether an operation writes an argument or returns its memory, or might: it has no schema."""
+    schema = getattr(operation, "_schema", None)
+    return schema is None or any(one.alias_info for one in (*schema.arguments, *schema.returns))
+
+
 def is_view(node: fx.Node) -> bool:
     """Whether a result is in the memory of an argument."""
     schema = getattr(node.target, "_schema", None)

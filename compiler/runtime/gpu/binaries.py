@@ -142,8 +142,8 @@ def _compiled(
 
 
 def batched(made: dict[str, Ptx], most: int) -> list[dict[str, Ptx]]:
-    """What each call of ptxas is given, at most so many calls: about as much text each, and eight
-    kernels, since ptxas takes as long to start as for a small kernel."""
+    """The kernels for each call of ptxas, at most `most` calls: texts of about the same length, and
+    `A_BATCH` kernels on average, since ptxas takes as long to start as for a small kernel."""
     batches: list[dict[str, Ptx]] = [{} for _ in range(min(most, -(-len(made) // A_BATCH)))]
     lengths = [0] * len(batches)
     for key, one in sorted(made.items(), key=lambda pair: -len(pair[1].ptx)):

@@ -45,8 +45,8 @@ EACH_BYTES, TOTALS_BYTES = 1 << 14, 1 << 16
 exceeded there is a single total. A block waits for earlier blocks of its total; with many threads
 this wait dominates, since each hand-over is a cache miss and they are sequential."""
 LARGE_BYTES, LARGE_BLOCKS = 1 << 15, 16
-"""A total of more bytes takes longer to add to than L1 holds it: each of at most so many blocks has
-its own, and no block waits for another."""
+"""Partial results of more than LARGE_BYTES leave L1 while a block adds them to a total. At most
+LARGE_BLOCKS blocks have such results, each with a total of its own: none waits for another."""
 PRODUCTS = 8
 """Maximum number of blocks of a product. Each of its chains passes once through the numbers below
 the normal ones, at 150 cycles a step on an Intel core, if the factors are below 1."""
