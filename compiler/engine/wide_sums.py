@@ -25,7 +25,7 @@ def _accumulates(node: fx.Node) -> bool:
 
 
 def _sums(node: fx.Node) -> bool:
-    return len(node.args) > 4 and node.args[4] == "sum"
+    return len(node.args) > 4 and node.args[4] in ("sum", "mean")
 
 
 def _always(_: fx.Node) -> bool:

@@ -188,7 +188,7 @@ def _mean(
     """A sum over a count, both rounded to the dtype of the tensor, as in ATen."""
     meta = builder.meta
     total = _combined(builder, tensor, dim, index, src, "sum", include_self=include_self)
-    held = replace(meta, dtype=compute_dtype(meta.dtype) if builder.on_cpu else meta.dtype)
+    held = replace(meta, dtype=compute_dtype(meta.dtype))
     start = builder.map(number(int(include_self), held.dtype).expression, held)
     counts = scatter_along(builder, start, dim, index, 1, mode="add")
 
