@@ -17,6 +17,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from getpass import getuser
+from tempfile import gettempdir
 from typing import Any
 
 from benchmarks import timing
@@ -61,7 +63,7 @@ def in_workers(
                 key = waiting.popleft()
             except IndexError:
                 break
-            worker = worker or _started(command, own)
+            worker = worker or _started(command, own, threads)
             row = _asked(worker, key)
             if row.keys() <= {"side"}:
                 row = {"crashed": worker.wait(), **row}
@@ -88,13 +90,16 @@ def in_workers(
         raise
 
 
-def _started(command: Sequence[str], cores: set[int] | None) -> subprocess.Popen[str]:
+def _started(command: Sequence[str], cores: set[int] | None, threads: int) -> subprocess.Popen[str]:
+    caches = os.environ.get("TORCHINDUCTOR_CACHE_DIR", f"{gettempdir()}/torchinductor_{getuser()}")
     environment = {
         **os.environ,
         **timing.SAME_ALLOCATOR,
         "TCW_STRICT": "1",
         # no pool of compilers beside the worker: they would share its core
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        # until torch 2.12, code for any number of threads had the same key in Inductor's cache
+        "TORCHINDUCTOR_CACHE_DIR": f"{caches}/threads{threads}",
     }
     pipe = subprocess.PIPE
     worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)
