@@ -17,7 +17,8 @@ are our kernels (or a library's call).
 
 The results are lines of JSON in a file, appended as they come: a sweep that was interrupted goes on
 where it ended, and `--print` only prints. `--only` selects names that contain it (or the whole key,
-`pad float32 medium contiguous forward`); `--again` measures its cases anew. A case that ends its
+`pad float32 medium contiguous forward`); `--again` measures its cases anew, and with
+`--worse-than 0.9` only those below this ratio of Inductor's time over ours. A case that ends its
 process is recorded as a crash of the side that was first called last.
 
 The whole sweep takes hours on one core. `--jobs N` measures N cases at a time, each on cores of its
@@ -117,6 +118,11 @@ def summary(rows: dict[str, Row]) -> list[str]:
     return found
 
 
+def behind(row: Row, limit: float) -> bool:
+    """Whether Inductor's time over ours is below the limit."""
+    return "tcw" in row and bool(row["inductor"] < limit * row["tcw"])
+
+
 def slower_kernel(row: Row) -> bool:
     """Whether ours takes longer than eager although torch's own cost of the call is left out."""
     return bool(row["eager"] < EAGER * (row["tcw"] - row.get(TORCH, 0.0)))
@@ -187,6 +193,9 @@ def main() -> None:
     if given.child:
         serve({case.key: case for case in chosen}, given.seconds, given.threads)
         return
+    if given.again and given.worse_than is not None:
+        known = read(given.results, given.threads)
+        chosen = [case for case in chosen if behind(known.get(case.key, {}), given.worse_than)]
     if given.again:
         forget(given.results, {case.key for case in chosen}, given.threads)
     if not given.print:
