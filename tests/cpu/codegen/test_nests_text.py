@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.cpp.isa import AVX512
+from compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import Vocabulary
@@ -20,13 +20,13 @@ from compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 
 
-def text(fn, *inputs: torch.Tensor, comment: str) -> str:
+def text(fn, *inputs: torch.Tensor, comment: str, isa: Isa = AVX512) -> str:
     """The functions of a graph, one line of the user for every operation."""
     (program,) = programs(fn, *inputs)
     nests = [step for step in program.steps if isinstance(step, Nest)]
     origins = {origin: f"model.py:12  {comment}" for nest in nests for origin in nest.origins()}
     dtypes = buffer_dtypes(program)
-    return "\n".join(emit(nest, dtypes, Vocabulary(AVX512), origins).body for nest in nests)
+    return "\n".join(emit(nest, dtypes, Vocabulary(isa), origins).body for nest in nests)
 
 
 def test_softmax(golden) -> None:
@@ -355,6 +355,14 @@ def test_a_scan_waits_for_one_scalar_operation_per_vector() -> None:
     body = text(lambda x: x.cumsum(1), torch.rand(64, 256), comment="y = x.cumsum(1)")
     assert "cumsum_carry = cumsum_carry + ((cumsum_part)[7]);" in body, body
     assert "scan_sum(to_f64(load8(arg_row + column)));" in body, body
+
+
+@pytest.mark.parametrize("isa", [AVX2, PORTABLE])
+def test_few_lanes_scan_along_memory_too(isa: Isa) -> None:
+    """Two or four lanes combine in one or two steps; rows on the lanes would lie far apart."""
+    body = text(lambda x: x.cumsum(1), torch.rand(4096, 1000), comment="y = f(x)", isa=isa)
+    assert "scan_sum(" in body, body
+    assert "store_strided" not in body, body
 
 
 def test_a_chunk_of_columns_returns_to_lines_that_are_still_in_the_cache() -> None:

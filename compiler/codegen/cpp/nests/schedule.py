@@ -431,7 +431,8 @@ def _cost(
             if statement.mode != "set":
                 total += often * (lanes if apart else 1)
         elif isinstance(statement, ScanAlong):
-            total += 12 if statement.axis == lane else 3
+            doublings = lanes.bit_length() - 1  # of a prefix scan within a register
+            total += 4 * doublings if statement.axis == lane else 3
     total /= size / (steps * lanes) if size else 1
     reductions = [s for s in facts.nest.statements if isinstance(s, Reduction) and facts.is_main(s)]
     if row:
