@@ -155,9 +155,8 @@ def main() -> None:
         print_memory(arguments.threads)
         return
     if not (arguments.pooled or arguments.counts) and os.environ.get("MALLOC_MMAP_MAX_") != "0":
-        os.execve(
-            sys.executable, [sys.executable, *sys.argv], {**os.environ, **timing.SAME_ALLOCATOR}
-        )
+        environment = {**os.environ, **timing.environment(arguments.threads)}
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     import torch
 
     torch.set_num_threads(arguments.threads)

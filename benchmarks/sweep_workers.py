@@ -17,8 +17,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from getpass import getuser
-from tempfile import gettempdir
 from typing import Any
 
 from benchmarks import timing
@@ -91,15 +89,12 @@ def in_workers(
 
 
 def _started(command: Sequence[str], cores: set[int] | None, threads: int) -> subprocess.Popen[str]:
-    caches = os.environ.get("TORCHINDUCTOR_CACHE_DIR", f"{gettempdir()}/torchinductor_{getuser()}")
     environment = {
         **os.environ,
-        **timing.SAME_ALLOCATOR,
+        **timing.environment(threads),
         "TCW_STRICT": "1",
         # no pool of compilers beside the worker: they would share its core
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # until torch 2.12, code for any number of threads had the same key in Inductor's cache
-        "TORCHINDUCTOR_CACHE_DIR": f"{caches}/threads{threads}",
     }
     pipe = subprocess.PIPE
     worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from getpass import getuser
 from math import exp, log
+from tempfile import gettempdir
 from typing import Any
 
 from compiler.measure.rounds.rounds import RoundsPlan, in_rounds
@@ -17,6 +20,16 @@ SAME_ALLOCATOR = {
     "TCW_POOL_BYTES": "0",
 }
 """The environment in which no side has page faults: freed memory is kept, our pool is off."""
+
+
+def environment(threads: int) -> dict[str, str]:
+    """What a measured process has in its environment: `SAME_ALLOCATOR`, and a folder of Inductor's
+    cache for each instruction set and number of threads. The key of Inductor's graphs does not hold
+    the former, nor before torch 2.12 the latter: a run could load code that another compiled."""
+    caches = os.environ.get("TORCHINDUCTOR_CACHE_DIR", f"{gettempdir()}/torchinductor_{getuser()}")
+    machine = os.environ.get("ATEN_CPU_CAPABILITY", "native")
+    return {**SAME_ALLOCATOR, "TORCHINDUCTOR_CACHE_DIR": f"{caches}/{machine}-{threads}"}
+
 
 TURN = 2e-3
 """Seconds for which a side is called in each round, at least one call."""
