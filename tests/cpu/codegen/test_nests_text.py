@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -355,6 +356,24 @@ def test_a_scan_waits_for_one_scalar_operation_per_vector() -> None:
     body = text(lambda x: x.cumsum(1), torch.rand(64, 256), comment="y = x.cumsum(1)")
     assert "cumsum_carry = cumsum_carry + ((cumsum_part)[7]);" in body, body
     assert "scan_sum(to_f64(load8(arg_row + column)));" in body, body
+
+
+@pytest.mark.parametrize(
+    ("isa", "dtype", "instruction"),
+    [
+        (AVX512, torch.float32, "gatherdiv16sf"),
+        (AVX512, torch.int64, "gatherdiv8df"),
+        (AVX512, torch.bfloat16, ""),
+        (AVX2, torch.float32, ""),
+    ],
+)
+def test_a_gather_is_one_instruction(isa: Isa, dtype: torch.dtype, instruction: str) -> None:
+    (program,) = programs(lambda x, i: x.take(i) + 1, torch.ones(99, dtype=dtype), torch.arange(99))
+    (nest,) = (step for step in program.steps if isinstance(step, Nest))
+    vocabulary = Vocabulary(isa)
+    made = assemble([(nest, emit(nest, buffer_dtypes(program), vocabulary))], vocabulary)
+    found = set(re.findall(r"__builtin_ia32_(gather\w+)", made.code))
+    assert found == ({instruction} if instruction else set())
 
 
 @pytest.mark.parametrize("isa", [AVX2, PORTABLE])

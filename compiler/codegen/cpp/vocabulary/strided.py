@@ -242,7 +242,20 @@ def gather(
     if lanes.count == 1:
         return load_strided(lanes, dtype, f"{pointer} + ({index})", "0", count)
     name = f"gather{lanes.suffix}"
-    _collect(lanes, dtype, name, *_places(lanes, index_dtype), count)
+    raw = memory.raw_of(lanes, dtype)
+    moved = masked.gather(lanes, raw.vector, raw.size, index_dtype, count)
+    if moved is None:
+        _collect(lanes, dtype, name, *_places(lanes, index_dtype), count)
+        return _call(name, pointer, index, count)
+    element, register, places = lanes.storage(dtype), lanes.type(dtype), lanes.type(index_dtype)
+    tail = "" if count is None else ", long count"
+    lanes.need(
+        f"{name}({element}, {places}{'' if count is None else ', count'})",
+        lambda: (
+            f"INLINE {register} {name}(const {element}* p, {places} index{tail}) "
+            f"{{ {moved} return {memory.widened(lanes, dtype, 'raw')}; }}"
+        ),
+    )
     return _call(name, pointer, index, count)
 
 
