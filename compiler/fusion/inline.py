@@ -9,7 +9,7 @@ from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import is_compute, map_leaves, through
+from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
 from compiler.loops.dtypes import BYTES
@@ -17,6 +17,7 @@ from compiler.loops.expressions import Expression, Gather, Load, walk
 from compiler.loops.graph import Compute, Graph, Map, Node
 from compiler.loops.layouts import View, compose_views, normalize
 from compiler.loops.printer.graphs import node_text
+from compiler.loops.through import through
 
 KIND = "inline"
 INLINE = "inline"
