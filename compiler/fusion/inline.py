@@ -205,7 +205,7 @@ class _Pass:
         size = self.weights.number(whole)
         cost = instructions(node)
         result = BYTES.get(node.dtype, 4)
-        moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
+        moved = sum(self.weights.touched(source, whole) for source in set(sources)) / max(1, size)
         if cost < CHEAP and moved <= result * SPARE:
             return "cheap", f"reads {moved:g} bytes per element, its result has {result}"
         seen = sum(_domain(self.nodes[use.reader], self.weights) for use in mine)
