@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from compiler.control.decisions import Gate
+from compiler.fusion.borders import with_borders
 from compiler.fusion.canonical import canonical
 from compiler.fusion.columns import with_columns
 from compiler.fusion.decide import Decisions
@@ -62,6 +63,7 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
     graph = replace(graph, nodes=canonical(graph, names))
     graph = replace(graph, nodes=live(graph))
     graph = replace(graph, nodes=narrowed(graph, names))
+    graph = replace(graph, nodes=with_borders(graph, weights, names))
     graph = replace(graph, nodes=without_duplicates(graph, gate, names))
     graph = replace(graph, nodes=with_columns(graph, weights, gate, names))
     graph = replace(graph, nodes=live(graph))

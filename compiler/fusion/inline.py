@@ -9,7 +9,7 @@ from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import is_compute, map_leaves, through
+from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
 from compiler.loops.dtypes import BYTES
@@ -17,6 +17,7 @@ from compiler.loops.expressions import Expression, Gather, Load, walk
 from compiler.loops.graph import Compute, Graph, Map, Node
 from compiler.loops.layouts import View, compose_views, normalize
 from compiler.loops.printer.graphs import node_text
+from compiler.loops.through import through
 
 KIND = "inline"
 INLINE = "inline"
@@ -204,7 +205,7 @@ class _Pass:
         size = self.weights.number(whole)
         cost = instructions(node)
         result = BYTES.get(node.dtype, 4)
-        moved = sum(self.weights.touched(source, whole) for source in sources) / max(1, size)
+        moved = sum(self.weights.touched(source, whole) for source in _once(sources)) / max(1, size)
         if cost < CHEAP and moved <= result * SPARE:
             return "cheap", f"reads {moved:g} bytes per element, its result has {result}"
         seen = sum(_domain(self.nodes[use.reader], self.weights) for use in mine)
@@ -213,6 +214,12 @@ class _Pass:
         if all(_apart(use.view) for use in mine) and seen <= size:
             return "disjoint", f"{len(mine)} readers see {seen} of {size} elements, none twice"
         return "", ""
+
+
+def _once(sources: list[Load | Gather]) -> list[Load | Gather]:
+    """The reads, each element that an index picks only once: the square of a padded value."""
+    picked = dict.fromkeys(source for source in sources if isinstance(source, Gather))
+    return [*(source for source in sources if isinstance(source, Load)), *picked]
 
 
 def _small(node: Map, mine: list[Use]) -> bool:

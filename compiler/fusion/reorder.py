@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import is_compute, map_leaves, through
+from compiler.fusion.through import is_compute, map_leaves
 from compiler.loops.expressions import Expression, Gather, Iota, Load, walk
 from compiler.loops.graph import Graph, Map, Node
 from compiler.loops.layouts import View, normalize
 from compiler.loops.sizes import Size, multiply
+from compiler.loops.through import through
 
 
 def reordered(graph: Graph, fixed: set[str]) -> list[Node]:

@@ -16,7 +16,7 @@ from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
 from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import in_memory, is_compute, leaf_through, through
+from compiler.fusion.through import in_memory, is_compute
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Expression, Load, rewrite
@@ -24,6 +24,7 @@ from compiler.loops.graph import Buffer, Call, Graph, Map, Node, Operand, Store
 from compiler.loops.layouts import Layout, View, compose_views, normalize, row_major
 from compiler.loops.printer.graphs import node_text
 from compiler.loops.sizes import Size, add, multiply, product
+from compiler.loops.through import leaf_through, through
 
 KIND = "split"
 SPLIT = "split"

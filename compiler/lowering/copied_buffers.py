@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from compiler.loops.expressions import Load
 from compiler.loops.graph import (
@@ -22,8 +23,16 @@ from compiler.loops.graph import (
     operands,
     reads,
 )
-from compiler.loops.layouts import Layout, View, compose_views, row_major, strides_over
+from compiler.loops.layouts import (
+    Layout,
+    View,
+    compose_views,
+    normalize,
+    row_major,
+    strides_over,
+)
 from compiler.loops.sizes import product
+from compiler.loops.through import through
 
 
 def written_where_copied(graph: Graph) -> None:
@@ -92,20 +101,29 @@ class _Stores:
     def stores_there(self, copy: Store, source: Buffer) -> list[Store] | None:
         """The buffer's stores as stores to where the copy writes, or None if they cannot be made in
         its place: something else writes what they read before, or their addresses would need a
-        division."""
+        division. A store of one run of elements is cut at the ends of rows there."""
         found: list[Store] = []
         for name in sorted(self.writers[source.name], key=self.when.__getitem__):
             node = self.nodes[name]
             if not isinstance(node, Store) or node.terms or self.when[name] > self.when[copy.name]:
                 return None
-            view = compose_views(copy.view, node.view or (row_major(node.domain),))
-            if len(view) > 1:
+            pieces = _composed(copy.view, node)
+            if not pieces:
                 return None
             for value in _read(node):
                 between = (self.when[writer] for writer in self.writers[value])
                 if any(self.when[name] < one < self.when[copy.name] for one in between):
                     return None
-            found.append(replace(node, buffer=copy.buffer, view=view))
+            for k, one in enumerate(pieces):
+                found.append(replace(one, buffer=copy.buffer, name=self.fresh(name, k)))
+        return found
+
+    def fresh(self, name: str, k: int) -> str:
+        """The name of the k-th piece of a store; the first one keeps the store's."""
+        found = name
+        while k and found in self.nodes:
+            found = f"{name}_{k}"
+            k += 1
         return found
 
     def replace(self, copy: Store, source: Buffer, stores: list[Store]) -> None:
@@ -115,6 +133,9 @@ class _Stores:
             self.nodes[store.name] = store
             self.when[store.name] = (*self.when[copy.name], k)
             self.writers[copy.buffer].append(store.name)
+            for value in _read(store):
+                if store.name not in self.readers[value]:
+                    self.readers[value].append(store.name)
         for name in self.shown.pop(source.name, ()):
             moved = _moved(self.graph.tensors[name], copy.buffer, copy.view)
             if moved is None:
@@ -122,6 +143,33 @@ class _Stores:
             else:
                 self.graph.tensors[name] = moved
                 self.shown[copy.buffer].append(name)
+
+
+def _composed(outer: View, store: Store) -> list[Store]:
+    """The store seen through the view that copies its buffer: as it is, or cut into a part of a
+    row, whole rows and another part, if each of these has one layout. Empty if none will do."""
+    own = store.view or (row_major(store.domain),)
+    view = compose_views(outer, own)
+    if len(view) <= 1:
+        return [replace(store, view=view)]
+    inner = normalize(own[0])
+    begin, row = inner.offset, product(normalize(outer[-1]).shape[1:])
+    size = inner.size
+    if len(own) > 1 or inner.strides != (1,):
+        return []
+    if not (isinstance(begin, int) and isinstance(size, int) and isinstance(row, int)):
+        return []
+    ends = {-(-begin // row) * row, (begin + size) // row * row}
+    cuts = sorted({begin, begin + size, *(end for end in ends if begin < end < begin + size)})
+    pieces: list[Store] = []
+    for low, high in pairwise(cuts):
+        part = Layout((high - low,), (1,), low - begin)
+        view = compose_views(outer, (Layout(part.shape, (1,), low),))
+        if len(view) > 1:
+            return []
+        expression = through(store.expression, (part,), size, high - low)
+        pieces.append(replace(store, domain=part.shape, view=view, expression=expression))
+    return pieces
 
 
 def _read(node: Node) -> Iterator[str]:

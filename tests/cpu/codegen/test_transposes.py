@@ -198,6 +198,31 @@ def test_tiles_that_are_half_full_are_transposed(shape: tuple[int, ...], tiled: 
     assert ("transpose_edge16(" in text) == tiled
 
 
+@pytest.mark.parametrize(
+    ("rows", "groups", "tiled"), [(5, 3, True), (7, 2, True), (4, 3, False), (6, 1, False)]
+)
+def test_few_rows_of_elements_far_apart_are_transposed(rows: int, groups: int, tiled: bool) -> None:
+    x = torch.randn(6, 576, groups, rows)
+    text = text_of(AVX512, lambda x: x.permute(0, 3, 2, 1).contiguous(), x)
+    assert ("transpose_edge16(" in text) == tiled
+
+
+@pytest.mark.parametrize("isa", each_isa(ISAS))
+def test_few_rows_of_elements_far_apart(isa: Isa) -> None:
+    def shuffled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.permute(0, 3, 2, 1) + y
+
+    cases = [
+        (numbers(dtype, 2, 37, 3, rows), numbers(dtype, 2, rows, 3, 37))
+        for rows in range(2, 8)
+        for dtype in (torch.float32, torch.bfloat16, torch.float64)
+    ]
+    made = compile_programs([programs(shuffled, *case)[0] for case in cases], isa)
+    for (x, y), program in zip(cases, made, strict=True):
+        (got,) = program.run((x, y))
+        assert torch.equal(got, shuffled(x, y)), (x.dtype, x.shape)
+
+
 @pytest.mark.parametrize("isa", each_isa(ISAS))
 def test_few_rows_or_columns(isa: Isa) -> None:
     """Every number from a quarter of a vector to a whole one, on either side."""

@@ -48,6 +48,20 @@ DIRECT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, y: torch.cat([F.pad(x, (30, 40)), F.pad(y, (40, 32), value=2.0)]),
         (X, Y),
     ),
+    "cut at the rows of the outer": (
+        lambda x: torch.cat([F.pad(x, (0, 0, 0, 1)).view(2, 8), x.view(2, 6)], 1),
+        (X,),
+    ),
+    "cut into three": (
+        lambda x, y: torch.cat(
+            [torch.cat([y[0], (x * 2).flatten()]).view(7, 2), y.expand(7, 2)], 1
+        ),
+        (X, Y[:1]),
+    ),
+    "_chunk_cat": (
+        lambda x, y: torch._chunk_cat([x.repeat(5, 1), y.repeat(4, 3).t()], 0, 4),
+        (X, Y),
+    ),
     "cat of a cat in channels-last": (
         lambda x: torch.cat([torch.cat([x, x * 2], 1), x], 1),
         (IMAGE.contiguous(memory_format=torch.channels_last),),
@@ -65,8 +79,8 @@ COPIED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "in another dtype": (lambda x, y: torch.cat([torch.cat([x, y], 1), y.new_zeros(1, 6).double()]),
         (X, Y),
     ),
-    "split by the rows of the outer": (
-        lambda x: torch.cat([F.pad(x, (0, 0, 0, 1)).view(2, 8), x.view(2, 6)], 1), (X,),
+    "rows split by those of the outer": (
+        lambda x, y: torch.cat([torch.cat([x, y], 1).view(2, 9), x.view(2, 6)], 1), (X, Y),
     ),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from math import gcd
 
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.nests import questions
+from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Read
@@ -24,7 +25,11 @@ writes would have to be, as in a concatenation, there is no maximum: of 12 tenso
 bfloat16, strided loads take 554 us, blocks 186."""
 HALF = 2
 """A tile that is half full takes less time than strided loads of its vectors (12 x 3000 float32: 31
-instead of 44 us, of bfloat16 29 instead of 59); one that is less full gains nothing."""
+instead of 44 us, of bfloat16 29 instead of 59). One that is less full gains nothing over elements
+near each other, which are loaded as whole vectors."""
+FAR = 5
+"""The rows of a tile of 16 lanes from which it gains over elements further apart, each of which is
+a load (5 x 576 float32, 15 apart: 18 instead of 24 us; 6 rows 15 instead of 42)."""
 PAGE, WAYS = 4096, 8
 """The distance in bytes between lines that share an L1 set, and the number of lines per set."""
 LARGE = 1 << 21
@@ -49,17 +54,26 @@ def tile_axis(
     whole = frozenset((*outer, lane))
     if any(isinstance(s, Write) and facts.domain(s) != whole for s in facts.nest.statements):
         return None
-    found = [axis for read in tiled_reads(facts, lane, None) for axis in along(read, outer)]
+    found = [
+        (axis, _fewest(read, lane, lanes))
+        for read in tiled_reads(facts, lane, None)
+        for axis in along(read, outer)
+    ]
     sizes = facts.nest.axes
-    least = lanes // HALF
-    wide = [a for a in found if estimate(sizes[a].size) >= least <= estimate(sizes[lane].size)]
-    if not wide:
+    wide = [a for a, least in found if estimate(sizes[a].size) >= least]
+    if not wide or estimate(sizes[lane].size) < lanes // HALF:
         return None
     best = max(sorted(set(wide)), key=wide.count)
     reads = len(list(tiled_reads(facts, lane, best)))
     unit = sum(1 in s.address.strides for s in facts.nest.statements if isinstance(s, Write))
     found_best = best if unit >= reads or reads <= (MOST_TILES if unit else MOST_BLOCKS) else None
     return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
+
+
+def _fewest(read: Read, lane: int, lanes: int) -> int:
+    """The rows of a tile from which transposing it takes less time than the read's own loads."""
+    near = is_near(lanes, read.address.strides[lane])
+    return lanes // HALF if near else -(-lanes * FAR // 16)
 
 
 def written_axis(
