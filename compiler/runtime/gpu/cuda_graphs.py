@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from compiler.control.hooks import Missing, resolve, torch_version
+from compiler.control.hooks import Hook, Missing, lacking, resolve
 from compiler.runtime.gpu.copies import copy_all, room_like
 
 RECORDINGS = 4
@@ -39,6 +39,13 @@ SMALL_BYTES = 4096
 MOVED = "a tensor that it reads in place moved"
 ALIVE = "outputs of earlier calls are alive"
 HOLDERS = "torch._C:_storage_Use_Count"
+
+HOOK = Hook(
+    name="holders of memory",
+    offers="CUDA graphs whose outputs stay as they are while somebody holds them",
+    needs=(HOLDERS,),
+    test="engine/test_cuda_graphs.py",
+)
 
 Boxed = Callable[[list[Any]], Any]
 
@@ -345,7 +352,7 @@ def holders() -> Callable[[int], int]:
     held = count(storage._cdata)
     del view
     if (held, count(storage._cdata)) != (before + 1, before):
-        raise Missing(f"not available in torch {torch_version()}: {HOLDERS} counts otherwise")
+        raise lacking(f"{HOLDERS} counts otherwise")
     return count  # type: ignore[no-any-return]
 
 
