@@ -255,7 +255,7 @@ def _refresh(node: fx.Node) -> bool:
             if node.target in _LIKE_FIRST
             else node.target(*args, **kwargs)
         )
-        if node.target in _IMAGES and not torch.backends.cudnn.is_available():
+        if node.target in _IMAGES and not _cudnn_answers():
             after = _as_cudnn_returns(after)
     except (RuntimeError, ValueError):
         if node.target is not aten.view.default:
@@ -265,6 +265,12 @@ def _refresh(node: fx.Node) -> bool:
         after = aten.reshape.default(*args, **kwargs)
     node.meta["val"] = after
     return bool(_all_strides(before) != _all_strides(after))
+
+
+def _cudnn_answers() -> bool:
+    """Whether torch asks cuDNN for the order of a convolution's result: not without a GPU, although
+    a build for CUDA has cuDNN."""
+    return bool(torch.backends.cudnn.is_available() and torch.cuda.is_available())
 
 
 def _as_cudnn_returns(results: Any) -> Any:

@@ -265,9 +265,12 @@ def test_what_depends_on_the_order_of_memory_gets_the_captured_one(name: str) ->
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
 
 
-def test_images_of_a_gpu_that_is_not_there() -> None:
-    """cuDNN returns channels-last, which a torch without it does not know; a backward is compiled
-    for the strides that its forward chose."""
+@pytest.mark.parametrize("build", ["CPU", "CUDA"])
+def test_images_of_a_gpu_that_is_not_there(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN returns channels-last, which a torch without a GPU does not know, even if it has cuDNN;
+    a backward is compiled for the strides that its forward chose."""
+    monkeypatch.setattr(torch.backends.cudnn, "is_available", lambda: build == "CUDA")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     converted: list[list[torch.fx.Node]] = []
 
     def compile(module: Any, inputs: Any) -> Any:
