@@ -128,8 +128,8 @@ class Decisions:
         found: Merge | Refusal,
         against: Refusal | None,
     ) -> bool:
-        units = self.grouping.order.units
-        first, second = units[candidate.first].name, units[candidate.second].name
+        nodes = self.grouping.order.nodes
+        first, second = nodes[candidate.first].name, nodes[candidate.second].name
         id = decision_id(self.grouping.graph.name, FUSE, first, second)
         before = self.pairs.get(id)
         if against is not None:

@@ -68,8 +68,6 @@ class Phase:
     facts: Facts
     schedule: Schedule
     small: bool
-    least: int
-    """The work from which threads share the nest."""
     riders: dict[str, Rider] = field(default_factory=dict)
     blocks: int | None = None
     totals: int = 1
@@ -117,7 +115,7 @@ class Phases:
         walked = online(facts, plan)
         if walked is not nest:
             nest, facts = walked, Facts(walked)
-        phase = Phase(nest, facts, plan, small, least, choose=choose)
+        phase = Phase(nest, facts, plan, small, choose=choose)
         if choose is not None:
             work = work_of(facts)
             one = questions.threads(choose, phase.small, work, least)
