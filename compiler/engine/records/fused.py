@@ -14,6 +14,7 @@ from compiler.fusion.fuse import Fusion
 from compiler.fusion.pairs import Pair, Round
 from compiler.loops.graph import Call, Reduce, Scan
 from compiler.loops.nest import Nest
+from compiler.trace.byte_counts import bytes_text
 from compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound, Record
 
 
@@ -89,11 +90,11 @@ def _fused(compiled: Compiled, pair: Pair) -> tuple[str, str, str]:
 
 def _score_text(decision: Decision) -> str:
     numbers = decision.numbers
-    words = f"saves {numbers['saved_bytes']:,} bytes"
+    words = f"saves {bytes_text(int(numbers['saved_bytes']))}"
     if "working_set" not in numbers or "parallelism" not in numbers:
         return words
     held, rows = numbers["working_set"], numbers["parallelism"]
-    return f"{words}, holds {held:,}, {rows:,} rows at once"
+    return f"{words}, holds {bytes_text(int(held))}, {rows:,} rows at once"
 
 
 def _group(compiled: Compiled, step: Nest | Call) -> FusionGroup:
