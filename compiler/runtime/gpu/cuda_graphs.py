@@ -84,7 +84,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewRecording:
     """A recording that was made."""
 
     sizes: tuple[int, ...]
@@ -109,18 +109,18 @@ class CudaGraphs:
         about: About,
         told: Callable[[str], None],
         device: Device | None = None,
-        made: Callable[[Made], None] | None = None,
+        made: Callable[[NewRecording], None] | None = None,
     ) -> None:
         self.call = call
         self.about = about
-        self.recordings: dict[tuple[Any, ...], list[Recording]] = {}
+        self.recordings: dict[tuple[Any, ...], list[RecordedCall]] = {}
         """By the sizes of a call; empty after the first call, which runs the libraries once."""
         self.refused = ""
         """Why nothing is recorded any more."""
         self._told = told
         self._made = made
         self._said: set[str] = set()
-        self._device = device or Gpu.of(about.device)
+        self._device = device or Streams.of(about.device)
 
     def __call__(self, arguments: list[Any]) -> Any:
         if self.refused or self._device.capturing() or _fake(arguments):
@@ -151,7 +151,7 @@ class CudaGraphs:
             started, reserved = time.perf_counter(), self._device.reserved()
             sizes = tuple(one for one in arguments if type(one) is int)
             try:
-                made = Recording(self.call, self.about, arguments, self._device)
+                made = RecordedCall(self.call, self.about, arguments, self._device)
             except (RuntimeError, Missing) as error:  # whatever cannot be captured can be launched
                 self.refused = str(error).strip().split("\n")[0] or type(error).__name__
                 self._say(self.refused)
@@ -163,7 +163,7 @@ class CudaGraphs:
                 grown = None if reserved is None or now is None else max(0, now - reserved)
                 reason = (MOVED if moved else ALIVE) if len(known) > 1 else ""
                 took = time.perf_counter() - started
-                self._made(Made(sizes, len(known) - 1, reason, took, grown))
+                self._made(NewRecording(sizes, len(known) - 1, reason, took, grown))
             return outputs
 
     def _sizes(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
@@ -177,7 +177,7 @@ class CudaGraphs:
             self._told(reason)
 
 
-class Recording:
+class RecordedCall:
     """One recorded call. Raises RuntimeError if it cannot be captured, and `Missing`."""
 
     def __init__(self, call: Boxed, about: About, arguments: Sequence[Any], device: Device) -> None:
@@ -356,10 +356,10 @@ def holders() -> Callable[[int], int]:
     return count  # type: ignore[no-any-return]
 
 
-class Gpu:
+class Streams:
     """A device's streams: for recording, and of the last replay."""
 
-    _all: dict[int, Gpu] = {}
+    _all: dict[int, Streams] = {}
 
     def __init__(self, index: int) -> None:
         self.device = torch.device("cuda", index)
@@ -368,7 +368,7 @@ class Gpu:
         self.last: Any = None
 
     @classmethod
-    def of(cls, index: int) -> Gpu:
+    def of(cls, index: int) -> Streams:
         with _lock:
             return cls._all.setdefault(index, cls(index))
 
