@@ -46,9 +46,17 @@ _kept: dict[str, ModuleType] = {}
 
 @functools.cache
 def _engine() -> Callable[..., Any]:
-    """Our compiler, imported so that neither side sees the other's packages."""
+    """Our compiler, imported so that neither side sees the other's packages. Raises RuntimeError,
+    with the name, if torch lacks a private one that it cannot do without."""
     with _apart():
-        from compiler.engine.backend import backend as engine
+        try:
+            from compiler.engine.backend import backend as engine
+        except (ImportError, AttributeError) as error:
+            from compiler.engine.requirements import HOOK
+
+            if missing := HOOK.missing():
+                raise RuntimeError(f'backend="tcw" is {missing}') from error
+            raise
     return engine
 
 

@@ -9,7 +9,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from compiler.plain_file import plain_file
+from compiler.plain_file import plain_file, read_at_most
 
 
 class CacheRefused(Exception):
@@ -58,10 +58,7 @@ def read_own(path: Path, most: int) -> bytes:
     with plain_file(path, links=False) as (stream, found):
         if found.st_uid != os.geteuid():
             raise OSError(errno.EPERM, "it is not your own file", str(path))
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, "it is too large", str(path))
-    return content
+        return read_at_most(stream, path, most)
 
 
 def write_own(path: Path, content: bytes) -> None:

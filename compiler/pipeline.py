@@ -9,7 +9,7 @@ from compiler.autograd import HOOKS as AUTOGRAD
 from compiler.capture import HOOKS as CAPTURE
 from compiler.capture import settings as settings_hook
 from compiler.control.decisions import Gate, Ruling, engine_of
-from compiler.control.hooks import Hook, Uninstall, install_all, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, install_all, undo_all
 from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
@@ -20,7 +20,7 @@ from compiler.inductor.shadow import HOOK as GPU
 from compiler.inductor.shadow import why_not
 from compiler.trace.records import HookStatus
 
-HOOKS: tuple[Hook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)
+HOOKS: tuple[RecordingHook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)
 
 
 def statuses() -> tuple[HookStatus, ...]:

@@ -14,6 +14,17 @@ SAFELY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """Flags for opening what may be special: without O_NONBLOCK a FIFO waits for its writer."""
 
 
+class TooLarge(OSError):
+    """The file has more bytes than its reader takes."""
+
+    def __init__(self, path: Path, most: int) -> None:
+        super().__init__(errno.EFBIG, "it is too large", os.fspath(path))
+        self.most = most
+
+    def __str__(self) -> str:
+        return f"{self.filename} has more than {self.most >> 20} MB"
+
+
 class NotPlain(OSError):
     """The file is a folder, a FIFO, a device or a socket."""
 
@@ -47,6 +58,20 @@ def plain_file(path: Path, *, links: bool = True) -> Iterator[tuple[BinaryIO, os
     descriptor = open_plain(path, links=links)
     with open(descriptor, "rb") as stream:
         yield stream, os.fstat(descriptor)
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """All of a file of at most `most` bytes. Raises what `open_plain` raises, and `TooLarge`."""
+    with plain_file(path) as (stream, _):
+        return read_at_most(stream, path, most)
+
+
+def read_at_most(stream: BinaryIO, path: Path, most: int) -> bytes:
+    """The rest of an open file, which is `path` in errors. Raises `TooLarge`."""
+    found = stream.read(most + 1)
+    if len(found) > most:
+        raise TooLarge(path, most)
+    return found
 
 
 def refuse_special(path: Path, mode: int) -> None:

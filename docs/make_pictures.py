@@ -63,7 +63,7 @@ def record(trace: Path, what: str = "sample_models/troubled_block.py --train") -
 
 def write_report(trace: Path, mark: str = MARK, show: tuple[str, ...] = ()) -> None:
     """What `tcw explain` said, between the fences that follow the mark in the README."""
-    report = to_text(explain(Recording.open(trace), show=show, trace="run.tcw"), width=100)
+    report = to_text(explain(Recording.open(trace), show=show), width=100)
     readme = ROOT / "README.md"
     before, mark, after = readme.read_text().partition(mark)
     _, _, rest = after.removeprefix("```\n").partition("```\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from compiler.trace.byte_counts import bytes_text as bytes_text
 from compiler.trace.dtypes import short_dtype
 from compiler.trace.records import Size, TensorMeta
 
@@ -12,28 +13,8 @@ NOT_IN_LOG = "not in this log"
 """Said of facts that a log of torch's does not hold: there may be some."""
 NOT_MEASURED = "not measured"
 
-_BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-
 DEEPEST = 40
 """Most levels of indentation."""
-
-
-def bytes_text(count: int | None) -> str:
-    """524288 -> `512 KB`, 2097152 -> `2.0 MB` (units of 1024); None -> `size unknown`."""
-    if count is None:
-        return "size unknown"
-    if abs(count) < 1024:
-        return f"{count} B"
-    value = float(count)
-    unit = 0
-    while abs(value) >= 1023.95 and unit < len(_BYTE_UNITS) - 1:
-        value /= 1024
-        unit += 1
-    if unit == 1 and value == int(value):
-        return f"{int(value)} KB"
-    return (
-        f"{value:.0f} {_BYTE_UNITS[unit]}" if value >= 100 else f"{value:.1f} {_BYTE_UNITS[unit]}"
-    )
 
 
 def bytes_change(before: int, after: int) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compiler.autograd import failed_cut, graphs, partition
-from compiler.control.hooks import Hook
+from compiler.control.hooks import RecordingHook
 
-HOOKS: tuple[Hook, ...] = (
+HOOKS: tuple[RecordingHook, ...] = (
     failed_cut.HOOK,
     graphs.HOOK,
     partition.HOOK,

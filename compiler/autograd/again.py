@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
+from compiler.trace.byte_counts import bytes_text
+
 NAMED = 6
 """The maximum number of operations listed by name; the rest are counted."""
 
@@ -26,12 +28,12 @@ class Again:
     """Total size of `reads`; None if a size is symbolic."""
 
     def words(self) -> str:
-        """`runs 2 operations again (relu, sigmoid), which read 4096 bytes (mm)`."""
+        """`runs 2 operations again (relu, sigmoid), which read 4 KB (mm)`."""
         count = len(self.operations)
         runs = f"{count} operation{'' if count == 1 else 's'} again ({_some(self.operations)})"
         if not self.reads:
             return f"runs {runs}"
-        size = "a symbolic number of bytes" if self.bytes is None else f"{self.bytes} bytes"
+        size = "a symbolic number of bytes" if self.bytes is None else bytes_text(self.bytes)
         return f"runs {runs}, which read{'s' * (count == 1)} {size} ({_some(self.reads)})"
 
 

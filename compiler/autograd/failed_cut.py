@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 
 _NAMES = "_get_unique_path"
@@ -62,7 +62,7 @@ def install(recorder: Recorder) -> Uninstall:
     return _redirect()
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="failed cuts",
     offers="nothing of a partitioner that fails is written into the working folder",
     needs=(f"torch._functorch.partitioners:{_NAMES}",),

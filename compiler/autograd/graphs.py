@@ -18,7 +18,7 @@ from compiler.autograd.partition import output_names, partition_record
 from compiler.autograd.save import KIND, decide_saved, deciding
 from compiler.autograd.split import Captured, Split, current, state
 from compiler.control.decisions import INDUCTOR
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
@@ -296,7 +296,7 @@ def install(recorder: Recorder) -> Uninstall:
     return undo_all([forget_lines, *undo])
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="autograd graphs",
     offers="joint, forward, backward and inference graphs, with the lines they come from",
     needs=(

@@ -16,7 +16,7 @@ from torch import fx
 
 from compiler.autograd.split import Extraction, MinCut, Split, current
 from compiler.control.decisions import SAVE
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Graph, Node, Partition, SavedValue
@@ -328,7 +328,7 @@ def install(recorder: Recorder) -> Uninstall:
     return undo_all(undo)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="partition",
     offers="what is saved for the backward or computed again, with torch's reason",
     needs=(

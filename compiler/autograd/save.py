@@ -21,6 +21,7 @@ from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
 from compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
 from compiler.decision import Decision, Detail
+from compiler.trace.byte_counts import bytes_text
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -144,7 +145,11 @@ def _decision(
 
     def detail() -> Detail:
         shown.add(node.name)
-        size = f"{numbers['bytes']} bytes" if "bytes" in numbers else "a symbolic number of bytes"
+        size = (
+            bytes_text(int(numbers["bytes"]))
+            if "bytes" in numbers
+            else "a symbolic number of bytes"
+        )
         means = f"save: {size} from the forward until the backward"
         if not illegal:
             fixed = {one.name for one in node.graph.nodes if forbidden(one, RECOMPUTE)}

@@ -17,9 +17,9 @@ from compiler.capture import (
     steps,
     stopping,
 )
-from compiler.control.hooks import Hook
+from compiler.control.hooks import RecordingHook
 
-HOOKS: tuple[Hook, ...] = (
+HOOKS: tuple[RecordingHook, ...] = (
     settings.HOOK,
     frames.HOOK,
     graphs.HOOK,

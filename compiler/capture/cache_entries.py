@@ -13,7 +13,7 @@ import types
 from typing import Any
 
 from compiler.capture import guard_book
-from compiler.control.hooks import Hook, Missing, Uninstall, resolve
+from compiler.control.hooks import Missing, RecordingHook, Uninstall, resolve
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import name_of
@@ -134,7 +134,7 @@ def _install(recorder: Recorder) -> Uninstall:
     return lambda: None
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="cache entries",
     offers="which cache entry served each call that did not compile",
     needs=(_LISTS,),

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, in_bucket
@@ -117,7 +117,7 @@ def _parameter_names(graph: fx.GraphModule) -> dict[str, str]:
     return found
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="ddp buckets",
     offers="how DDP's optimizer cut a graph into buckets, and why",
     needs=(

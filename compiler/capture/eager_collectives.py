@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.lines import outside_torch
@@ -169,7 +169,7 @@ def _location(frame: FrameType | None, recorder: Recorder) -> Location | None:
     )
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="eager collectives",
     offers="collective operations outside of graphs, with sizes and lines",
     needs=(

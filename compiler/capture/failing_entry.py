@@ -16,7 +16,7 @@ from compiler.capture.callers import Caller
 from compiler.capture.guard_tree import parse_global_state
 from compiler.capture.values import describe_value, type_name
 from compiler.graphs.current import name_of
-from compiler.trace.failed_guard import Failure, guard_behind, take_apart
+from compiler.trace.failed_guard import GuardFailure, guard_behind, take_apart
 from compiler.trace.records import FailedGuard, Guard, Location
 from compiler.trace.source_names import SOURCE, readable
 
@@ -27,7 +27,7 @@ class Tried:
 
     failed: FailedGuard
     what: str
-    """As `Failure.what`."""
+    """As `GuardFailure.what`."""
     index: int | None
     guard: Guard | None
     """The guard behind the condition, as recorded when the entry was compiled."""
@@ -100,7 +100,7 @@ def why_not(
 
 
 def _own_line(
-    entry: guard_book.Entry | None, guard: Guard | None, failure: Failure
+    entry: guard_book.Entry | None, guard: Guard | None, failure: GuardFailure
 ) -> Location | None:
     source = guard.source if guard is not None else failure.source
     return entry.own_lines.get(source) if entry is not None else None
@@ -148,7 +148,7 @@ def _failing_parts(guard_manager: Any, f_locals: Any) -> tuple[list[str], int]:
     return ([] if info.result else list(info.verbose_code_parts)), info.num_guards_executed
 
 
-def _failing_part(parts: Sequence[str], own_words: str) -> Failure:
+def _failing_part(parts: Sequence[str], own_words: str) -> GuardFailure:
     """Among several conditions of one leaf, the one that torch names."""
     from torch._dynamo.guards import strip_local_scope
 
@@ -162,7 +162,7 @@ def _failing_part(parts: Sequence[str], own_words: str) -> Failure:
 
 
 def _values(
-    failure: Failure, guard: Guard | None, scope: Scope, state: Mapping[str, Any]
+    failure: GuardFailure, guard: Guard | None, scope: Scope, state: Mapping[str, Any]
 ) -> tuple[str, str]:
     """(expected, seen)."""
     if failure.what == "state":
@@ -210,7 +210,7 @@ def _marked(guards: Sequence[Guard], scope: Scope) -> str:
 
 
 def _ambient_values(
-    failure: Failure, guard: Guard | None, state: Mapping[str, Any]
+    failure: GuardFailure, guard: Guard | None, state: Mapping[str, Any]
 ) -> tuple[str, str]:
     if failure.kind == "DEFAULT_DEVICE":
         from torch.utils import _device
@@ -232,7 +232,7 @@ def function_modes(modes: Sequence[Any]) -> str:
     return ", ".join(type_name(type(mode)) for mode in modes) or "none"
 
 
-def _state_values(failure: Failure, expected: Mapping[str, Any]) -> tuple[str, str]:
+def _state_values(failure: GuardFailure, expected: Mapping[str, Any]) -> tuple[str, str]:
     """The changed parts of torch's global state, as (expected, seen)."""
     from torch._C._dynamo.guards import GlobalStateGuard
 

@@ -7,7 +7,7 @@ import re
 from compiler.capture.frames import Frame, FrameStatus, on_error
 from compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
 from compiler.capture.messages import MESSAGES, Message, in_short
-from compiler.control.hooks import Hook, Uninstall
+from compiler.control.hooks import RecordingHook, Uninstall
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Advice, EagerFallback, GraphBreak
@@ -119,7 +119,7 @@ def _disabled(recorder: Recorder, frame: Frame, record: GraphBreak) -> EagerFall
     )
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="eager fallbacks",
     offers="what runs eagerly after all: recompile limits, hidden errors, disabled functions",
     needs=("torch._dynamo.config:suppress_errors",),

@@ -18,7 +18,7 @@ from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, original, resumes_at
 from compiler.capture.messages import in_short
 from compiler.control.error_words import first_line
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import begin_compile, forget_compiles
@@ -239,7 +239,7 @@ def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> 
     )
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="frames",
     offers="every frame that Dynamo compiles, its restarts, time, operations and guards",
     needs=(

@@ -21,7 +21,7 @@ from compiler.capture.skips import users_own
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
 from compiler.control.error_words import first_line
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.function_names import user_name
@@ -215,7 +215,7 @@ def _advice(
     return ()
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="graph breaks",
     offers="each graph break with line, columns, code, reason, what crosses it and how to fix it",
     needs=(

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from compiler.capture.frames import current
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import describe_graph
@@ -38,7 +38,7 @@ def install(recorder: Recorder) -> Uninstall:
     return patch(OutputGraph, "call_user_compiler", call_user_compiler)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="captured graphs",
     offers="each graph that Dynamo captured, node by node, with the user's lines",
     needs=("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),

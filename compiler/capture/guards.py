@@ -16,7 +16,7 @@ from compiler.capture.failing_entry import function_modes
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
 from compiler.capture.skips import users_own
 from compiler.capture.values import describe_value, type_name
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
@@ -289,7 +289,7 @@ def _number(value: Any) -> int | float | None:
         return None
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="guards",
     offers="every guard of every compile: kind, value, the line that made torch install it",
     needs=(

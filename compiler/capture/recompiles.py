@@ -19,7 +19,7 @@ from compiler.capture.code import function_location, resumes_at, source_line
 from compiler.capture.failing_entry import Tried, why_not
 from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
 from compiler.capture.skips import users_own
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
@@ -177,7 +177,7 @@ def _root(name: str) -> str:
     return re.split(r"[.\[(]", name, maxsplit=1)[0]
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="recompiles",
     offers="each recompile: the guard that failed, the value expected and the value seen",
     needs=(
@@ -185,6 +185,9 @@ HOOK = Hook(
         "torch._dynamo.guards:get_guard_fail_reason(guard_manager, code, f_locals, compile_id)",
         "torch._dynamo.guards:strip_local_scope",
         "torch._guards:CompileContext.current_compile_id",
+        "torch._C._dynamo.guards:GlobalStateGuard",
+        "torch.overrides:_get_current_function_mode_stack",
+        "torch.utils._device:CURRENT_DEVICE",
     ),
     install=install,
     stage="capture",

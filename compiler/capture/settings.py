@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall
+from compiler.control.hooks import RecordingHook, Uninstall
 from compiler.control.recorder import Recorder
 from compiler.control.torch_settings import read_setting
 from compiler.trace.records import TorchSettings
@@ -86,7 +86,7 @@ def _text(value: object) -> str:
     return repr(value)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="torch settings",
     offers="torch settings that the user's file changes",
     needs=tuple(f"{module}:get_config_copy" for module in MODULES),

@@ -16,7 +16,7 @@ from typing import Any
 from compiler.capture.code import function_location
 from compiler.capture.frames import last_finished
 from compiler.capture.messages import in_short
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.lines import outside_torch
@@ -135,7 +135,7 @@ def _repeated(entry: _Seen) -> FrameSkipped:
     )
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="skipped frames",
     offers="the user's frames that Dynamo left to Python, and why",
     needs=(

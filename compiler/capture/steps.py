@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from compiler.capture.code import function_location, instruction_location
 from compiler.capture.frames import nesting
 from compiler.capture.variables import fx_node, stack_value
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.function_names import user_name
@@ -273,7 +273,7 @@ def install(recorder: Recorder) -> Uninstall:
     )
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="instruction steps",
     offers="each bytecode instruction that Dynamo walks: stack, locals, nodes (--record steps)",
     needs=(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 
 
@@ -70,12 +70,13 @@ def run_graph(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
     return make_boxed_func(graph.forward)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="stopping at the front",
     offers="recordings that end after capture or AOTAutograd, of scripts that compile too",
     needs=(
         "torch:_TorchCompileInductorWrapper.__call__(model_, inputs_)",
         "torch._functorch._aot_autograd.utils:make_boxed_func",
+        "torch._dynamo.utils:counters",
     ),
     install=install,
     stage="capture",

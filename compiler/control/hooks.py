@@ -1,8 +1,8 @@
-"""Hooks: one private or public entry point of torch each, checked before use.
+"""Hooks: what one module of ours uses of torch beyond its public functions, checked before use.
 
-Each hook has its own module. `check` looks for what the hook needs; `install` patches it and
-returns a function that undoes the patch. If this torch lacks something, the hook is reported as
-"not available in torch X.Y": never a crash, never silent.
+Each hook has its own module. `check` looks for what the hook needs; if this torch lacks something,
+the hook is reported as "not available in torch X.Y": never a crash, never silent. A `RecordingHook`
+patches torch while something is recorded: `install` returns a function that undoes the patch.
 """
 
 from __future__ import annotations
@@ -23,44 +23,47 @@ class Missing(Exception):
     """This torch lacks what a hook needs; the message says what."""
 
 
-@dataclass(frozen=True)
+def _nothing_more() -> str:
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Hook:
     """One way into torch."""
 
     name: str
     """Short and stable: `graph breaks`."""
     offers: str
-    """What the hook records, as text for `tcw doctor`."""
+    """What it is for, as text for `tcw doctor`."""
     needs: tuple[str, ...]
     """`module:Name.attribute`, each of which must exist; a trailing `(a, b)` names parameters."""
-    install: Callable[[Recorder], Uninstall]
-    stage: Stage
-    """The stage it records. A recording that ends earlier never imports what the hook needs."""
     test: str
     """The file that tests it, under `tests/cpu`; `python -m tests.cpu.versions` runs it."""
+    further: Callable[[], str] = _nothing_more
+    """Looks for what `needs` cannot name: why it is not there, or ""."""
 
-    def check(self) -> HookStatus:
-        """Whether this torch has everything that the hook needs. Imports torch."""
-        reason = ""
+    def missing(self) -> str:
+        """Why this torch cannot support the hook; "" if it can. Imports the modules of `needs`."""
         for need in self.needs:
             try:
                 resolve(need)
             except Missing as missing:
-                reason = str(missing)
-                break
-        return status(self.name, self.offers, reason)
+                return str(missing)
+        return self.further()
+
+    def check(self) -> HookStatus:
+        """Whether this torch has everything that the hook needs, for `tcw doctor`."""
+        reason = self.missing()
+        return HookStatus(self.name, not reason, self.offers, reason, TRIED_ON.get(self.name, ()))
 
 
-def status(name: str, offers: str, reason: str) -> HookStatus:
-    """The status of what needs torch for something. `reason`: why it is not there, or ""."""
-    return HookStatus(name, not reason, offers, reason, TRIED_ON.get(name, ()))
+@dataclass(frozen=True, kw_only=True)
+class RecordingHook(Hook):
+    """A checked patch of torch that records one kind of fact."""
 
-
-def on_demand(_recorder: Recorder) -> Uninstall:
-    """`Hook.install` for a measurement that patches torch itself while it runs. A recording
-    installs nothing; the hook's check reports beforehand whether this torch has what will be
-    needed."""
-    return lambda: None
+    install: Callable[[Recorder], Uninstall]
+    stage: Stage
+    """The stage it records. A recording that ends earlier never imports what the hook needs."""
 
 
 def resolve(need: str) -> object:
@@ -71,21 +74,28 @@ def resolve(need: str) -> object:
     """
     path, _, wanted = need.partition("(")
     module_name, _, attributes = path.partition(":")
+    package = module_name.partition(".")[0]
     try:
         found: object = importlib.import_module(module_name)
     except ImportError as error:
-        raise Missing(f"not available in torch {torch_version()}: no {module_name}") from error
+        raise lacking(f"no {module_name}", package) from error
     for attribute in filter(None, attributes.split(".")):
         try:
             found = getattr(found, attribute)
         except AttributeError as error:
-            raise Missing(f"not available in torch {torch_version()}: no {path}") from error
+            raise lacking(f"no {path}", package) from error
     if wanted:
-        _demand_parameters(found, path, [name.strip() for name in wanted.rstrip(")").split(",")])
+        names = [name.strip() for name in wanted.rstrip(")").split(",")]
+        _demand_parameters(found, path, package, names)
     return found
 
 
-def _demand_parameters(found: object, path: str, names: Sequence[str]) -> None:
+def lacking(what: str, package: str = "torch") -> Missing:
+    """`not available in torch 2.13.0: {what}`."""
+    return Missing(f"not available in {package} {version_of(package)}: {what}")
+
+
+def _demand_parameters(found: object, path: str, package: str, names: Sequence[str]) -> None:
     try:
         parameters = inspect.signature(found).parameters  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -94,20 +104,20 @@ def _demand_parameters(found: object, path: str, names: Sequence[str]) -> None:
         return
     for name in names:
         if name and name not in parameters:
-            raise Missing(
-                f"not available in torch {torch_version()}: {path} takes no parameter {name}"
-            )
+            raise lacking(f"{path} takes no parameter {name}", package)
 
 
-def torch_version() -> str:
-    """Version of the installed torch; `?` if there is none."""
+def version_of(package: str) -> str:
+    """Version of an installed package; `?` if there is none."""
     try:
-        return str(importlib.import_module("torch").__version__)
-    except ImportError:
+        return str(importlib.import_module(package).__version__)
+    except (ImportError, AttributeError):
         return "?"
 
 
-def install_all(hooks: Sequence[Hook], recorder: Recorder) -> tuple[list[HookStatus], Uninstall]:
+def install_all(
+    hooks: Sequence[RecordingHook], recorder: Recorder
+) -> tuple[list[HookStatus], Uninstall]:
     """Install every available hook, in order; returns their statuses and an undo function."""
     statuses: list[HookStatus] = []
     undo: list[Uninstall] = []

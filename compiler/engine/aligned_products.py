@@ -17,6 +17,7 @@ from torch import fx
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.engine.graph_facts import views_of
+from compiler.trace.byte_counts import bytes_text
 
 aten = torch.ops.aten
 
@@ -125,7 +126,7 @@ def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: G
         rule="unaligned-rows" if pays else "copies-cost-more",
         reason=(
             f"{rows} x {inner} times {inner} x {columns}: rows of other than whole 16 bytes; "
-            f"padding copies {copied:,} bytes for {flops:,} operations"
+            f"padding copies {bytes_text(copied)} for {flops:,} operations"
         ),
         numbers={"flops": flops, "copied_bytes": copied},
         detail=(lambda: Detail(origins=(node.name,), means=MEANS)) if gate.asks else None,

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import TracingContext
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
+from compiler.engine.convolution_library import by_onednn
 
 aten = torch.ops.aten
 
@@ -42,11 +42,6 @@ _OPERANDS = {aten.convolution.default: (0, 1), aten.convolution_backward.default
 """Where the image and the weight are."""
 
 _NARROW = (torch.float16, torch.bfloat16)
-
-_ATENS_OWN = "Slow"
-"""How the names of ATen's own implementations on the CPU begin (`ConvBackend`)."""
-_LARGE = 1 << 10
-"""The size that an unknown one counts as."""
 
 _BLOCK = 16
 """Channels in the widest block of oneDNN's kernels."""
@@ -183,23 +178,11 @@ def _images(node: fx.Node) -> list[fx.Node]:
 
 
 def _by_onednn(node: fx.Node) -> bool:
-    """Whether oneDNN computes this convolution of a CPU (`use_mkldnn` in
-    ATen/native/Convolution.cpp): by the dtype and, in float32, by sizes and the number of threads.
-
-    ATen's own, which get all others, are not faster on channels-last memory: small and grouped ones
-    of float64 and integers take two to four times as long, the backward of float16 twice, a point
-    of few channels in float32 five times. Unknown sizes count as large.
-    """
+    """Whether oneDNN computes this convolution of a CPU. ATen's own, which get all others, are not
+    faster on channels-last memory: small and grouped ones of float64 and integers take two to four
+    times as long, the backward of float16 twice, a point of few channels in float32 five times."""
     image, weight = (node.args[place].meta["val"] for place in _OPERANDS[node.target])
-    if not all(isinstance(size, int) for size in (image.shape[1], *weight.shape)):
-        return image.dtype in (*_NARROW, torch.float32)
-    with unset_fake_temporarily():
-        empty = torch.empty((), dtype=image.dtype)
-        sizes = [size if isinstance(size, int) else _LARGE for size in image.shape]
-        chosen = torch._C._select_conv_backend(
-            empty.expand(sizes), empty.expand(weight.shape), None, *_window(node)
-        )
-    return not chosen.name.startswith(_ATENS_OWN)
+    return by_onednn(image, weight, _window(node))
 
 
 def _window(node: fx.Node) -> tuple[Any, ...]:
@@ -272,7 +255,7 @@ def _refresh(node: fx.Node) -> bool:
             if node.target in _LIKE_FIRST
             else node.target(*args, **kwargs)
         )
-        if node.target in _IMAGES and not torch.backends.cudnn.is_available():
+        if node.target in _IMAGES and not _cudnn_answers():
             after = _as_cudnn_returns(after)
     except (RuntimeError, ValueError):
         if node.target is not aten.view.default:
@@ -282,6 +265,12 @@ def _refresh(node: fx.Node) -> bool:
         after = aten.reshape.default(*args, **kwargs)
     node.meta["val"] = after
     return bool(_all_strides(before) != _all_strides(after))
+
+
+def _cudnn_answers() -> bool:
+    """Whether torch asks cuDNN for the order of a convolution's result: not without a GPU, although
+    a build for CUDA has cuDNN."""
+    return bool(torch.backends.cudnn.is_available() and torch.cuda.is_available())
 
 
 def _as_cudnn_returns(results: Any) -> Any:

@@ -22,7 +22,7 @@ from compiler.graphs.current import current_compile_id
 from compiler.graphs.nodes import node_stack
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.compiled import Compiled
-from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, Made
+from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, NewRecording
 from compiler.trace.compile_names import compile_of
 from compiler.trace.records import CudagraphRecording, CudagraphSkip
 from compiler.trace.records.graph import GraphKind
@@ -119,7 +119,7 @@ def skipped(reason: str, node: fx.Node | None = None, graph: str = "") -> None:
     )
 
 
-def recorded(made: Made, graph: str) -> None:
+def recorded(made: NewRecording, graph: str) -> None:
     """Record that a call of a graph was recorded as a CUDA graph."""
     recorder = current().recorder
     if recorder is None:

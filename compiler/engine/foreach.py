@@ -10,6 +10,17 @@ from typing import Any
 
 import torch
 
+from compiler.control.hooks import Hook, Missing, resolve
+
+_SCHEMAS = "torch._C:_jit_get_all_schemas"
+
+HOOK = Hook(
+    name="operations on lists",
+    offers="an optimizer's update of a parameter in one loop",
+    needs=(_SCHEMAS,),
+    test="engine/test_backend.py",
+)
+
 PREFIX = "_foreach_"
 
 _OTHER_NAMES = {
@@ -41,7 +52,13 @@ def foreach_decompositions() -> dict[Any, Callable[..., list[torch.Tensor]]]:
 
 
 def _names() -> list[str]:
-    schemas = torch._C._jit_get_all_schemas()
+    """Of all functional `_foreach` operations; none if torch does not list them, so that they
+    stay ATen calls."""
+    try:
+        schemas_of_all: Any = resolve(_SCHEMAS)
+    except Missing:
+        return []
+    schemas = schemas_of_all()
     found = {schema.name.removeprefix("aten::") for schema in schemas}
     return sorted(
         name.removeprefix(PREFIX)

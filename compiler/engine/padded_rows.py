@@ -21,6 +21,7 @@ from torch import fx
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.engine.graph_facts import shows_argument, views_are_regenerated, views_of
+from compiler.trace.byte_counts import bytes_text
 from compiler.trace.records.graph import GraphKind
 
 aten = torch.ops.aten
@@ -103,7 +104,7 @@ def _wanted(part: fx.Node, graph: str, gate: Gate | None) -> bool:
         default=PADDED_ROWS,
         choices=(PADDED_ROWS, AS_CAPTURED),
         rule="rows-of-a-padded-product",
-        reason=f"rows of {width:,} elements are returned; a copy moves {copied:,} bytes twice",
+        reason=f"rows of {width:,} elements are returned; a copy moves {bytes_text(copied)} twice",
         numbers={"copied_bytes": copied},
         detail=_detail(part) if gate.asks else None,
     )

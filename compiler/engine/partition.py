@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from torch import fx
 from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
-from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from compiler.autograd.save import Halves, decide_saved
 from compiler.control.decisions import Gate
-from compiler.control.hooks import patch
 from compiler.decision import ENGINE
 from compiler.engine.common_subexpressions import merge_common_subexpressions
+from compiler.engine.maximum_flow import maximum_flow_by_trees
 from compiler.engine.recording import current
 from compiler.engine.wide_statistics import keep_statistics_wide
 from compiler.graphs.current import current_compile_id, graph_id
+from compiler.graphs.lazy_modules import as_lazy
 
 
 def partition(
@@ -37,7 +36,7 @@ def partition(
 
     graph = graph_id(current_compile_id(), "joint")
     halves = decide_saved(joint, None, cut, gate or current().gate, graph, ENGINE)
-    forward, backward = map(_LazyGraphModule.from_graphmodule, halves)
+    forward, backward = map(as_lazy, halves)
     return forward, backward
 
 
@@ -49,21 +48,3 @@ def _cut(joint: fx.GraphModule, joint_inputs: Sequence[Any], **kwargs: Any) -> H
     with functorch_config.patch(cse=False), maximum_flow_by_trees():
         halves: Halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
     return halves
-
-
-@contextmanager
-def maximum_flow_by_trees() -> Iterator[None]:
-    """networkx finds the minimum cut by Boykov and Kolmogorov's trees (IEEE PAMI 26, 2004) inside.
-
-    Joint graphs have few edges with a capacity on each path, which takes the trees a third of what
-    pushing preflows takes, networkx's default. The cut is the same: networkx returns the one that
-    is nearest to the sink, of which there is one, whatever the flow. torch 2.15 has a cut of its
-    own. TorchDynamo compiles in one thread at a time, so nothing else restores the default.
-    """
-    from networkx.algorithms.flow import boykov_kolmogorov, maxflow
-
-    undo = patch(maxflow, "default_flow_func", boykov_kolmogorov)
-    try:
-        yield
-    finally:
-        undo()

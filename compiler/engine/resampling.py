@@ -16,11 +16,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import status, torch_version
-from compiler.trace.records import HookStatus
-
-NAME = "resampling gradients"
-TEST = "engine/test_resampling.py"
+from compiler.control.hooks import Hook, lacking
 
 RESAMPLING = tuple(
     getattr(torch.ops.aten, name)
@@ -48,14 +44,17 @@ def missing() -> str:
     for operation in _overloads():
         for name in ("py_kernels", "_dispatch_cache"):
             if not isinstance(getattr(operation, name, None), dict):
-                return f"not available in torch {torch_version()}: {operation} has no {name}"
+                return str(lacking(f"{operation} has no {name}"))
     return ""
 
 
-def resampling_status() -> HookStatus:
-    """Whether gradients of resampling are ATen's, for `tcw doctor`."""
-    offers = "gradients of resampling as ATen's operation, not as additions at indices"
-    return status(NAME, offers, missing())
+HOOK = Hook(
+    name="resampling gradients",
+    offers="gradients of resampling as ATen's operation, not as additions at indices",
+    needs=(),
+    further=missing,
+    test="engine/test_resampling.py",
+)
 
 
 @contextmanager

@@ -13,26 +13,36 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from torch._functorch._aot_autograd import graph_compile
-from torch._functorch._aot_autograd.schemas import AOTConfig
-from torch._logging._internal import trace_log
+from compiler.control.hooks import Hook, patch, resolve, undo_all
 
-from compiler.control.hooks import patch, undo_all
-
+_MODULE = "torch._functorch._aot_autograd.graph_compile"
 _WRITERS = ("_log_joint_graph", "_log_fw_bw_graphs")
 _LOGS = ("aot_joint_log", "aot_graphs_log")
+_CONFIG = "torch._functorch._aot_autograd.schemas:AOTConfig"
+_TRACE = "torch._logging._internal:trace_log.handlers"
+
+HOOK = Hook(
+    name="unread texts",
+    offers="no texts of AOTAutograd's graphs that nobody reads",
+    needs=(
+        *(f"{_MODULE}:{name}" for name in (*_WRITERS, *_LOGS)),
+        f"{_CONFIG}.enable_log",
+        _TRACE,
+    ),
+    test="engine/test_unread_texts.py",
+)
 
 
 @contextmanager
 def unread_texts_unwritten() -> Iterator[None]:
     """Inside, AOTAutograd traces as with `enable_log=False` what has neither a log nor a cache. A
     torch without these functions stays as it is."""
+    if HOOK.missing():
+        yield
+        return
+    module: Any = resolve(_MODULE)
     undo = undo_all(
-        [
-            patch(graph_compile, name, _asking_first(getattr(graph_compile, name)))
-            for name in _WRITERS
-            if hasattr(graph_compile, name)
-        ]
+        [patch(module, name, _asking_first(getattr(module, name))) for name in _WRITERS]
     )
     try:
         yield
@@ -53,13 +63,12 @@ def _asking_first(write: Callable[..., Any]) -> Callable[..., Any]:
 
 def _logged() -> bool:
     """Whether `TORCH_TRACE` or `TORCH_LOGS` gets these texts."""
-    logs = (getattr(graph_compile, name, None) for name in _LOGS)
-    return bool(trace_log.handlers) or any(
-        log is None or log.isEnabledFor(logging.INFO) for log in logs
-    )
+    logs: list[Any] = [resolve(f"{_MODULE}:{name}") for name in _LOGS]
+    return bool(resolve(_TRACE)) or any(log.isEnabledFor(logging.INFO) for log in logs)
 
 
 def _unlogged(argument: Any) -> Any:
-    if not isinstance(argument, AOTConfig) or getattr(argument, "cache_info", None) is not None:
+    config: Any = resolve(_CONFIG)
+    if not isinstance(argument, config) or getattr(argument, "cache_info", None) is not None:
         return argument
     return dataclasses.replace(argument, enable_log=False)

@@ -57,12 +57,12 @@ def siblings(grouping: Grouping) -> list[Candidate]:
     readers: dict[str, dict[int, int]] = {}
     walks: dict[tuple[str, int], set[Layout | None]] = {}
     weights, home = grouping.weights, grouping.home
-    units = grouping.order.units
+    nodes = grouping.order.nodes
     for place, leaves in enumerate(grouping.edges.leaves):
-        unit = units[place]
-        if isinstance(unit, Call) or not leaves:
+        node = nodes[place]
+        if isinstance(node, Call) or not leaves:
             continue
-        size = elements(unit.domain)
+        size = elements(node.domain)
         for leaf in leaves:
             made = grouping.order.place.get(leaf.value)
             if made is not None and home[made] == home[place]:
@@ -142,23 +142,23 @@ def pieces(grouping: Grouping) -> list[Candidate]:
     found: list[Candidate] = []
     last: dict[tuple[str, Size], int] = {}
     rows: dict[tuple[str, Size], int] = {}
-    for place, unit in enumerate(grouping.order.units):
-        if not isinstance(unit, Store):
+    for place, node in enumerate(grouping.order.nodes):
+        if not isinstance(node, Store):
             continue
-        key = (unit.buffer, elements(unit.domain))
+        key = (node.buffer, elements(node.domain))
         before = rows.get(key)
-        if before is not None and _joins_rows(grouping, before, unit):
+        if before is not None and _joins_rows(grouping, before, node):
             found.append(Candidate("horizontal", before, place, 0))
         elif key in last:
             found.append(Candidate("horizontal", last[key], place, 0))
         last[key] = place
-        rows.setdefault((unit.buffer, elements(unit.domain[:-1])), place)
+        rows.setdefault((node.buffer, elements(node.domain[:-1])), place)
     return found
 
 
 def _joins_rows(grouping: Grouping, rows: int, ends: Store) -> bool:
-    unit = grouping.order.units[rows]
-    return grouping.weights.machine.runs and isinstance(unit, Store) and ends_of(unit, ends)
+    node = grouping.order.nodes[rows]
+    return grouping.weights.machine.runs and isinstance(node, Store) and ends_of(node, ends)
 
 
 def _sorted(candidates: list[Candidate]) -> list[Candidate]:

@@ -15,6 +15,7 @@ from compiler.fusion.merge import Grouping, Merge
 from compiler.fusion.pairs import Listener, Pair, PassKind, Round
 from compiler.fusion.rows import kept_size
 from compiler.fusion.rules import Refusal
+from compiler.trace.byte_counts import bytes_text
 from compiler.trace.records import FusionPair
 
 
@@ -109,7 +110,7 @@ class Decisions:
             if candidate.shared is not None and candidate.shared < least:
                 against = Refusal(
                     "too little",
-                    f"they share {candidate.shared} bytes",
+                    f"they share {bytes_text(candidate.shared)}",
                     legal=True,
                     numbers={"least_shared_bytes": least},
                 )
@@ -128,8 +129,8 @@ class Decisions:
         found: Merge | Refusal,
         against: Refusal | None,
     ) -> bool:
-        units = self.grouping.order.units
-        first, second = units[candidate.first].name, units[candidate.second].name
+        nodes = self.grouping.order.nodes
+        first, second = nodes[candidate.first].name, nodes[candidate.second].name
         id = decision_id(self.grouping.graph.name, FUSE, first, second)
         before = self.pairs.get(id)
         if against is not None:
@@ -212,12 +213,12 @@ class Decisions:
 
     def _for(self, candidate: Candidate, kind: str) -> tuple[str, str]:
         if kind == "vertical":
-            return "saves bytes", f"{candidate.score} bytes stay in registers"
+            return "saves bytes", f"{bytes_text(candidate.score)} stay in registers"
         if kind == "pieces":
             return "one buffer", "both write pieces of one buffer"
         if kind == "twins":
             return "same domain", "small loops over the same domain start once"
-        return "shares bytes", f"{candidate.shared} bytes are read once for both"
+        return "shares bytes", f"{bytes_text(candidate.shared)} are read once for both"
 
     def _room(self, found: Merge) -> tuple[int, int]:
         """Bytes of accumulators that the common loop holds, and its parallel rows or elements."""

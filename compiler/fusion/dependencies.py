@@ -10,7 +10,8 @@ from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store
 from compiler.loops.layouts import Layout, normalize
 from compiler.loops.sizes import Size, add, at_least, multiply, subtract
 
-Unit = Compute | Call
+Computation = Compute | Call
+"""A node that computes: every one but inputs and buffers."""
 
 RANDOM = (
     "rand",
@@ -31,63 +32,63 @@ RANDOM = (
 
 @dataclass(slots=True)
 class Dependencies:
-    """The dependencies of each unit, by its place in `units`."""
+    """The dependencies of each node, by its place in `nodes`."""
 
-    units: list[Unit]
+    nodes: list[Computation]
     place: dict[str, int]
     """Name of a compute node or of a call's result -> place."""
     before: list[dict[int, str]] = field(default_factory=list)
-    """Unit -> the units that it depends on, and why: it reads their `value`, it reads or writes
+    """Node -> the nodes that it depends on, and why: it reads their `value`, it reads or writes
     `memory` that they wrote, it `overwrites` what they read, or both have an `effect`."""
     overwrites: list[dict[int, str]] = field(default_factory=list)
-    """Unit -> earlier readers of memory that it writes, with the name of that memory."""
+    """Node -> earlier readers of memory that it writes, with the name of that memory."""
 
 
 def dependencies(graph: Graph) -> Dependencies:
     """All ordering constraints of the graph."""
-    units: list[Unit] = [n for n in graph.nodes if not isinstance(n, (Input, Buffer))]
-    found = Dependencies(units, {})
+    nodes: list[Computation] = [n for n in graph.nodes if not isinstance(n, (Input, Buffer))]
+    found = Dependencies(nodes, {})
     memory = storage(graph)
     writers: dict[str, list[int]] = {}
     readers: dict[str, list[int]] = {}
     effect = -1
-    for place, unit in enumerate(units):
-        if not isinstance(unit, Call):
-            found.place[unit.name] = place
+    for place, node in enumerate(nodes):
+        if not isinstance(node, Call):
+            found.place[node.name] = place
         before: dict[int, str] = {}
         overwrites: dict[int, str] = {}
-        for name in read_values(unit):
+        for name in read_values(node):
             for writer in writers.get(memory[name], ()):
-                if not _defines(units[writer], name):
+                if not _defines(nodes[writer], name):
                     before[writer] = "memory"
                 else:
                     before.setdefault(writer, "value")
-        for name in written_values(unit):
+        for name in written_values(node):
             for writer in writers.get(memory[name], ()):
-                if not apart(units[writer], unit):
+                if not apart(nodes[writer], node):
                     before[writer] = "memory"
             for reader in readers.get(memory[name], ()):
-                read = (v for v in read_values(units[reader]) if memory[v] == memory[name])
+                read = (v for v in read_values(nodes[reader]) if memory[v] == memory[name])
                 if all(value == name for value in read):
                     before.setdefault(reader, "overwrites")
                     overwrites[reader] = name
                 else:
                     before[reader] = "memory"
-        for name in read_values(unit):
+        for name in read_values(node):
             readers.setdefault(memory[name], []).append(place)
-        for name in written_values(unit):
+        for name in written_values(node):
             writers.setdefault(memory[name], []).append(place)
-        if isinstance(unit, Call):
-            for result in unit.results:
+        if isinstance(node, Call):
+            for result in node.results:
                 if result is not None:
                     found.place[result.name] = place
                     writers.setdefault(memory[result.name], []).append(place)
-            if has_effect(unit):
+            if has_effect(node):
                 if effect >= 0:
                     before.setdefault(effect, "effect")
                 effect = place
-        elif not isinstance(unit, Store):
-            writers.setdefault(unit.name, []).append(place)
+        elif not isinstance(node, Store):
+            writers.setdefault(node.name, []).append(place)
         found.before.append(before)
         found.overwrites.append(overwrites)
     return found
@@ -107,23 +108,23 @@ def storage(graph: Graph) -> dict[str, str]:
     return memory
 
 
-def read_values(unit: Unit) -> Iterator[str]:
-    """Values whose memory a unit reads, without duplicates."""
-    if isinstance(unit, Call):
-        yield from dict.fromkeys(operand.value for operand in unit.operands())
+def read_values(node: Computation) -> Iterator[str]:
+    """Values whose memory a node reads, without duplicates."""
+    if isinstance(node, Call):
+        yield from dict.fromkeys(operand.value for operand in node.operands())
     else:
-        yield from dict.fromkeys(leaf.value for leaf in reads(unit))
+        yield from dict.fromkeys(leaf.value for leaf in reads(node))
 
 
-def written_values(unit: Unit) -> tuple[str, ...]:
-    """The values of other units whose memory a unit writes."""
-    if isinstance(unit, Store):
-        return (unit.buffer,)
-    return unit.mutates if isinstance(unit, Call) else ()
+def written_values(node: Computation) -> tuple[str, ...]:
+    """The values of other nodes whose memory a node writes."""
+    if isinstance(node, Store):
+        return (node.buffer,)
+    return node.mutates if isinstance(node, Call) else ()
 
 
-def _defines(unit: Unit, name: str) -> bool:
-    return not isinstance(unit, (Call, Store)) and unit.name == name
+def _defines(node: Computation, name: str) -> bool:
+    return not isinstance(node, (Call, Store)) and node.name == name
 
 
 def has_effect(call: Call) -> bool:
@@ -132,7 +133,7 @@ def has_effect(call: Call) -> bool:
     return namespace != "aten" or any(word in operator for word in RANDOM)
 
 
-def apart(first: Unit, second: Unit) -> bool:
+def apart(first: Computation, second: Computation) -> bool:
     """Whether two stores are certainly disjoint, as the pieces of one cat are."""
     if not (isinstance(first, Store) and isinstance(second, Store)):
         return False

@@ -30,33 +30,33 @@ class Edges:
     """All edges of a graph, indexed from either end; calls have none."""
 
     of_reader: list[list[Edge]]
-    """Place of a unit -> its reads of other compute nodes, one edge per distinct access."""
+    """Place of a node -> its reads of other compute nodes, one edge per distinct access."""
     of_producer: list[list[Edge]]
     leaves: list[list[Load | Gather]]
-    """Place of a unit -> all its reads, without duplicates."""
+    """Place of a node -> all its reads, without duplicates."""
 
 
 def edges_of(graph: Graph, order: Dependencies) -> Edges:
     """All edges, by place."""
     values = graph.values()
-    count = len(order.units)
+    count = len(order.nodes)
     found = Edges([[] for _ in range(count)], [[] for _ in range(count)], [])
-    for place, unit in enumerate(order.units):
-        if isinstance(unit, Call):
+    for place, node in enumerate(order.nodes):
+        if isinstance(node, Call):
             found.leaves.append([])
             continue
-        leaves = list(dict.fromkeys(reads(unit)))
+        leaves = list(dict.fromkeys(reads(node)))
         found.leaves.append(leaves)
-        size = elements(unit.domain)
+        size = elements(node.domain)
         for leaf in leaves:
             earlier = order.place.get(leaf.value)
             if earlier is None:
                 continue
-            producer = order.units[earlier]
+            producer = order.nodes[earlier]
             if isinstance(producer, Call):
                 continue
             how = relation(leaf, size, extent(values[leaf.value]))
-            edge = Edge(producer, unit, how, earlier, place, earlier, place)
+            edge = Edge(producer, node, how, earlier, place, earlier, place)
             found.of_reader[place].append(edge)
             found.of_producer[earlier].append(edge)
     return found

@@ -112,20 +112,20 @@ def tasks_of(
     order: Dependencies, groups: list[Group], memory: dict[str, Memory], weights: Weights
 ) -> tuple[list[Group | Call], list[Task]]:
     """The groups and calls to run, and the corresponding tasks for the scheduler."""
-    units = order.units
+    nodes = order.nodes
     runs: list[Group | Call] = [*groups]
     places = [group.places for group in groups]
-    for place, unit in enumerate(units):
-        if isinstance(unit, Call):
-            runs.append(unit)
+    for place, node in enumerate(nodes):
+        if isinstance(node, Call):
+            runs.append(node)
             places.append([place])
     home = {place: index for index, mine in enumerate(places) for place in mine}
     tasks: list[Task] = []
     for index, (run, mine) in enumerate(zip(runs, places, strict=True)):
         before = dict.fromkeys(home[p] for place in mine for p in order.before[place])
         before.pop(index, None)
-        reads = dict.fromkeys(n for place in mine for n in read_values(units[place]))
-        made = [memory[units[p].name] for p in mine if units[p].name in memory]
+        reads = dict.fromkeys(n for place in mine for n in read_values(nodes[place]))
+        made = [memory[nodes[p].name] for p in mine if nodes[p].name in memory]
         makes = 0 if isinstance(run, Call) else sum(weights.memory(m) for m in made)
         own = {m.name for m in made}
         outer = tuple(name for name in reads if name in memory and name not in own)

@@ -31,7 +31,7 @@ class Group:
     """
 
     id: int
-    """Place of the group's initial unit."""
+    """Place of the group's initial node."""
     places: list[int]
     """Places of the members, in order."""
     members: list[Compute]

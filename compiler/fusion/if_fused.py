@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from compiler.fusion.dependencies import Unit
+from compiler.fusion.dependencies import Computation
 from compiler.fusion.groups import Group, Space, final_space
 from compiler.fusion.merge import Grouping, Merge
 from compiler.fusion.nests import nest
@@ -24,7 +24,7 @@ NAME = "if_fused"
 def if_fused(grouping: Grouping, one: Group, two: Group, merge: Merge) -> str:
     """The loop nest of both groups as printed text."""
     places = sorted((*one.places, *two.places))
-    members = [u for p in places if not isinstance(u := grouping.order.units[p], Call)]
+    members = [u for p in places if not isinstance(u := grouping.order.nodes[p], Call)]
     group = Group(one.id, places, members, merge.space, [*one.names, *two.names])
     return nest_text(_nest(grouping, group))
 
@@ -79,10 +79,10 @@ def _forbidden_reads(grouping: Grouping, one: Group, two: Group, refusal: Refusa
     """The values that one of the two reads where the nest would not have them."""
     if refusal.rule == "cycle":
         between = grouping.reach.between(one.id, two.id)
-        units = (u for place, u in enumerate(grouping.order.units) if between >> place & 1)
-        return [name for unit in units for name in _made(unit)]
+        nodes = (u for place, u in enumerate(grouping.order.nodes) if between >> place & 1)
+        return [name for node in nodes for name in _made(node)]
     if refusal.rule == "barrier":
-        return [unit.buffer for unit in (*one.members, *two.members) if isinstance(unit, Store)]
+        return [node.buffer for node in (*one.members, *two.members) if isinstance(node, Store)]
     edges = grouping.between(one, two)
     space = common_space(one, two, edges, grouping.weights, grouping.edges)
     if isinstance(space, Space):
@@ -90,11 +90,11 @@ def _forbidden_reads(grouping: Grouping, one: Group, two: Group, refusal: Refusa
     return [edge.producer.name for edge in edges]
 
 
-def _made(unit: Unit) -> list[str]:
-    """The values that a unit computes."""
-    if isinstance(unit, Call):
-        return [result.name for result in unit.results if result is not None]
-    return [unit.name]
+def _made(node: Computation) -> list[str]:
+    """The values that a node computes."""
+    if isinstance(node, Call):
+        return [result.name for result in node.results if result is not None]
+    return [node.name]
 
 
 def _marked(lines: Iterable[NestLine], values: list[str], rule: str) -> list[str]:

@@ -50,7 +50,7 @@ class Grouping:
     reach: Reachability
     groups: dict[int, Group]
     home: list[int]
-    """Place of a unit -> id of its group; -1 for a call."""
+    """Place of a node -> id of its group; -1 for a call."""
     digits: dict[int, Shape]
     fixed: set[str]
     """Values that are in memory regardless of fusion."""
@@ -63,7 +63,7 @@ class Grouping:
         space = common_space(one, two, edges, self.weights, self.edges)
         if isinstance(space, Refusal):
             return space
-        refusal = no_cycle(one, two, self.reach, self.order.units)
+        refusal = no_cycle(one, two, self.reach, self.order.nodes)
         if refusal is not None:
             return refusal
         for edge in edges:
@@ -116,8 +116,8 @@ class Grouping:
         for place in two.places:
             self.home[place] = one.id
         one.places = sorted((*one.places, *two.places))
-        units = self.order.units
-        one.members = [u for p in one.places if not isinstance(u := units[p], Call)]
+        nodes = self.order.nodes
+        one.members = [u for p in one.places if not isinstance(u := nodes[p], Call)]
         one.space = merge.space
         one.names.extend(two.names)
         inside = {node.name for node in one.members} - self.fixed
@@ -139,17 +139,17 @@ def grouping(
     edges = edges_of(graph, order)
     groups: dict[int, Group] = {}
     digits: dict[int, Shape] = {}
-    for place, unit in enumerate(order.units):
-        if isinstance(unit, Call):
+    for place, node in enumerate(order.nodes):
+        if isinstance(node, Call):
             continue
         read = [leaf.value for leaf in edges.leaves[place]]
-        written = [unit.buffer if isinstance(unit, Store) else unit.name]
-        held = [unit.name, *names.get(unit.name, ())]
+        written = [node.buffer if isinstance(node, Store) else node.name]
+        held = [node.name, *names.get(node.name, ())]
         groups[place] = Group(
-            place, [place], [unit], space_of(unit), held, frozenset((*read, *written))
+            place, [place], [node], space_of(node), held, frozenset((*read, *written))
         )
-        digits[place] = digits_of(unit)
-    home = [place if place in groups else -1 for place in range(len(order.units))]
+        digits[place] = digits_of(node)
+    home = [place if place in groups else -1 for place in range(len(order.nodes))]
     reach = Reachability([list(before) for before in order.before])
     return Grouping(graph, order, weights, edges, reach, groups, home, digits, fixed)
 

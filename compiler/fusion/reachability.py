@@ -6,26 +6,26 @@ from collections.abc import Sequence
 
 
 class Reachability:
-    """Ancestors and descendants of each unit. A group is identified by its initial unit."""
+    """Ancestors and descendants of each node. A group is identified by its initial node."""
 
     def __init__(self, before: Sequence[Sequence[int]]) -> None:
         count = len(before)
         self.ancestors = [0] * count
         self.descendants = [0] * count
-        self.held = [1 << unit for unit in range(count)]
-        """The units of a group, stored at its initial unit."""
-        for unit in range(count):
+        self.held = [1 << node for node in range(count)]
+        """The nodes of a group, stored at its initial node."""
+        for node in range(count):
             reached = 0
-            for earlier in before[unit]:
+            for earlier in before[node]:
                 reached |= self.ancestors[earlier] | 1 << earlier
-            self.ancestors[unit] = reached
-        for unit in range(count - 1, -1, -1):
-            reached = self.descendants[unit] | 1 << unit
-            for earlier in before[unit]:
+            self.ancestors[node] = reached
+        for node in range(count - 1, -1, -1):
+            reached = self.descendants[node] | 1 << node
+            for earlier in before[node]:
                 self.descendants[earlier] |= reached
 
     def reaches(self, first: int, second: int) -> bool:
-        """Whether a unit of the second group depends on a unit of the first."""
+        """Whether a node of the second group depends on a node of the first."""
         return bool(self.descendants[first] & self.held[second])
 
     def between(self, first: int, second: int) -> int:
@@ -35,7 +35,7 @@ class Reachability:
         return (up[second] & down[first] | up[first] & down[second]) & ~both
 
     def merge(self, first: int, second: int) -> None:
-        """Merge the second group into the first, updating the units that reached only one."""
+        """Merge the second group into the first, updating the nodes that reached only one."""
         up, down = self.ancestors, self.descendants
         up_first, up_second, down_first, down_second = (
             up[first],

@@ -14,11 +14,11 @@ import torch
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import GraphModule
-from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.node import map_aggregate
 from torch.utils._pytree import tree_map
 
 from compiler.control.recorder import Recorder
+from compiler.graphs.lazy_modules import lazy_module
 
 DEVICE = torch.device("cuda", 0)
 LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
@@ -68,7 +68,7 @@ def _moved(value: Any, mode: Any) -> Any:
 
 def _copied(module: Any, mode: Any, inputs: Sequence[Any] | None = None) -> Any:
     graph = copy.deepcopy(module.graph)
-    ours = _LazyGraphModule(module, graph)
+    ours = lazy_module(module, graph)
     ours.meta = dict(module.meta)
     if hasattr(module, "shape_env"):
         ours.shape_env = module.shape_env

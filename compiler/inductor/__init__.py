@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.control.hooks import Hook
+from compiler.control.hooks import RecordingHook
 from compiler.inductor import (
     autotuning,
     cached,
@@ -27,7 +27,7 @@ from compiler.inductor import (
     until,
 )
 
-HOOKS: tuple[Hook, ...] = (
+HOOKS: tuple[RecordingHook, ...] = (
     phases.HOOK,
     until.HOOK,
     passes.HOOK,

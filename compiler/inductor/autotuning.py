@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id
@@ -62,7 +62,7 @@ def _record(recorder: Recorder, operation: str, inputs: str, choices: int, measu
     )
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="autotuning",
     offers="products whose choices were measured, and those that an earlier run had measured",
     needs=("torch._inductor.codecache:PersistentCache.lookup(choices, op, inputs, benchmark)",),

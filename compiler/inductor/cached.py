@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
@@ -107,7 +107,7 @@ def label_of(name: str) -> str:
     return found[1].strip("_") if found else name.rpartition(".")[2]
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="cached code",
     offers="the wrapper and the kernels of a graph that the FX graph cache answered",
     needs=("torch._inductor.output_code:CompiledFxGraph.after_deserialization",),

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, lowering_graph_id
@@ -204,7 +204,7 @@ _COMPONENTS = "_get_debug_lines_for_cache_key"
 on; before, they were always made."""
 _AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="caches",
     offers="hits and misses of torch's compile caches, and what a miss missed",
     needs=(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.labels import copy_label, user_label
@@ -216,7 +216,7 @@ def call_name(ir: Any) -> str:
     return str(name) if name else type(ir).__name__
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="generated code",
     offers="the wrapper, each kernel's source with its nodes and lines, and each library call",
     needs=(

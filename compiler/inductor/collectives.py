@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
@@ -170,7 +170,7 @@ def _line(origins: Iterable[Any]) -> Location | None:
     return next((stack[-1] for one in origins if (stack := node_stack(one))), None)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="collectives",
     offers="collective operations in the order of the code, and what overlaps with each",
     needs=(

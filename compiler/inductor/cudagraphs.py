@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import (
@@ -420,7 +420,7 @@ def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
 
 _MANAGER = f"{_TREES}:CUDAGraphTreeManager"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="cudagraphs",
     offers="CUDA graphs that were recorded, recorded again or not used, why, and at which line",
     needs=(
@@ -436,6 +436,8 @@ HOOK = Hook(
         "torch._inductor.output_code:CompiledFxGraph.post_compile",
         "torch._inductor.scheduler:Scheduler.graph_partition",
         "torch._inductor.scheduler:Scheduler.should_partition(node)",
+        "torch._inductor.utils:is_gpu",
+        "torch._dynamo.utils:counters",
     ),
     install=install,
     stage="build",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.decision import MOST_BETWEEN
@@ -351,7 +351,7 @@ def _groups(
 
 _SCHEDULER = "torch._inductor.scheduler:Scheduler"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="fusion",
     offers="every pair that the scheduler considered, its verdict and reason, and the final groups",
     needs=(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.inductor.fusion_attempts import running
 
@@ -89,7 +89,7 @@ def _vertical(node1: Any, node2: Any, same_loops: bool | None) -> str:
 
 _CPP = "torch._inductor.codegen.cpp:CppScheduling"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="fusion checks of the C++ backend",
     offers="which check of the C++ backend rejected a pair for which Inductor gives no reason",
     needs=(

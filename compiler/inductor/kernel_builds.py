@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
@@ -65,7 +65,7 @@ def library_found(load: Callable[[], object]) -> bool | None:
     return building is None and isinstance(path, str) and os.path.exists(path)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="kernel builds",
     offers="which C++ kernels had to be built, and which libraries were there",
     needs=(

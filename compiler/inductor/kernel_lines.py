@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.inductor.loop_origins import KEY
 
@@ -187,7 +187,7 @@ def _read(lines: list[Any], mark: type[Any]) -> dict[int, Origin]:
     return found
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="origins of kernel lines",
     offers="which nodes and user lines each line of a generated kernel computes",
     needs=(

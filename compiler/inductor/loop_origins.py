@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 
 KEY = "lowered_node"
@@ -71,7 +71,7 @@ def install(recorder: Recorder) -> Uninstall:
     return undo_all(undo)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="origins of loop operations",
     offers="which node each operation of a generated loop comes from",
     needs=(

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
@@ -235,7 +235,7 @@ def fallback_reason(node: fx.Node, operations: Iterable[Any]) -> str:
 
 _GRAPH = "torch._inductor.graph:GraphLowering"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="lowering",
     offers="the graph that Inductor lowers, and the IR of each of its nodes",
     needs=(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.inductor.generation import Generation, opened
@@ -254,7 +254,7 @@ def _peak_without_reuse(reading: WrapperReading) -> int:
 
 _WRAPPER = "torch._inductor.codegen.wrapper"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="memory planning",
     offers="buffers with their lifetimes, what is reused, and the peak",
     needs=(

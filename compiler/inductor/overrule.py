@@ -30,6 +30,7 @@ from compiler.inductor.fusion_attempts import Attempt, explain
 from compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
 from compiler.inductor.lowerings import Lowering
 from compiler.inductor.overrule_detail import detail_of
+from compiler.trace.byte_counts import bytes_text
 
 Retest = Callable[[], Attempt]
 """Repeats Inductor's test with its heuristics switched off."""
@@ -178,7 +179,7 @@ class Overruling:
         return decision, shown
 
     def _for(self, attempt: Attempt) -> tuple[str, str]:
-        shared = f"; {attempt.shared} bytes are touched by both" if attempt.shared else ""
+        shared = f"; {bytes_text(attempt.shared)} are touched by both" if attempt.shared else ""
         if attempt.vertical:
             return "vertical", f"{attempt.second} comes after {attempt.first}{shared}"
         return "horizontal", f"neither needs the other{shared}"

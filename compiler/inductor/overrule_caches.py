@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from compiler.control.decisions import INDUCTOR, engine_of
-from compiler.control.hooks import Hook, Uninstall
+from compiler.control.hooks import RecordingHook, Uninstall
 from compiler.control.recorder import Recorder
 from compiler.engine.recording import current as listening
 
@@ -38,7 +38,7 @@ def install(recorder: Recorder) -> Uninstall:
     return stack.close
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="caches under overrides",
     offers="no code from torch's caches where decisions are overruled",
     needs=(

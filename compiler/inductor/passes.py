@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
@@ -310,7 +310,7 @@ def install(recorder: Recorder) -> Uninstall:
     return undo_all(undo)
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="passes",
     offers="FX passes that changed a graph, with the graph before and after",
     needs=(

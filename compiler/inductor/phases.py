@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, name_of
@@ -149,7 +149,7 @@ def install(recorder: Recorder) -> Uninstall:
     return uninstall
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="phases",
     offers="time per phase of the compile, nested",
     needs=(

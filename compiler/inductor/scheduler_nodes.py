@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
@@ -191,7 +191,7 @@ def group_of(node: Any, lowering: Lowering) -> FusionGroup:
 _SCHEDULER = "torch._inductor.scheduler:Scheduler"
 _NODE = "torch._inductor.scheduler:BaseSchedulerNode"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="scheduler nodes",
     offers="the nodes that the scheduler starts with: domain, buffers, bytes, loop body",
     needs=(

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, lowering_graph_id
@@ -69,7 +69,7 @@ def _graph() -> Any:
     return V.graph
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="stages",
     offers="when a graph enters each of Inductor's stages",
     needs=(

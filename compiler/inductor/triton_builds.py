@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id
@@ -161,7 +161,7 @@ def _components(
 
 _AUTOTUNER = "torch._inductor.runtime.triton_heuristics:CachingAutotuner"
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="triton builds",
     offers="which Triton kernels had to be compiled, and which were in Triton's cache",
     needs=(

@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 
@@ -101,7 +101,7 @@ def _settings() -> list[Uninstall]:
     return undo
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="stopping early",
     offers="recordings that end before code is built and run, in seconds",
     needs=(

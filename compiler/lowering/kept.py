@@ -6,10 +6,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
+from compiler.control.hooks import Hook, resolve
 from compiler.decision import Decision, Detail
 from compiler.loops.dtypes import BYTES
 from compiler.loops.sizes import product
@@ -20,6 +20,15 @@ from compiler.lowering.tensors import Meta
 KIND = "lowering"
 LOOPS = "loops"
 ATEN = "aten"
+
+_HAS = "torch._C:_dispatch_has_computed_kernel_for_dispatch_key"
+
+HOOK = Hook(
+    name="kernels of ATen",
+    offers="operations left to ATen, by an override or where its kernel is faster",
+    needs=(_HAS,),
+    test="lowering/test_kept.py",
+)
 
 MEANS = "an ATen call: no loop nest computes it, and its inputs and results go through memory"
 
@@ -103,9 +112,9 @@ def _illegal(target: Any, known: Operation) -> tuple[str, str] | None:
 @cache
 def _has_kernel(target: Any) -> bool:
     name = f"{target._schema.name}.{target._schema.overload_name}".rstrip(".")
-    has = getattr(torch._C, "_dispatch_has_computed_kernel_for_dispatch_key", None)
-    if not name.startswith(("aten::", "mkldnn::")) or has is None:
+    if not name.startswith(("aten::", "mkldnn::")) or HOOK.missing():
         return False
+    has: Any = resolve(_HAS)
     return bool(has(name, "CPU"))
 
 

@@ -29,7 +29,6 @@ def scattered(
     *,
     mode: StoreMode,
     wraps: bool,
-    checked: bool = True,
     says: str = "",
 ) -> Tensor:
     """The tensor with the source written at each position of `shape`, or combined with it."""
@@ -53,7 +52,6 @@ def scattered(
             shape,
             order,
             wraps=wraps,
-            checked=checked,
             says=says,
             named=place if says == INDEX else dim,
         )
@@ -248,9 +246,9 @@ def index_reduce(
     if not include_self:
         _keep_if_read(builder, tensor, index, source)
         start = identity(op, tensor.dtype).number
-        tensor = _at_indices(builder, tensor, dim, index, start, mode="set", wraps=False)
+        tensor = _at_indices(builder, tensor, dim, index, start, mode="set")
         builder.in_place = tensor.value  # a buffer of our own, written once more
-    return _at_indices(builder, tensor, dim, index, source, mode=mode, wraps=False)
+    return _at_indices(builder, tensor, dim, index, source, mode=mode)
 
 
 def scatter_along(
@@ -326,7 +324,7 @@ def index_add(
     if alpha != 1:
         meta = builder.contiguous(source.shape, source.dtype)
         source = formula_map(builder, lambda x: x * alpha, [source], meta=meta)
-    return _at_indices(builder, tensor, dim, index, source, mode="add", wraps=False)
+    return _at_indices(builder, tensor, dim, index, source, mode="add")
 
 
 def _at_indices(
@@ -337,7 +335,6 @@ def _at_indices(
     source: Tensor | Scalar,
     *,
     mode: StoreMode,
-    wraps: bool,
 ) -> Tensor:
     if not tensor.shape:
         raise NoLowering("a tensor without dimensions")
@@ -349,7 +346,7 @@ def _at_indices(
     dims = {d: d for d in range(len(shape)) if d != dim}
     says = INDEX if mode == "set" else GATHER
     return scattered(
-        builder, tensor, source, shape, dims, {dim: spread}, mode=mode, wraps=wraps, says=says
+        builder, tensor, source, shape, dims, {dim: spread}, mode=mode, wraps=False, says=says
     )
 
 

@@ -18,6 +18,7 @@ from compiler.memory.peak import peak_bytes, total_bytes
 from compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
 from compiler.memory.reuse import OWN, REUSE, Reuse, decide
 from compiler.memory.segments import home, segment, stays_inside
+from compiler.trace.byte_counts import bytes_text
 
 ORDER = "order"
 EARLY, LATE, AS_FUSED = "early", "late", "as-fused"
@@ -117,7 +118,8 @@ def _ordered(
     )
     if gate is not None:
         words = "; ".join(
-            f"{name}: {_segments(lines[name])} segments, {peaks[name]:,} bytes" for name in lines
+            f"{name}: {_segments(lines[name])} segments, {bytes_text(peaks[name])}"
+            for name in lines
         )
         numbers = {f"{name}_peak_bytes": peak for name, peak in peaks.items()}
         best = gate.decide(

@@ -15,11 +15,7 @@ from pathlib import Path
 
 import torch
 
-from compiler.control.hooks import Missing, resolve, status, torch_version
-from compiler.trace.records import HookStatus
-
-NAME = "launcher"
-TEST = "runtime/test_launcher.py"
+from compiler.control.hooks import Hook, Missing, lacking, resolve
 
 PYTHON = (
     "PyTuple_New",
@@ -95,20 +91,28 @@ def addresses() -> Addresses | Missing:
     except Missing as missing:
         return missing
     except OSError as error:
-        return Missing(f"not available in torch {torch_version()}: {error}")
+        return lacking(str(error))
 
 
-def launcher_status() -> HookStatus:
-    """Whether graphs can be called without Python in between, for `tcw doctor` and the records."""
+def missing() -> str:
+    """Why compiled graphs are called through Python; "" if they are called directly."""
     found = addresses()
-    offers = "direct calls of compiled graphs, without Python on the way to the kernels"
-    return status(NAME, offers, str(found) if isinstance(found, Missing) else "")
+    return str(found) if isinstance(found, Missing) else ""
+
+
+HOOK = Hook(
+    name="launcher",
+    offers="direct calls of compiled graphs, without Python on the way to the kernels",
+    needs=(DATA_POINTER,),
+    further=missing,
+    test="runtime/test_launcher.py",
+)
 
 
 def _data_pointer() -> int:
     found = resolve(DATA_POINTER)
     if not isinstance(found, int) or not found:
-        raise Missing(f"not available in torch {torch_version()}: {DATA_POINTER} is not an address")
+        raise lacking(f"{DATA_POINTER} is not an address")
     return found
 
 
@@ -121,7 +125,7 @@ def _in_torch() -> tuple[int, ...]:
 
 def _library(path: Path) -> ctypes.CDLL:
     if not path.exists():
-        raise Missing(f"not available in torch {torch_version()}: no {path.name}")
+        raise lacking(f"no {path.name}")
     return ctypes.CDLL(str(path))
 
 
@@ -133,8 +137,9 @@ def _address(library: ctypes.CDLL, name: str, owner: str) -> int:
     try:
         function: Callable[..., object] = getattr(library, name)
     except AttributeError:
-        where = f"torch {torch_version()}" if owner == "torch" else owner
-        raise Missing(f"not available in {where}: no {name}") from None
+        if owner == "torch":
+            raise lacking(f"no {name}") from None
+        raise Missing(f"not available in {owner}: no {name}") from None
     found = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
     assert found
     return found

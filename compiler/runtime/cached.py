@@ -30,7 +30,6 @@ def compiled_graph(
     make: Callable[[], Artifact],
     constants: Mapping[str, Any] | None = None,
     otherwise: Boxed | None = None,
-    launcher_store: Store | None = None,
     explain: bool = True,
 ) -> Outcome:
     """The callable of a graph. `make` is called only if the key has no complete entry.
@@ -40,7 +39,7 @@ def compiled_graph(
     """
 
     def loaded(artifact: Artifact) -> Compiled:
-        return load(artifact, store, constants, otherwise, launcher_store)
+        return load(artifact, store, constants, otherwise)
 
     found = look_up(key, store, explain)
     if isinstance(found, Hit):

@@ -56,20 +56,18 @@ def load(
     store: Store,
     constants: Mapping[str, Any] | None = None,
     otherwise: Boxed | None = None,
-    launcher_store: Store | None = None,
 ) -> Compiled:
     """The callable of an artifact. The unit is built if it is not in the cache.
 
     `constants` maps names to the graph's own tensors. `otherwise` runs the uncompiled graph; it is
-    called if the tensors have no memory. `launcher_store` caches the launcher, which is the same
-    for all graphs. Raises `Unavailable`, `BuildFailed`, OSError.
+    called if the tensors have no memory. Raises `Unavailable`, `BuildFailed`, OSError.
     """
     names: dict[str, Any] = {}
     hit, why = True, ""
     if artifact.unit:
         found = find_compiler()
         path, hit, artifact = _path(artifact, found, store)
-        names, why = _functions(artifact, path, found, launcher_store or store, otherwise)
+        names, why = _functions(artifact, path, found, store, otherwise)
     if artifact.entry:
         return Compiled(names[artifact.entry], artifact, hit, why)
     for binding in artifact.bindings:

@@ -16,11 +16,14 @@ from pathlib import Path
 import torch
 
 from compiler.codegen.draws.text import MUTEX
-from compiler.control.hooks import Missing, status, torch_version
-from compiler.trace.records import HookStatus
+from compiler.control.hooks import Hook, Missing, lacking, resolve
 
-NAME = "random numbers"
-TEST = "runtime/test_draws.py"
+_PYTHON = (
+    "torch._C:_len_torch_dispatch_stack",
+    "torch.utils._python_dispatch:_disable_current_modes",
+    "torch:Generator._cdata",
+)
+"""What `compiler.runtime.draws` and `address_of` call."""
 
 FUNCTIONS = (
     "_ZN2at16CPUGeneratorImpl6engineEv",
@@ -38,6 +41,8 @@ _MUTEX_BYTES = 40
 def generator_functions() -> tuple[int, ...] | Missing:
     """Addresses of the functions, or what is missing."""
     try:
+        for need in _PYTHON:
+            resolve(need)
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         found = tuple(_address(library, name) for name in FUNCTIONS)
         generator = torch.Generator()
@@ -45,9 +50,7 @@ def generator_functions() -> tuple[int, ...] | Missing:
     except (Missing, OSError) as error:
         return error if isinstance(error, Missing) else Missing(str(error))
     if any(ctypes.string_at(begin, _MUTEX_BYTES)):
-        return Missing(
-            f"not available in torch {torch_version()}: a generator's mutex is elsewhere"
-        )
+        return lacking("a generator's mutex is elsewhere")
     return found
 
 
@@ -55,21 +58,28 @@ def address_of(generator: torch.Generator) -> int:
     """The address of its `at::CPUGeneratorImpl`. Raises `Missing`."""
     found = getattr(generator, "_cdata", None)
     if not isinstance(found, int) or not found:
-        raise Missing(f"not available in torch {torch_version()}: torch.Generator._cdata")
+        raise lacking("no torch.Generator._cdata")
     return found
 
 
-def generator_status() -> HookStatus:
-    """Whether the engine can draw numbers itself, for `tcw doctor` and the records."""
+def _missing() -> str:
     found = generator_functions()
-    offers = "eager's random numbers without ATen's calls, several times faster"
-    return status(NAME, offers, str(found) if isinstance(found, Missing) else "")
+    return str(found) if isinstance(found, Missing) else ""
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
     try:
         found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     except AttributeError:
-        raise Missing(f"not available in torch {torch_version()}: no {name}") from None
+        raise lacking(f"no {name}") from None
     assert found
     return found
+
+
+HOOK = Hook(
+    name="random numbers",
+    offers="eager's random numbers without ATen's calls, several times faster",
+    needs=_PYTHON,
+    further=_missing,
+    test="runtime/test_draws.py",
+)

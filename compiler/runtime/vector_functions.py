@@ -9,11 +9,7 @@ from pathlib import Path
 import torch
 
 from compiler.codegen.cpp.vocabulary import sleef
-from compiler.control.hooks import status, torch_version
-from compiler.trace.records import HookStatus
-
-NAME = "vector functions"
-TEST = "codegen/test_vocabulary_math.py"
+from compiler.control.hooks import Hook, lacking
 
 
 @cache
@@ -23,14 +19,17 @@ def missing() -> str:
     try:
         library = ctypes.CDLL(str(path))
     except OSError:
-        return f"not available in torch {torch_version()}: no {path.name}"
+        return str(lacking(f"no {path.name}"))
     for name in sleef.names():
         if not hasattr(library, name):
-            return f"not available in torch {torch_version()}: {path.name} has no {name}"
+            return str(lacking(f"{path.name} has no {name}"))
     return ""
 
 
-def vector_functions_status() -> HookStatus:
-    """Whether elementary functions without a polynomial run in vectors, for `tcw doctor`."""
-    offers = "elementary functions of kernels in vectors, as torch's own"
-    return status(NAME, offers, missing())
+HOOK = Hook(
+    name="vector functions",
+    offers="elementary functions of kernels in vectors, as torch's own",
+    needs=(),
+    further=missing,
+    test="codegen/test_vocabulary_math.py",
+)

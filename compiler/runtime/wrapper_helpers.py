@@ -7,21 +7,31 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Missing, resolve
+from compiler.control.hooks import Hook, Missing, resolve
 
 Sizes = Sequence[int]
 
+_CHECK = "torch:_C._dynamo.guards.assert_size_stride"
+_VIEW = "torch:_C._dynamo.guards._reinterpret_tensor"
+"""Functions of torch/csrc/dynamo/guards.cpp, also called by Inductor's wrappers."""
 
-def _of_torch(name: str) -> Callable[..., Any] | None:
-    """A function of torch/csrc/dynamo/guards.cpp, also called by Inductor's wrappers."""
+HOOK = Hook(
+    name="wrapper calls",
+    offers="strides checked and memory reinterpreted in C++, in calls through Python",
+    needs=(_CHECK, _VIEW),
+    test="runtime/test_wrapper.py",
+)
+
+
+def _of_torch(need: str) -> Callable[..., Any] | None:
     try:
-        return resolve(f"torch:_C._dynamo.guards.{name}")  # type: ignore[return-value]
+        return resolve(need)  # type: ignore[return-value]
     except Missing:
         return None
 
 
-_check = _of_torch("assert_size_stride")
-_view = _of_torch("_reinterpret_tensor")
+_check = _of_torch(_CHECK)
+_view = _of_torch(_VIEW)
 
 
 def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:

@@ -24,7 +24,7 @@ from compiler.trace.source_names import (
 
 
 @dataclass(frozen=True)
-class Failure:
+class GuardFailure:
     """One failed condition. Fields that the text does not give are ""."""
 
     text: str
@@ -47,7 +47,7 @@ def bare(part: str) -> str:
     return part.partition("  # ")[0].partition(" (HINT: ")[0].rstrip()
 
 
-def take_apart(part: str) -> Failure:
+def take_apart(part: str) -> GuardFailure:
     """Parse one condition as torch words it."""
     text = bare(part)
     whole = scoped(text)
@@ -60,7 +60,7 @@ def take_apart(part: str) -> Failure:
     match = SOURCE.search(text)
     source = match[0] if match else ""
     name = guard_name("", source) if source else ""
-    return Failure(text, "other", "", source, name, expected=readable(text), expression=source)
+    return GuardFailure(text, "other", "", source, name, expected=readable(text), expression=source)
 
 
 _SIZE_OF = re.compile(
@@ -85,10 +85,10 @@ def local(name: str) -> str:
     return f"L['{name[:end]}']{name[end:]}"
 
 
-GuardRule = Callable[[str, re.Match[str]], Failure]
+GuardRule = Callable[[str, re.Match[str]], GuardFailure]
 
 
-def _tensor(text: str, match: re.Match[str]) -> Failure:
+def _tensor(text: str, match: re.Match[str]) -> GuardFailure:
     what, source = match["what"], match["source"]
     expected, seen = match["expected"].rstrip(",. "), (match["seen"] or "").rstrip(". ")
     index = int(match["index"]) if match["index"] else None
@@ -109,7 +109,7 @@ def _tensor(text: str, match: re.Match[str]) -> Failure:
     elif _device(expected) and _device(seen) and _device(expected) != _device(seen):
         what, name = "device", f"{name}.device"
         expected, seen = _device(expected), _device(seen)
-    return Failure(text, what, "TENSOR_MATCH", source, name, index, expected, seen)
+    return GuardFailure(text, what, "TENSOR_MATCH", source, name, index, expected, seen)
 
 
 def _device(keys: str) -> str:
@@ -118,129 +118,133 @@ def _device(keys: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _not_a_tensor(text: str, match: re.Match[str]) -> Failure:
+def _not_a_tensor(text: str, match: re.Match[str]) -> GuardFailure:
     source, seen = match["source"], class_name(match["seen"])
     expected = tensor_class(match["expected"] or "")
-    return Failure(text, "type", "TENSOR_MATCH", source, readable(source), None, expected, seen)
+    return GuardFailure(
+        text, "type", "TENSOR_MATCH", source, readable(source), None, expected, seen
+    )
 
 
-def _global_state(text: str, match: re.Match[str]) -> Failure:
+def _global_state(text: str, match: re.Match[str]) -> GuardFailure:
     names = ", ".join(name.replace("_", " ") for name in match["names"].split())
-    return Failure(text, "state", "GLOBAL_STATE", name=names)
+    return GuardFailure(text, "state", "GLOBAL_STATE", name=names)
 
 
 def _ambient(kind: str) -> GuardRule:
-    def rule(text: str, match: re.Match[str]) -> Failure:
+    def rule(text: str, match: re.Match[str]) -> GuardFailure:
         expected = match.groupdict().get("expected", "")
-        return Failure(text, "state", kind, name=guard_name(kind, ""), expected=expected)
+        return GuardFailure(text, "state", kind, name=guard_name(kind, ""), expected=expected)
 
     return rule
 
 
-def _duplicate(text: str, match: re.Match[str]) -> Failure:
+def _duplicate(text: str, match: re.Match[str]) -> GuardFailure:
     names = readable((match["names"] or "").replace('"', ""))
-    return Failure(
+    return GuardFailure(
         text, "alias", "NO_TENSOR_ALIASING", "", names, None, "different tensors", "one tensor"
     )
 
 
-def _same(text: str, match: re.Match[str]) -> Failure:
+def _same(text: str, match: re.Match[str]) -> GuardFailure:
     source = match["source"]
     names = f"{readable(source)}, {readable(match['other'])}"
-    return Failure(
+    return GuardFailure(
         text, "alias", "DUPLICATE_INPUT", source, names, None, "one object", "different objects"
     )
 
 
-def _identity(text: str, match: re.Match[str]) -> Failure:
+def _identity(text: str, match: re.Match[str]) -> GuardFailure:
     source = _owner(match["source"])
-    return Failure(text, "identity", "ID_MATCH", source, readable(source), expression=source)
+    return GuardFailure(text, "identity", "ID_MATCH", source, readable(source), expression=source)
 
 
-def _type(text: str, match: re.Match[str]) -> Failure:
+def _type(text: str, match: re.Match[str]) -> GuardFailure:
     source, expected = match["source"], class_name(match["type"] or "")
-    return Failure(text, "type", "TYPE_MATCH", source, readable(source), None, expected)
+    return GuardFailure(text, "type", "TYPE_MATCH", source, readable(source), None, expected)
 
 
-def _accessor(text: str, match: re.Match[str]) -> Failure:
+def _accessor(text: str, match: re.Match[str]) -> GuardFailure:
     source = _owner(match["source"])
-    return Failure(text, "identity", "", source, readable(source), expression=source)
+    return GuardFailure(text, "identity", "", source, readable(source), expression=source)
 
 
-def _length(text: str, match: re.Match[str]) -> Failure:
+def _length(text: str, match: re.Match[str]) -> GuardFailure:
     source = match["source"]
     expression = f"len({source})"
-    return Failure(
+    return GuardFailure(
         text, "length", "SEQUENCE_LENGTH", source, f"len({readable(source)})", None,
         match["expected"], "", expression,
     )  # fmt: skip
 
 
-def _empty(text: str, match: re.Match[str]) -> Failure:
+def _empty(text: str, match: re.Match[str]) -> GuardFailure:
     """`not L['items']`: torch's condition for an empty sequence or dictionary."""
     source = match["source"]
-    return Failure(
+    return GuardFailure(
         text, "length", "SEQUENCE_LENGTH", source, f"len({readable(source)})", None, "0", "",
         f"len({source})",
     )  # fmt: skip
 
 
-def _keys(text: str, match: re.Match[str]) -> Failure:
+def _keys(text: str, match: re.Match[str]) -> GuardFailure:
     expression, source = match["expression"], match["source"]
-    return Failure(
+    return GuardFailure(
         text, "keys", "DICT_KEYS_MATCH", source, readable(expression), None, match["expected"], "",
         expression,
     )  # fmt: skip
 
 
-def _contains(text: str, match: re.Match[str]) -> Failure:
+def _contains(text: str, match: re.Match[str]) -> GuardFailure:
     absent = match["absent"] is not None
     name = f"{match['key']} in {readable(match['source'])}"
-    return Failure(
+    return GuardFailure(
         text, "keys", "DICT_CONTAINS", match["source"], name, None, str(not absent), str(absent)
     )
 
 
-def _equal(text: str, match: re.Match[str]) -> Failure:
+def _equal(text: str, match: re.Match[str]) -> GuardFailure:
     source = match["source"]
-    return Failure(
+    return GuardFailure(
         text, "value", "EQUALS_MATCH", source, readable(source), None, match["expected"], "", source
     )
 
 
-def _is_none(text: str, match: re.Match[str]) -> Failure:
+def _is_none(text: str, match: re.Match[str]) -> GuardFailure:
     source = match["source"]
-    return Failure(
+    return GuardFailure(
         text, "value", "NONE_MATCH", source, readable(source), None, match["expected"], "", source
     )
 
 
-def _shape(text: str, match: re.Match[str]) -> Failure:
+def _shape(text: str, match: re.Match[str]) -> GuardFailure:
     """A condition on sizes, strides or numbers that torch kept symbolic."""
     names = [readable(source) for source in dict.fromkeys(SOURCE.findall(text))]
-    return Failure(text, "shape", "SHAPE_ENV", name=", ".join(names), expected=readable(text))
+    return GuardFailure(text, "shape", "SHAPE_ENV", name=", ".join(names), expected=readable(text))
 
 
-def _marking(text: str, match: re.Match[str]) -> Failure:
+def _marking(text: str, match: re.Match[str]) -> GuardFailure:
     source = match.groupdict().get("source") or ""
     name = f"dynamic marks of {readable(source)}" if source else "dynamic marks of a tensor"
-    return Failure(text, "marking", "TENSOR_MATCH", source, name, None, "none", "marked")
+    return GuardFailure(text, "marking", "TENSOR_MATCH", source, name, None, "none", "marked")
 
 
 _ADDRESS = re.compile(r" \(id=0x[0-9a-fA-F]+\)")
 
 
-def _backend(text: str, match: re.Match[str]) -> Failure:
+def _backend(text: str, match: re.Match[str]) -> GuardFailure:
     sides = (match[side] or "a backend" for side in ("expected", "seen"))
     expected, seen = (_ADDRESS.sub("", side) for side in sides)
     if seen == expected:
         seen = f"another {seen.removeprefix('a ')}"
-    return Failure(text, "backend", "BACKEND_MATCH", "", "backend", None, expected, seen)
+    return GuardFailure(text, "backend", "BACKEND_MATCH", "", "backend", None, expected, seen)
 
 
-def _deallocated(text: str, match: re.Match[str]) -> Failure:
+def _deallocated(text: str, match: re.Match[str]) -> GuardFailure:
     source = match["source"]
-    return Failure(text, "deallocated", "", source, readable(source), None, "alive", "deallocated")
+    return GuardFailure(
+        text, "deallocated", "", source, readable(source), None, "alive", "deallocated"
+    )
 
 
 def _owner(source: str) -> str:
@@ -305,7 +309,7 @@ _KINDS = {
 """Guard kinds that install such a condition, for texts that do not name the kind."""
 
 
-def guard_behind(failure: Failure, guards: Sequence[Guard]) -> Guard | None:
+def guard_behind(failure: GuardFailure, guards: Sequence[Guard]) -> Guard | None:
     """The recorded guard behind a failed condition; None if there is no certain match.
 
     Matched by the condition's own text, else by source and kind, else by source, else by the

@@ -184,7 +184,7 @@ def _moved(
     return [one for one in found if id(one) not in met]
 
 
-class Joined(Generic[T]):
+class DisjointSets(Generic[T]):
     """Things that belong together (union-find)."""
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class Joined(Generic[T]):
 
 def _joined(kernels: list[tuple[int, Kernel, Work]]) -> list[list[tuple[int, Kernel]]]:
     """Kernels grouped by shared work; those of only one side share none."""
-    together: Joined[int] = Joined()
+    together: DisjointSets[int] = DisjointSets()
     owners: dict[Hashable, dict[int, list[int]]] = defaultdict(lambda: {0: [], 1: []})
     for place, (side, _, work) in enumerate(kernels):
         for piece in work:

@@ -10,7 +10,7 @@ import msgspec
 import torch
 from torch._inductor.utils import fresh_cache
 
-from compiler.control.hooks import Hook, install_all
+from compiler.control.hooks import RecordingHook, install_all
 from compiler.control.recorder import Recorder
 from compiler.trace.records import AnyRecord, Settings
 from compiler.trace.writer import TraceWriter
@@ -24,7 +24,9 @@ class Recorded(Recording):
 
 
 @contextmanager
-def record(hooks: Sequence[Hook], *, caches: bool = False, **settings: Any) -> Iterator[Recorded]:
+def record(
+    hooks: Sequence[RecordingHook], *, caches: bool = False, **settings: Any
+) -> Iterator[Recorded]:
     """Compiles inside the block are recorded. Every hook must be available.
 
     `caches=False` turns torch's compile caches off; else the block starts with empty ones.

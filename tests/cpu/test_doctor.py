@@ -13,12 +13,11 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from compiler import pipeline
 from compiler.trace.records import HookStatus
+from tests.cpu import versions
 from workbench.cli import checks as judged
 from workbench.cli import doctor
 from workbench.cli.checks import Check, checks
-from workbench.worker import measuring_hooks
 from workbench.worker.findings import Findings
 
 WHOLE = Findings(
@@ -64,7 +63,7 @@ def test_the_worker_says_what_torch_says(here: Findings) -> None:
     assert here.torch == torch.__version__
     assert here.vector == torch.backends.cpu.get_cpu_capability()
     assert bool(here.gpu) == torch.cuda.is_available()
-    assert here.hooks == (*pipeline.statuses(), *measuring_hooks.statuses())
+    assert here.hooks == tuple(hook.check() for hook in versions.HOOKS)
     assert here.torch_fault == here.hooks_fault == ""
 
 
@@ -78,7 +77,7 @@ def test_here_nothing_needed_is_missing(here: Findings, monkeypatch: pytest.Monk
     report = json.loads(result.stdout)
     assert report["ok"] is True
     assert report["version"] == 1
-    names = [hook.name for hook in (*pipeline.HOOKS, *measuring_hooks.HOOKS)]
+    names = [hook.name for hook in versions.HOOKS]
     assert [hook["name"] for hook in report["hooks"]] == names
 
 

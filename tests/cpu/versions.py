@@ -20,16 +20,18 @@ from pathlib import Path
 import pytest
 
 from compiler import pipeline
-from compiler.control.hooks import torch_version
+from compiler.control.hooks import version_of
 from compiler.control.tried_on import TRIED_ON
-from compiler.engine import resampling
-from compiler.runtime import addresses, generator, vector_functions
+from compiler.engine import hooks as engine
+from compiler.measure import hooks as profile
 from workbench.worker import measuring_hooks
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "compiler" / "control" / "tried_on.py"
 PAGE = ROOT / "docs" / "versions.md"
 BEGIN, END = "<!-- hooks: begin -->\n", "<!-- hooks: end -->\n"
+
+HOOKS = (*pipeline.HOOKS, *measuring_hooks.HOOKS, *profile.HOOKS, *engine.HOOKS)
 
 HEAD = '''"""torch versions on which each hook's tests passed, by `python -m tests.cpu.versions`."""
 
@@ -43,14 +45,7 @@ TRIED_ON: Mapping[str, tuple[str, ...]] = {
 
 def tests() -> dict[str, str]:
     """Hook -> the file that tests it, under `tests/cpu`."""
-    hooks = (*pipeline.HOOKS, *measuring_hooks.HOOKS)
-    return {
-        **{hook.name: hook.test for hook in hooks},
-        addresses.NAME: addresses.TEST,
-        vector_functions.NAME: vector_functions.TEST,
-        generator.NAME: generator.TEST,
-        resampling.NAME: resampling.TEST,
-    }
+    return {hook.name: hook.test for hook in HOOKS}
 
 
 def module_text(tried: Mapping[str, tuple[str, ...]]) -> str:
@@ -71,7 +66,7 @@ def table(tried: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def main() -> None:
-    version = torch_version().partition("+")[0]
+    version = version_of("torch").partition("+")[0]
     tried = {name: set(TRIED_ON.get(name, ())) for name in tests()}
     outcomes: dict[str, bool] = {}
     for file in sys.argv[1:] or sorted(set(tests().values())):

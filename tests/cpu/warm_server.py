@@ -117,7 +117,7 @@ def prepare_inductor() -> None:
     importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     cache = importlib.import_module("torch._inductor.codecache")
     cache.torch_key()
-    with contextlib.suppress(ImportError):  # no Triton
+    with contextlib.suppress(ImportError, AttributeError):  # no Triton, or another torch
         cache.triton_key()
     register_patterns()
     # setuptools, which torch imports to build, adds some of its own

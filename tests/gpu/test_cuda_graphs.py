@@ -36,13 +36,13 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 def replays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each replay."""
     found: list[int] = []
-    replay = runtime.Recording.replay
+    replay = runtime.RecordedCall.replay
 
     def counted(self: Any, arguments: list[Any]) -> Any:
         found.append(1)
         return replay(self, arguments)
 
-    monkeypatch.setattr(runtime.Recording, "replay", counted)
+    monkeypatch.setattr(runtime.RecordedCall, "replay", counted)
     return found
 
 

@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 
 from compiler.trace.records import FusionGroups, Graph, Kernel, Node
 from viewers.drawing.diagram import Block, BlockKind, Diagram
+from viewers.drawing.folds import DrawnFold, FoldOf, drawn_folds
 from viewers.drawing.inputs import input_name, is_weight
 from viewers.drawing.layers import Edge
 from viewers.drawing.modules import MOST, runs_of
@@ -83,12 +84,14 @@ class _Piece:
     nodes: list[int] = field(default_factory=list)
     group: BlockGroup | None = None
     module: str = ""
-    fold: str = ""
+    fold: DrawnFold | None = None
+    apart: bool = False
+    """It is one node of a group, drawn by itself."""
 
 
-def all_key(graph: Graph) -> str:
+def all_key(graph: Graph) -> DrawnFold:
     """In a view's `unfolded`: the graph is not folded by module."""
-    return f"{graph.id}:draw:all"
+    return DrawnFold(graph.id, "all")
 
 
 def diagram(view: View) -> Diagram | None:
@@ -96,7 +99,7 @@ def diagram(view: View) -> Diagram | None:
     graph = view.graph()
     if graph is None:
         return None
-    folds = frozenset(key for key in view.unfolded if key.startswith(f"{graph.id}:draw:"))
+    folds = frozenset(key for key in drawn_folds(view.unfolded) if key.graph == graph.id)
     made = len(view.facts.kernels_of.get(graph.compile_id, ()))
     made += len(view.recording.all(FusionGroups))
     key = (id(graph), view.scale, view.weights, view.predicted, folds, made)
@@ -114,7 +117,7 @@ forth in time, draws the same graph repeatedly."""
 
 
 class _Maker:
-    def __init__(self, view: View, graph: Graph, unfolded: frozenset[str]) -> None:
+    def __init__(self, view: View, graph: Graph, unfolded: frozenset[DrawnFold]) -> None:
         self.view = view
         self.graph = graph
         self.unfolded = unfolded
@@ -156,36 +159,36 @@ class _Maker:
         drawn = [i for i in range(len(self.graph.nodes)) if not self.dissolved[i]]
         most = ALL if all_key(self.graph) in self.unfolded else MOST
         if len(drawn) <= most or self.group_of:
-            pieces = self._of(drawn, "")
+            pieces = self._of(drawn, None)
             if len(pieces) <= most:
                 return pieces
-        return self._folded(drawn, 0, "")
+        return self._folded(drawn, 0, None)
 
-    def _folded(self, drawn: Sequence[int], depth: int, inside: str) -> list[_Piece]:
+    def _folded(self, drawn: Sequence[int], depth: int, inside: DrawnFold | None) -> list[_Piece]:
         """By module; an opened module shows its groups, or the modules in it."""
         inputs = [i for i in drawn if not self.graph.nodes[i].op.startswith("call")]
         rest = [i for i in drawn if self.graph.nodes[i].op.startswith("call")]
         pieces = self._of(inputs, inside) if len(inputs) <= MOST else []
         if len(inputs) > MOST:
-            pieces.append(_Piece(self._key("inputs", inputs[0]), inputs, None, "inputs", ""))
-            pieces[-1].fold = pieces[-1].key
+            fold = self._fold("inputs", inputs[0])
+            pieces.append(_Piece(fold, inputs, None, "inputs", fold))
         for module, run in runs_of(self.graph, rest, depth):
-            key = self._key("module", run[0]) + f":{depth}"
+            fold = self._fold("module", run[0], f":{depth}")
             if len(run) == 1:
                 pieces.extend(self._of(run, inside))
-            elif key not in self.unfolded:
-                pieces.append(_Piece(key, run, None, module, key))
+            elif fold not in self.unfolded:
+                pieces.append(_Piece(fold, run, None, module, fold))
             else:
-                opened = self._of(run, key)
+                opened = self._of(run, fold)
                 if len(opened) > MOST:
-                    opened = self._folded(run, depth + 1, key)
+                    opened = self._folded(run, depth + 1, fold)
                 pieces.extend(opened)
         return pieces
 
-    def _key(self, what: str, first: int) -> str:
-        return f"{self.graph.id}:draw:{what}:{self.graph.nodes[first].name}"
+    def _fold(self, of: FoldOf, first: int, rest: str = "") -> DrawnFold:
+        return DrawnFold(self.graph.id, of, f"{self.graph.nodes[first].name}{rest}")
 
-    def _of(self, drawn: Sequence[int], inside: str) -> list[_Piece]:
+    def _of(self, drawn: Sequence[int], inside: DrawnFold | None) -> list[_Piece]:
         """The fusion groups of these nodes, and the nodes that are in none."""
         pieces: list[_Piece] = []
         by_group: dict[str, _Piece] = {}
@@ -195,17 +198,17 @@ class _Maker:
             if group is None:
                 if self._passes(node):
                     continue
-                key = self._key("node", index)
-                pieces.append(_Piece(key, [index], fold=inside))
+                pieces.append(_Piece(f"{self.graph.id}:{node.name}", [index], fold=inside))
                 continue
-            fold = f"{self.graph.id}:draw:group:{group.name}"
+            fold = DrawnFold(self.graph.id, "group", group.name)
             if self.scale or fold in self.unfolded:
-                key = self._key("node", index)
-                pieces.append(_Piece(key, [index], group, fold=inside if self.scale else fold))
+                key, around = f"{self.graph.id}:{node.name}", inside if self.scale else fold
+                pieces.append(_Piece(key, [index], group, fold=around, apart=True))
                 continue
             piece = by_group.get(group.name)
             if piece is None:
-                piece = by_group[group.name] = _Piece(f"{inside}{fold}", [], group, fold=fold)
+                key = f"{inside or ''}{fold}"
+                piece = by_group[group.name] = _Piece(key, [], group, fold=fold)
                 pieces.append(piece)
             piece.nodes.append(index)
         return pieces
@@ -241,7 +244,7 @@ class _Maker:
             piece = pieces[number]
             if number != last or single:
                 key = piece.key if len(piece.nodes) == 1 else f"{piece.key}:{index}"
-                found.append(_Piece(key, [], piece.group, piece.module, piece.fold))
+                found.append(replace(piece, key=key, nodes=[]))
             found[-1].nodes.append(index)
             last = number
         return found
@@ -278,7 +281,7 @@ class _Maker:
         call = kernel is not None and not kernel.generated
         whole = replace(group, alone=True)
         hue = -1 if call else self._hue(name or group.name, self._group_words(whole))
-        if self.scale or piece.key.startswith(f"{self.graph.id}:draw:node:"):
+        if piece.apart:
             one = self._single(piece, nodes[0], indices)
             kind: BlockKind = "call" if call and not is_view(nodes[0]) else "op"
             return Block(
@@ -287,7 +290,7 @@ class _Maker:
         if call:
             return self._call(piece, nodes, indices, name)
         title = self._group_words(group)
-        fold = piece.fold if len(nodes) > 1 else ""
+        fold = piece.fold if len(nodes) > 1 else None
         return Block(
             piece.key, title, _operations(nodes, 3), indices, "group", hue, name, fold, group.nodes
         )
@@ -319,7 +322,7 @@ class _Maker:
         sizes = [shape_text(value.shape) for value in shapes if value and len(value.shape) > 1]
         lines = (" · ".join(sizes[:3]),) if sizes else ()
         nodes_of = piece.group.nodes if piece.group else ()
-        return Block(piece.key, named, lines, indices, "call", -1, kernel, "", nodes_of)
+        return Block(piece.key, named, lines, indices, "call", -1, kernel, None, nodes_of)
 
     def _single(self, piece: _Piece, node: Node, indices: tuple[int, ...]) -> Block:
         index = indices[0]

@@ -9,6 +9,7 @@ from typing import Literal
 from compiler.trace import refs
 from compiler.trace.records import Graph
 from compiler.trace.refs import Ref
+from viewers.drawing.folds import DrawnFold
 from viewers.drawing.layers import Edge
 from viewers.words import plural
 
@@ -28,8 +29,8 @@ class Block:
     hue: int = -1
     """Which of the colours of groups; -1 for none."""
     kernel: str = ""
-    fold: str = ""
-    """Key under which `⏎` opens it, or closes what it was opened from; "" if it does neither."""
+    fold: DrawnFold | None = None
+    """Key under which `⏎` opens it, or closes what it was opened from; None if it does neither."""
     operations: tuple[str, ...] = ()
     """Scheduler nodes of a fusion group."""
 

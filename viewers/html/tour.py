@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from compiler.trace.provenance import Quality
 from viewers.drawing.blocks import SCALES, diagram
+from viewers.drawing.folds import drawn_folds
 from viewers.html import replay
 from viewers.html.drawn import MOST_BLOCKS, drawn, refs_of
 from viewers.html.folds import Conditions, Folded, with_folds
@@ -342,7 +343,8 @@ class Tour:
     @staticmethod
     def _is_module(picture: Picture, index: int) -> bool:
         """Whether a block is a module of a large graph, or is drawn because one was opened."""
-        return ":draw:module:" in picture.diagram.blocks[index].fold
+        fold = picture.diagram.blocks[index].fold
+        return fold is not None and fold.of == "module"
 
     def _zooms(self, navigator: Navigator) -> Iterator[str]:
         """The screens with the graph of this one at each scale, nothing opened."""
@@ -369,7 +371,7 @@ class Tour:
     def _unfolded(self, navigator: Navigator, target: RowTarget | None) -> frozenset[str]:
         """What of the picture is open where a block leads. Of the folds that do not stand in each
         other one is open at a time, so that their combinations need no screens."""
-        open_now = frozenset(key for key in navigator.view.unfolded if ":draw:" in key)
+        open_now: frozenset[str] = drawn_folds(navigator.view.unfolded)
         if not isinstance(target, Fold):
             return open_now
         if target.key in open_now:

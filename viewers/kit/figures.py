@@ -1,4 +1,4 @@
-"""Times of one table in one unit; rates; changes with their sign."""
+"""Times of one table or comparison in one unit; rates; changes with their sign."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from viewers.words import percent, seconds_text
 
 @dataclass(frozen=True)
 class TimeUnit:
-    """The unit of all times in a profile, so that they can be compared."""
+    """The unit of all times in a table or a comparison."""
 
     name: str
     per_second: float
-    digits: int
+    digits: int = 1
+    """Decimals of a table's figures."""
 
     def text(self, seconds: float | None) -> str:
         """`4,588.1`; `–` for what is not there."""
@@ -33,12 +34,29 @@ class TimeUnit:
             return f"{sign}{value:,.0f}"
         return f"{sign}{value:.1f}" if value >= 0.95 or self.digits == 1 else f"{sign}{value:.2f}"
 
+    def measured(self, seconds: float) -> str:
+        """With as many digits as its noise allows: `135.0`, `6.16`, `0.04`."""
+        value = seconds * self.per_second
+        return f"{value:,.1f}" if value >= 10 or self == MICROSECONDS else f"{value:.2f}"
+
+
+SECONDS = TimeUnit("s", 1.0)
+MILLISECONDS = TimeUnit("ms", 1e3)
+MICROSECONDS = TimeUnit("µs", 1e6)
+
 
 def unit_for(seconds: float) -> TimeUnit:
-    """The unit for a call of this duration."""
+    """The unit for a table of the parts of a call of this duration."""
     if seconds < 1:
-        return TimeUnit("µs", 1e6, 1)
-    return TimeUnit("ms", 1e3, 1) if seconds < 1000 else TimeUnit("s", 1.0, 1)
+        return MICROSECONDS
+    return MILLISECONDS if seconds < 1000 else SECONDS
+
+
+def readable_unit(seconds: float) -> TimeUnit:
+    """The most readable unit for times of this size."""
+    if seconds < 0.0009995:
+        return MICROSECONDS
+    return MILLISECONDS if seconds < 0.9995 else SECONDS
 
 
 def unit_of(head: CallProfile) -> TimeUnit:

@@ -32,7 +32,7 @@ LONG = 44
 
 
 @dataclass(frozen=True)
-class LoopNest:
+class TextbookNest:
     """`ranges`: (variable, size) outermost first; `body`: statements."""
 
     ranges: tuple[tuple[str, str], ...]
@@ -40,7 +40,7 @@ class LoopNest:
 
 
 @lru_cache(maxsize=2048)
-def read_loops(printed: str) -> LoopNest | None:
+def read_loops(printed: str) -> TextbookNest | None:
     """The loop nest that `printed` describes; None if it reads otherwise (masked subblocks)."""
     ranges: list[tuple[str, str]] = []
     lines: list[str] = []
@@ -53,7 +53,7 @@ def read_loops(printed: str) -> LoopNest | None:
         statements = _statements([_call(line) for line in lines], ranges)
     except (ValueError, KeyError, IndexError):
         return None
-    return LoopNest(tuple(ranges), tuple(statements)) if statements else None
+    return TextbookNest(tuple(ranges), tuple(statements)) if statements else None
 
 
 @dataclass(frozen=True)

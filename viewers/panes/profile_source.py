@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compiler.trace import refs
 from compiler.trace.records import Kernel, KernelNests
 from viewers.kit.cells import pad_left
-from viewers.kit.figures import TimeUnit
+from viewers.kit.figures import MICROSECONDS, MILLISECONDS, TimeUnit
 from viewers.kit.spans import Role, Span
 from viewers.panes import profiled
 from viewers.panes.view import ShownTimes, View
@@ -22,7 +24,7 @@ BLANK: Span = (" " * WIDTH, "text")
 def _unit_of(profile: Profile) -> TimeUnit:
     """Figures of at most five digits: the column is narrow."""
     most = max(profile.head.eager.median, profile.head.compiled.median)
-    return TimeUnit("µs", 1e6, 1) if most < 0.1 else TimeUnit("ms", 1e3, 2)
+    return MICROSECONDS if most < 0.1 else replace(MILLISECONDS, digits=2)
 
 
 def title(view: View) -> str:

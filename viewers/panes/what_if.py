@@ -5,12 +5,12 @@ from __future__ import annotations
 from compiler.trace.records import Progress, Timed, WhatIf
 from viewers.kit.bars import cells_of
 from viewers.kit.cells import cut, pad, wrap
+from viewers.kit.figures import TimeUnit
 from viewers.kit.spans import Line, Role, text, width_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.differences import Difference, MeasuredDifference
-from viewers.summary.differences.measured import in_unit
 from viewers.words import plural
 
 NAME = 8
@@ -165,7 +165,7 @@ def _bars(measured: MeasuredDifference, subject: str, width: int) -> list[Row]:
     record = measured.record
     assert record.before is not None
     assert record.after is not None
-    unit = measured.times[2]
+    unit = measured.unit
     most = max(record.before.median, record.after.median)
     room = max(8, min(64, width - NAME - FIGURES - 8))
     role: Role = {"faster": "good", "slower": "bad"}.get(measured.outcome, "bar")  # type: ignore[assignment]
@@ -176,9 +176,9 @@ def _bars(measured: MeasuredDifference, subject: str, width: int) -> list[Row]:
     ]
 
 
-def _bar(name: str, version: Timed, most: float, room: int, unit: str, role: Role) -> Row:
+def _bar(name: str, version: Timed, most: float, room: int, unit: TimeUnit, role: Role) -> Row:
     cells = max(1, cells_of(version.median, most, room))
-    figures = f"{in_unit(version.median, unit)} {unit} ±{in_unit(version.spread, unit)}"
+    figures = f"{unit.measured(version.median)} {unit.name} ±{unit.measured(version.spread)}"
     return Row(
         body=(
             (f"   {pad(name, NAME)}", "dim"),

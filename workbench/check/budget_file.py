@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.output_file import OutputKind
-from compiler.plain_file import NotPlain, plain_file
+from compiler.plain_file import NotPlain, TooLarge, read_plain
 from viewers.summary.budget import GROUP_WORDS, Key
 from viewers.summary.facts import NUMBERS, Fact, Value
 
@@ -79,11 +79,12 @@ class Accepted:
 def read(file: Path) -> dict[str, Accepted]:
     """Target -> what was accepted; empty if there is no file. Raises `BadBudget`."""
     try:
-        with plain_file(file) as (stream, _):
-            data = stream.read(MOST_BYTES + 1)
+        data = read_plain(file, MOST_BYTES)
     except FileNotFoundError:
         return {}
-    except (OSError, NotPlain) as error:
+    except (NotPlain, TooLarge) as error:
+        raise BadBudget(str(error)) from error
+    except OSError as error:
         raise BadBudget(f"{file}: {error}") from error
     return parsed(file, data)
 
@@ -91,7 +92,7 @@ def read(file: Path) -> dict[str, Accepted]:
 def parsed(file: Path, data: bytes) -> dict[str, Accepted]:
     """The same of a file's contents. Raises `BadBudget`."""
     if len(data) > MOST_BYTES:
-        raise BadBudget(f"{file} has more than {MOST_BYTES >> 20} MB")
+        raise BadBudget(str(TooLarge(file, MOST_BYTES)))
     try:
         tables = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:

@@ -107,7 +107,7 @@ def _hooks(findings: Findings) -> Check:
     found = f"{there} of {len(findings.hooks)} in torch {findings.torch}"
     if not lacking:
         return Check(name="hooks", state="ok", found=found, needed=True)
-    fix = "the records listed below will be missing; " + _tried(lacking)
+    fix = "what is listed below will be missing; " + _tried(lacking)
     state: Literal["limited", "missing"] = "limited" if there else "missing"
     return Check(name="hooks", state=state, found=found, needed=True, fix=fix)
 

@@ -25,7 +25,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from compiler.plain_file import NotPlain, plain_file
+from compiler.plain_file import NotPlain, TooLarge, plain_file, read_at_most
 from viewers.plain import plain
 
 _CODE = ("model", "edit", "edits", "set", "torch-settings")
@@ -111,14 +111,12 @@ def trusted_text(file: Path) -> str:
                 raise ConfigRefused(f"{file} belongs to user {found.st_uid}")
             if found.st_mode & 0o002 or (found.st_mode & 0o020 and not _private(found.st_gid)):
                 raise ConfigRefused(f"{file} is writable by others (chmod go-w)")
-            data = stream.read(MOST_BYTES + 1)
-    except NotPlain as error:
+            data = read_at_most(stream, file, MOST_BYTES)
+    except (NotPlain, TooLarge) as error:
         raise ConfigRefused(str(error)) from error
     except OSError as error:
         why = "is a link" if file.is_symlink() else f"cannot be read ({error.strerror})"
         raise ConfigRefused(f"{file} {why}") from error
-    if len(data) > MOST_BYTES:
-        raise ConfigRefused(f"{file} has more than {MOST_BYTES >> 20} MB")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

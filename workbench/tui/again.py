@@ -18,7 +18,7 @@ from msgspec import structs
 
 from compiler.control.torch_settings import SettingError, read_setting
 from compiler.edits import KINDS, EditError, read_edit
-from compiler.plain_file import plain_file
+from compiler.plain_file import TooLarge, read_plain
 from compiler.trace.records import Settings
 from viewers.recording import Recording
 from viewers.words import bytes_text
@@ -125,16 +125,15 @@ def _file(named: Path, word: Word) -> tuple[Path, bytes]:
     try:
         file, here = Path(os.path.realpath(named)), Path(os.path.realpath("."))
         python_file(file)
-        with plain_file(file) as (stream, _):
-            text = stream.read(MOST_BYTES + 1)
+        text = read_plain(file, MOST_BYTES)
     except click.UsageError as error:
         raise RunRefused(_cut(error.format_message())) from error
+    except TooLarge as error:
+        raise RunRefused(str(error)) from error
     except OSError as error:
         raise RunRefused(_cut(f"{named}: {error.strerror or error}")) from error
     except ValueError as error:
         raise RunRefused(f"{_cut(repr(str(named)))} is no file's name") from error
-    if len(text) > MOST_BYTES:
-        raise RunRefused(f"{file} has more than {MOST_BYTES >> 20} MB")
     if word.file is None and not file.is_relative_to(here):
         raise RunRefused(
             f"{file} is not in this folder, {here}. To compile it all the same: "

@@ -8,10 +8,23 @@ from typing import Any
 import torch
 
 from compiler.capture.stopping import run_graph
+from compiler.control.hooks import Hook
 from compiler.trace.records import Engine, Settings
 
 torch_compile = torch.compile
 """torch's own, kept before the user's file can replace it."""
+
+HOOK = Hook(
+    name="backends",
+    offers="a backend of its own for each run, so that the code of two runs is compared",
+    needs=(
+        "torch:_TorchCompileInductorWrapper",
+        "torch._dynamo.backends.registry:_COMPILER_FNS",
+        "torch._dynamo.backends.registry:lookup_backend",
+        "torch._dynamo.backends.registry:register_backend(name)",
+    ),
+    test="worker/test_driven.py",
+)
 
 Backend = str | Callable[[Any, Sequence[Any]], Any]
 

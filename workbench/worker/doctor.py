@@ -71,9 +71,19 @@ def _hooks() -> tuple[tuple[HookStatus, ...], str]:
     try:
         recorded = importlib.import_module("compiler.pipeline").statuses()
         measured = importlib.import_module("workbench.worker.measuring_hooks").statuses()
-        return (*recorded, *measured), ""
+        profiled = importlib.import_module("compiler.measure.hooks").HOOKS
+        return (*recorded, *measured, *(hook.check() for hook in (*profiled, *_of_engine()))), ""
     except Exception as error:
         return (), f"the hooks cannot be checked: {type(error).__name__}: {error}"
+
+
+def _of_engine() -> tuple[Any, ...]:
+    """Our engine's hooks: only what it cannot do without, if it cannot be imported."""
+    try:
+        found: tuple[Any, ...] = importlib.import_module("compiler.engine.hooks").HOOKS
+    except (ImportError, AttributeError):
+        found = (importlib.import_module("compiler.engine.requirements").HOOK,)
+    return found
 
 
 def _engine() -> tuple[str, str]:
@@ -83,18 +93,12 @@ def _engine() -> tuple[str, str]:
         isa = importlib.import_module("compiler.codegen.cpp.isa").detect()
         runtime = importlib.import_module("compiler.runtime.toolchain")
         found = runtime.find_compiler()
-        launcher = importlib.import_module("compiler.runtime.addresses").launcher_status()
-        functions = importlib.import_module("compiler.runtime.vector_functions")
-        vectors = functions.vector_functions_status()
-        generator = importlib.import_module("compiler.runtime.generator").generator_status()
-        resampling = importlib.import_module("compiler.engine.resampling").resampling_status()
     except Exception as error:
         return "", f"{type(error).__name__}: {error}"
-    reasons = (launcher.reason, vectors.reason, generator.reason, resampling.reason)
     words = f"C++ for {isa.name}, {8 * isa.vector_bytes} bits"
     if isinstance(found, runtime.NoCompiler):
         return words, str(found.reason)
-    return words, "; ".join(filter(None, reasons))
+    return words, ""
 
 
 def _gpu(torch: Any) -> str:

@@ -13,7 +13,7 @@ import sys
 import torch
 from torch._dynamo import convert_frame
 
-from compiler.control.hooks import Hook, on_demand
+from compiler.control.hooks import Hook
 from compiler.control.recorder import Recorder
 
 HOOK = Hook(
@@ -28,8 +28,6 @@ HOOK = Hook(
         "torch._inductor.codecache:FxGraphCache.clear",
         "torch._inductor.utils:clear_caches",
     ),
-    install=on_demand,
-    stage="run",
     test="worker/test_forget.py",
 )
 

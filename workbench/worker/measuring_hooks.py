@@ -6,9 +6,9 @@ from compiler.control.hooks import Hook
 from compiler.measure.compiled import inductor_graphs
 from compiler.measure.probes import guard_cost
 from compiler.trace.records import HookStatus
-from workbench.worker import forget
+from workbench.worker import backends, forget
 
-WHAT_IFS: tuple[Hook, ...] = (forget.HOOK, inductor_graphs.HOOK)
+WHAT_IFS: tuple[Hook, ...] = (backends.HOOK, forget.HOOK, inductor_graphs.HOOK)
 """What timing one run against another needs."""
 HOOKS: tuple[Hook, ...] = (*WHAT_IFS, guard_cost.HOOK)
 
@@ -20,4 +20,4 @@ def statuses() -> tuple[HookStatus, ...]:
 
 def missing() -> str:
     """Why runs cannot be timed against each other with this torch; "" where they can."""
-    return next((reason for hook in WHAT_IFS if (reason := hook.check().reason)), "")
+    return next((reason for hook in WHAT_IFS if (reason := hook.missing())), "")

@@ -17,7 +17,7 @@ Operation = Map | Reduce | Scan | Store | Call
 
 
 @dataclass
-class Compiled:
+class GraphState:
     """State shared by the records of one graph."""
 
     recorder: Recorder

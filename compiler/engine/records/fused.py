@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from compiler.decision import Decision
-from compiler.engine.records.compiled import Compiled
+from compiler.engine.records.compiled import GraphState
 from compiler.fusion.fuse import Fusion
 from compiler.fusion.pairs import Pair, Round
 from compiler.loops.graph import Call, Reduce, Scan
 from compiler.loops.nest import Nest
+from compiler.trace.byte_counts import bytes_text
 from compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound, Record
 
 
-def take_members(compiled: Compiled, fusion: Fusion) -> None:
+def take_members(compiled: GraphState, fusion: Fusion) -> None:
     """Record the operations that each nest computes."""
     for group in fusion.groups:
         compiled.members[group.nest] = compiled.operations_of(group.names)
@@ -29,7 +30,7 @@ def take_members(compiled: Compiled, fusion: Fusion) -> None:
 class FusionRecords:
     """Describes tests of pairs and records passes: a `compiler.fusion.pairs.Listener`."""
 
-    def __init__(self, compiled: Compiled, emit: Callable[[Callable[[], Record]], None]) -> None:
+    def __init__(self, compiled: GraphState, emit: Callable[[Callable[[], Record]], None]) -> None:
         """`emit` receives a function that creates a record."""
         self._compiled = compiled
         self._emit = emit
@@ -64,7 +65,7 @@ class FusionRecords:
         return self._compiled.operations_of(nodes)
 
 
-def groups_record(compiled: Compiled, fusion: Fusion) -> FusionGroups:
+def groups_record(compiled: GraphState, fusion: Fusion) -> FusionGroups:
     """The nests and calls that result from fusion."""
     return FusionGroups(
         graph=compiled.id,
@@ -76,27 +77,27 @@ def _kind(pair: Pair) -> Literal["vertical", "horizontal"]:
     return "vertical" if pair.kind == "vertical" else "horizontal"
 
 
-def _names(compiled: Compiled, pair: Pair) -> tuple[str, str]:
+def _names(compiled: GraphState, pair: Pair) -> tuple[str, str]:
     sides = (pair.first_group, pair.first), (pair.second_group, pair.second)
     first, second = ("_".join(compiled.operations_of(group)) or alone for group, alone in sides)
     return first, second
 
 
-def _fused(compiled: Compiled, pair: Pair) -> tuple[str, str, str]:
+def _fused(compiled: GraphState, pair: Pair) -> tuple[str, str, str]:
     both = compiled.operations_of((*pair.first_group, *pair.second_group))
     return (*_names(compiled, pair), "_".join(both))
 
 
 def _score_text(decision: Decision) -> str:
     numbers = decision.numbers
-    words = f"saves {numbers['saved_bytes']:,} bytes"
+    words = f"saves {bytes_text(int(numbers['saved_bytes']))}"
     if "working_set" not in numbers or "parallelism" not in numbers:
         return words
     held, rows = numbers["working_set"], numbers["parallelism"]
-    return f"{words}, holds {held:,}, {rows:,} rows at once"
+    return f"{words}, holds {bytes_text(int(held))}, {rows:,} rows at once"
 
 
-def _group(compiled: Compiled, step: Nest | Call) -> FusionGroup:
+def _group(compiled: GraphState, step: Nest | Call) -> FusionGroup:
     operations = compiled.members.get(step.name, ())
     kind = "extern"
     if isinstance(step, Nest):

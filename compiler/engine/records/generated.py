@@ -7,7 +7,7 @@ from typing import Literal
 
 from compiler.codegen.function import Function
 from compiler.engine.aten import calls_aten
-from compiler.engine.records.compiled import Compiled
+from compiler.engine.records.compiled import GraphState
 from compiler.graphs.nodes import target_name
 from compiler.loops.graph import DRAWS, Call
 from compiler.loops.nest import Nest
@@ -16,7 +16,7 @@ from compiler.runtime.artifact import Artifact
 from compiler.trace.records import Kernel, KernelLine, NestLoops, Record, Wrapper
 
 
-def name_kernels(compiled: Compiled, steps: Sequence[Nest | Call]) -> None:
+def name_kernels(compiled: GraphState, steps: Sequence[Nest | Call]) -> None:
     """Assign every step its id and label: `k4 softmax`."""
     for step in steps:
         origins = step.origins() if isinstance(step, Nest) else step.origins
@@ -25,7 +25,7 @@ def name_kernels(compiled: Compiled, steps: Sequence[Nest | Call]) -> None:
 
 
 def kernel_records(
-    compiled: Compiled,
+    compiled: GraphState,
     steps: Sequence[Nest | Call],
     functions: Mapping[str, tuple[str, Function]],
     artifact: Artifact,
@@ -54,7 +54,7 @@ def kernel_records(
 
 
 def _nest(
-    compiled: Compiled,
+    compiled: GraphState,
     id: str,
     label: str,
     number: int,
@@ -86,7 +86,7 @@ def _nest(
     )
 
 
-def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> Kernel:
+def _call(compiled: GraphState, id: str, label: str, number: int, call: Call) -> Kernel:
     origins = compiled.in_order(call.origins)
     locations, _ = compiled.lines(origins)
     return Kernel(
@@ -105,7 +105,7 @@ def _call(compiled: Compiled, id: str, label: str, number: int, call: Call) -> K
     )
 
 
-def call_records(compiled: Compiled) -> Iterator[Record]:
+def call_records(compiled: GraphState) -> Iterator[Record]:
     """One kernel per call in the graph's own Python, views included, each as a step."""
     calls = [node for node in compiled.nodes.values() if calls_aten(node)]
     for number, node in enumerate(calls):
@@ -124,7 +124,7 @@ def call_records(compiled: Compiled) -> Iterator[Record]:
         )
 
 
-def _lines(compiled: Compiled, function: Function) -> tuple[KernelLine, ...]:
+def _lines(compiled: GraphState, function: Function) -> tuple[KernelLine, ...]:
     found = []
     for number, names in function.lines:
         origins = compiled.in_order(names)

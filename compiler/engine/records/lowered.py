@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from torch import fx
 
-from compiler.engine.records.compiled import Compiled, Operation
+from compiler.engine.records.compiled import GraphState, Operation
 from compiler.engine.records.loops_text import loop_text
 from compiler.engine.records.touched import touched
 from compiler.graphs.labels import copy_label, node_label
@@ -38,7 +38,7 @@ def record_size(size: Size) -> records.Size:
     return size if isinstance(size, int) else str(size)
 
 
-def graph_record(compiled: Compiled, module: fx.GraphModule) -> records.Graph:
+def graph_record(compiled: GraphState, module: fx.GraphModule) -> records.Graph:
     """The graph that our compiler receives: AOTAutograd's, node by node."""
     described = describe_graph(
         module.graph,
@@ -61,7 +61,7 @@ def graph_record(compiled: Compiled, module: fx.GraphModule) -> records.Graph:
     return whole
 
 
-def lowered_records(compiled: Compiled, graph: Graph) -> Iterator[Record]:
+def lowered_records(compiled: GraphState, graph: Graph) -> Iterator[Record]:
     """One `Lowered` per node, then one `SchedulerNode` per operation."""
     compiled.take(graph)
     made: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ def lowered_records(compiled: Compiled, graph: Graph) -> Iterator[Record]:
 
 
 def _scheduler_node(
-    compiled: Compiled,
+    compiled: GraphState,
     values: dict[str, Value],
     name: str,
     operation: Operation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.engine.records.compiled import Compiled
+from compiler.engine.records.compiled import GraphState
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Call, Graph, Input, Operand, Result
 from compiler.loops.nest import Nest
@@ -26,7 +26,7 @@ class Life:
     kind: Literal["temporary", "input", "output", "saved"] = "temporary"
 
 
-def plan_record(compiled: Compiled, program: Program, plan: Plan) -> MemoryPlan:
+def plan_record(compiled: GraphState, program: Program, plan: Plan) -> MemoryPlan:
     """Each value in memory with its lifetime, in steps of the program."""
     steps = steps_of(plan)
     lives = lives_of(program, steps, compiled.user_outputs)
@@ -125,7 +125,7 @@ def arena_takers(plan: Plan, lives: dict[str, Life]) -> dict[str, str]:
     return found
 
 
-def _buffer(compiled: Compiled, plan: Plan, life: Life, taken: dict[str, str]) -> Buffer:
+def _buffer(compiled: GraphState, plan: Plan, life: Life, taken: dict[str, str]) -> Buffer:
     place = plan.placements.get(life.name)
     over = place.value if isinstance(place, TakesOver) else taken.get(life.name, "")
     name = compiled.numbers.get(life.name, "")

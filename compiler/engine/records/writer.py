@@ -10,7 +10,7 @@ from compiler.codegen.unit import Unit
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.control.stages import reached
-from compiler.engine.records.compiled import Compiled
+from compiler.engine.records.compiled import GraphState
 from compiler.engine.records.fused import FusionRecords, groups_record, take_members
 from compiler.engine.records.generated import call_records, kernel_records, name_kernels
 from compiler.engine.records.lowered import graph_record, lowered_records
@@ -43,7 +43,7 @@ class GraphRecords:
         if self.recorder is not None:
             self._safely = Safely(self.recorder, "the tcw engine")
             parents = frozenset(node.name for node in module.graph.nodes)
-            self._compiled = Compiled(
+            self._compiled = GraphState(
                 self.recorder, graph, current_compile_id(), parents, user_outputs, predicted
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.decision import MOST_BETWEEN
 from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import Dependencies, Unit
+from compiler.fusion.dependencies import Computation, Dependencies
 from compiler.fusion.groups import Group, Space
 from compiler.fusion.leaves import reads
 from compiler.fusion.reachability import Reachability
@@ -22,15 +22,17 @@ SCATTERED = 32
 """Maximum instructions per element in a loop with an ordered store, which runs on one core."""
 
 
-def no_cycle(one: Group, two: Group, reach: Reachability, units: list[Unit]) -> Refusal | None:
-    """No unit outside both may depend on one of them while the other depends on it."""
+def no_cycle(
+    one: Group, two: Group, reach: Reachability, nodes: list[Computation]
+) -> Refusal | None:
+    """No node outside both may depend on one of them while the other depends on it."""
     between = reach.between(one.id, two.id)
     if not between:
         return None
     names: list[str] = []
     while between and len(names) <= MOST_BETWEEN:
         lowest = between & -between
-        names.append(units[lowest.bit_length() - 1].name)
+        names.append(nodes[lowest.bit_length() - 1].name)
         between ^= lowest
     reason = f"{names[0]} needs one of them, and the other needs {names[0]}"
     return Refusal("cycle", reason, between=tuple(names))
@@ -54,12 +56,12 @@ def no_barrier(one: Group, two: Group, space: Space, order: Dependencies) -> Ref
 
 
 def _waits(place: int, earlier: int, order: Dependencies) -> Refusal:
-    one, two = order.units[place].name, order.units[earlier].name
+    one, two = order.nodes[place].name, order.nodes[earlier].name
     return Refusal("barrier", f"{one} runs after {two}, which uses the same memory")
 
 
 def _overwrites(place: int, earlier: int, space: Space, order: Dependencies) -> Refusal | None:
-    store, reader = order.units[place], order.units[earlier]
+    store, reader = order.nodes[place], order.nodes[earlier]
     memory = order.overwrites[place][earlier]
     refusal = _waits(place, earlier, order)
     if not isinstance(store, Store) or not isinstance(reader, (Map, Store)):

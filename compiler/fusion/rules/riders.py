@@ -12,6 +12,7 @@ from compiler.fusion.rules import Refusal
 from compiler.fusion.rules.domain import SMALL, comes_back
 from compiler.fusion.weights import Weights
 from compiler.loops.graph import Compute, Reduce
+from compiler.trace.byte_counts import bytes_text
 
 MANY_ROWS = 64
 """Rows from which threads can share them in blocks, each with accumulators of its own."""
@@ -43,7 +44,7 @@ def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> 
     if bytes_held > most:
         return Refusal(
             "working set",
-            f"accumulators take {bytes_held} bytes of {most}",
+            f"accumulators take {bytes_text(bytes_held)} of {bytes_text(most)}",
             legal=True,
             numbers={"most_working_set": most},
         )

@@ -10,6 +10,7 @@ from compiler.fusion.short_runs import is_spread
 from compiler.fusion.weights import L2, LANES, Weights
 from compiler.loops.graph import Compute
 from compiler.loops.sizes import product
+from compiler.trace.byte_counts import bytes_text
 
 SINGLE_ROW = 16 << 10
 """Maximum elements of a domain that is a single row, which runs on one thread."""
@@ -71,7 +72,7 @@ def strided_rows(mask: Mask, weights: Weights) -> Refusal | None:
     if footprint > L2:
         return Refusal(
             "strided rows",
-            f"a row of {mask_text(mask)} takes {footprint} bytes",
+            f"a row of {mask_text(mask)} takes {bytes_text(footprint)}",
             legal=True,
             numbers={"row_bytes": footprint, "most_row_bytes": L2},
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from compiler.control.hooks import Hook, Uninstall
+from compiler.control.hooks import RecordingHook, Uninstall
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 from compiler.gpu.architectures import ARCHITECTURES, DEFAULT
@@ -55,7 +55,7 @@ def why_not(settings: Settings, hooks: Sequence[HookStatus]) -> str:
     return f"no {arch} code is predicted: {status.reason}; tcw doctor says what this torch offers"
 
 
-HOOK = Hook(
+HOOK = RecordingHook(
     name="predicted gpu code",
     offers="Triton, PTX and SASS for a GPU that is not there, with registers and spills",
     needs=(
@@ -65,6 +65,8 @@ HOOK = Hook(
         "torch._C:_ensureCUDADeviceGuardSet",
         "torch._dynamo.device_interface:device_interfaces",
         "torch._functorch.config:enable_autograd_cache",
+        "torch._dynamo.utils:counters",
+        "torch._inductor:metrics",
         "torch._inductor.compile_fx:_compile_fx_inner",
         "torch._inductor.graph:GraphLowering.compile_to_module",
         "torch._inductor.graph:GraphLowering.codegen",

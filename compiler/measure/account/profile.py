@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._dynamo.utils import counters
 
+from compiler.control.hooks import Missing
 from compiler.measure.account.readings import Measured
 from compiler.measure.account.records import Numbers, records
 from compiler.measure.calls.inputs import InputSet
@@ -31,6 +32,7 @@ from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.host import Host, reason_of
 from compiler.measure.memory.peak import least_peak_bytes
 from compiler.measure.memory.saved import saved_bytes
+from compiler.measure.probes import device_clock, eager_probe
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.sides import CompiledSide, EagerSide
@@ -54,6 +56,9 @@ def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: Numbers) 
     settings = host.settings
     call = settings.profiled_call
     try:
+        for needed in (eager_probe.HOOK, device_clock.HOOK):
+            if reason := needed.missing():
+                raise Missing(reason)
         with host.unrecorded():
             measured = _measured(host, one, inputs, call)
         made = list(records(measured, numbers))

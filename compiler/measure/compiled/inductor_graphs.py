@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, on_demand, patch
+from compiler.control.hooks import Hook, patch
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Boxed, Redirected
 from compiler.measure.compiled.shadows import Shadows, copied
@@ -30,8 +30,6 @@ HOOK = Hook(
     name="generated modules",
     offers="what-if, profile: Inductor's kernels and graphs, each called and timed by itself",
     needs=("torch._inductor.codecache:PyCodeCache.load_by_key_path(key, path)",),
-    install=on_demand,
-    stage="run",
     test="measure/compiled/test_inductor_graphs.py",
 )
 

@@ -18,10 +18,16 @@ from typing import Any
 
 import torch
 
+from compiler.control.hooks import Hook
 from compiler.measure.probes.clock import Reading, Told
 from compiler.measure.probes.profiler_trace import BEGIN, END, RANGE, ProfilerTrace, calls, parse
 
-NEEDS = ("torch._C:_profiler._RecordFunctionFast",)
+HOOK = Hook(
+    name="device clock",
+    offers="profile: the time of a GPU's kernels in each part of a call",
+    needs=("torch._C:_profiler._RecordFunctionFast", "torch.cuda:_sleep"),
+    test="measure/probes/test_device_clock.py",
+)
 
 
 class NotRead(Exception):

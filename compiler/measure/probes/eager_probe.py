@@ -33,6 +33,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from compiler.control.hooks import Hook
 from compiler.measure.probes.clock import Clock
 from compiler.measure.probes.described import Described, format_call, results_of
 from compiler.measure.probes.sites import ModulePaths, caller, stack_above
@@ -41,6 +42,19 @@ from compiler.trace.records import Location
 from compiler.trace.records.profile import CallPhase, EagerOperation
 
 OperationPart = Literal["model", "loss", "gradients", "optimizer"]
+
+
+HOOK = Hook(
+    name="eager operations",
+    offers="profile: each operation of an eager call, and of its backward",
+    needs=(
+        "torch._C:_current_autograd_node",
+        "torch._C:_dispatch_has_kernel_for_dispatch_key",
+        "torch.autograd:_get_sequence_nr",
+        "torch.utils._python_dispatch:TorchDispatchMode",
+    ),
+    test="measure/probes/test_eager_probe.py",
+)
 
 
 class EagerProbe:

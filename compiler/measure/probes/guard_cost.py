@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from compiler.control.hooks import Hook, on_demand, patch
+from compiler.control.hooks import Hook, patch
 from compiler.graphs.current import current_compile_id
 from compiler.measure.rounds.noise import timed
 from compiler.trace.records import Timed
@@ -28,8 +28,6 @@ HOOK = Hook(
         "torch._dynamo.guards:CheckFunctionManager",
         "torch._guards:CompileContext.current_compile_id",
     ),
-    install=on_demand,
-    stage="run",
     test="measure/probes/test_guard_cost.py",
 )
 
@@ -57,7 +55,7 @@ class GuardCosts:
 @contextmanager
 def guard_costs() -> Iterator[GuardCosts]:
     """The guard costs of all frames compiled inside the block."""
-    costs = GuardCosts(missing=HOOK.check().reason)
+    costs = GuardCosts(missing=HOOK.missing())
     if costs.missing:
         yield costs
         return

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from compiler.control.hooks import Hook, Missing
 from compiler.trace.loop_nests import LoopNest, outermost_loops
 
 _HEAD = """\
@@ -23,11 +24,15 @@ static inline long probe_now() {{
     return (long)std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }}"""
 _FIRST = "omp_get_thread_num() == 0"
-NEEDS = (
-    "torch._inductor.async_compile:AsyncCompile.cpp_pybinding(argtypes, source_code)",
-    "torch._inductor.async_compile:AsyncCompile.wait(scope)",
+HOOK = Hook(
+    name="clocks in loop nests",
+    offers="profile: the time of each loop nest of Inductor's kernels",
+    needs=(
+        "torch._inductor.async_compile:AsyncCompile.cpp_pybinding(argtypes, source_code)",
+        "torch._inductor.async_compile:AsyncCompile.wait(scope)",
+    ),
+    test="measure/probes/test_nest_clocks.py",
 )
-"""Used by generated modules themselves; tried on torch 2.11 to 2.15."""
 _STATEMENT = r"^{name} = async_compile\.cpp_pybinding\(.*?(?:r'''\n?|''')(.*?)'''\)"
 
 
@@ -52,9 +57,11 @@ def clocked(text: str, nests: Sequence[LoopNest]) -> str:
 
 class NestClocks:
     """One kernel of a generated module, with clocks. Building it takes seconds. Raises the
-    compiler's errors, and `LookupError` if the kernel's text is not as expected."""
+    compiler's errors, `LookupError` if the kernel's text is not as expected, and `Missing`."""
 
     def __init__(self, module: Any, source: str, name: str) -> None:
+        if reason := HOOK.missing():
+            raise Missing(reason)
         from torch._inductor.async_compile import AsyncCompile
 
         found = re.search(_STATEMENT.format(name=re.escape(name)), source, re.MULTILINE | re.DOTALL)

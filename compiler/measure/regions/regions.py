@@ -17,7 +17,7 @@ from functools import cached_property
 from compiler.measure.regions.alignment import MAY_COPY, aligned, kind, may_run, plain_word, words
 from compiler.measure.regions.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
 from compiler.measure.regions.same_sites import Canonical, as_captured
-from compiler.trace.matching import Joined
+from compiler.trace.matching import DisjointSets
 from compiler.trace.records import Location
 from compiler.trace.records.base import Size
 from compiler.trace.records.profile import CompiledStep, EagerOperation
@@ -72,7 +72,7 @@ def regions(
     """All steps and operations, each in one region, in the order of the eager call."""
     tasks = _Tasks(origins, operations, compile_ids, canonical)
     tasks.pair(steps)
-    roots: Joined[Task] = Joined()
+    roots: DisjointSets[Task] = DisjointSets()
     of_step = [tasks.of_step(placed) for placed in steps]
     views = [tasks.call_of_view(placed) for placed in steps]
     of_operation = [tasks.of_operation(one) for one in operations]
@@ -102,7 +102,7 @@ def regions(
     return list(groups.values())
 
 
-def _into(groups: dict[Task, Grouped], roots: Joined[Task], tasks: set[Task]) -> Grouped:
+def _into(groups: dict[Task, Grouped], roots: DisjointSets[Task], tasks: set[Task]) -> Grouped:
     return groups.setdefault(roots.root(next(iter(tasks))), Grouped())
 
 

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from compiler.control.hooks import Missing, resolve, torch_version
+from compiler.control.hooks import Hook, Missing, lacking, resolve
 from compiler.runtime.gpu.copies import copy_all, room_like
 
 RECORDINGS = 4
@@ -39,6 +39,13 @@ SMALL_BYTES = 4096
 MOVED = "a tensor that it reads in place moved"
 ALIVE = "outputs of earlier calls are alive"
 HOLDERS = "torch._C:_storage_Use_Count"
+
+HOOK = Hook(
+    name="holders of memory",
+    offers="CUDA graphs whose outputs stay as they are while somebody holds them",
+    needs=(HOLDERS,),
+    test="engine/test_cuda_graphs.py",
+)
 
 Boxed = Callable[[list[Any]], Any]
 
@@ -77,7 +84,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewRecording:
     """A recording that was made."""
 
     sizes: tuple[int, ...]
@@ -102,18 +109,18 @@ class CudaGraphs:
         about: About,
         told: Callable[[str], None],
         device: Device | None = None,
-        made: Callable[[Made], None] | None = None,
+        made: Callable[[NewRecording], None] | None = None,
     ) -> None:
         self.call = call
         self.about = about
-        self.recordings: dict[tuple[Any, ...], list[Recording]] = {}
+        self.recordings: dict[tuple[Any, ...], list[RecordedCall]] = {}
         """By the sizes of a call; empty after the first call, which runs the libraries once."""
         self.refused = ""
         """Why nothing is recorded any more."""
         self._told = told
         self._made = made
         self._said: set[str] = set()
-        self._device = device or Gpu.of(about.device)
+        self._device = device or Streams.of(about.device)
 
     def __call__(self, arguments: list[Any]) -> Any:
         if self.refused or self._device.capturing() or _fake(arguments):
@@ -144,7 +151,7 @@ class CudaGraphs:
             started, reserved = time.perf_counter(), self._device.reserved()
             sizes = tuple(one for one in arguments if type(one) is int)
             try:
-                made = Recording(self.call, self.about, arguments, self._device)
+                made = RecordedCall(self.call, self.about, arguments, self._device)
             except (RuntimeError, Missing) as error:  # whatever cannot be captured can be launched
                 self.refused = str(error).strip().split("\n")[0] or type(error).__name__
                 self._say(self.refused)
@@ -156,7 +163,7 @@ class CudaGraphs:
                 grown = None if reserved is None or now is None else max(0, now - reserved)
                 reason = (MOVED if moved else ALIVE) if len(known) > 1 else ""
                 took = time.perf_counter() - started
-                self._made(Made(sizes, len(known) - 1, reason, took, grown))
+                self._made(NewRecording(sizes, len(known) - 1, reason, took, grown))
             return outputs
 
     def _sizes(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
@@ -170,7 +177,7 @@ class CudaGraphs:
             self._told(reason)
 
 
-class Recording:
+class RecordedCall:
     """One recorded call. Raises RuntimeError if it cannot be captured, and `Missing`."""
 
     def __init__(self, call: Boxed, about: About, arguments: Sequence[Any], device: Device) -> None:
@@ -345,14 +352,14 @@ def holders() -> Callable[[int], int]:
     held = count(storage._cdata)
     del view
     if (held, count(storage._cdata)) != (before + 1, before):
-        raise Missing(f"not available in torch {torch_version()}: {HOLDERS} counts otherwise")
+        raise lacking(f"{HOLDERS} counts otherwise")
     return count  # type: ignore[no-any-return]
 
 
-class Gpu:
+class Streams:
     """A device's streams: for recording, and of the last replay."""
 
-    _all: dict[int, Gpu] = {}
+    _all: dict[int, Streams] = {}
 
     def __init__(self, index: int) -> None:
         self.device = torch.device("cuda", index)
@@ -361,7 +368,7 @@ class Gpu:
         self.last: Any = None
 
     @classmethod
-    def of(cls, index: int) -> Gpu:
+    def of(cls, index: int) -> Streams:
         with _lock:
             return cls._all.setdefault(index, cls(index))
 

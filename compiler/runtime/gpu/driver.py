@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Missing, torch_version
+from compiler.control.hooks import lacking
 
 LIBRARY = "libcuda.so.1"
 STREAM = "aoti_torch_get_current_cuda_stream"
@@ -98,7 +98,7 @@ def device_calls(device: int) -> tuple[int, ...]:
     try:
         stream = ctypes.cast(getattr(ctypes.CDLL(str(path)), STREAM), ctypes.c_void_p).value
     except (OSError, AttributeError) as error:
-        raise Missing(f"not available in torch {torch_version()}: {STREAM} ({error})") from None
+        raise lacking(f"no {STREAM} ({error})") from None
     with torch.cuda.device(device):
         torch.cuda.current_stream(device).synchronize()  # creates the context
         context = ctypes.c_void_p()

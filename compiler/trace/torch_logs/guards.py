@@ -10,7 +10,7 @@ import msgspec
 
 from compiler.trace.compile_names import CompileNames
 from compiler.trace.dtypes import short_dtype
-from compiler.trace.failed_guard import Failure, guard_behind, take_apart
+from compiler.trace.failed_guard import GuardFailure, guard_behind, take_apart
 from compiler.trace.records import (
     DynamicSize,
     FailedGuard,
@@ -281,7 +281,7 @@ def _failed(
     )
 
 
-def _behind(failure: Failure, guards: Guards | None) -> Guard | None:
+def _behind(failure: GuardFailure, guards: Guards | None) -> Guard | None:
     """The guard behind a failed condition: torch may name its source in another way."""
     if guards is None:
         return None

@@ -84,8 +84,8 @@ def test_all_are_asked_before_the_cut_and_a_file_does_the_same() -> None:
         detail = decision.detail()
         assert detail.origins == ("sigmoid",)
         assert detail.means == (
-            "save: 256 bytes from the forward until the backward; recompute: the backward "
-            "runs 2 operations again (relu, sigmoid), which read 256 bytes (mm)"
+            "save: 256 B from the forward until the backward; recompute: the backward "
+            "runs 2 operations again (relu, sigmoid), which read 256 B (mm)"
         )
         return SAVE
 

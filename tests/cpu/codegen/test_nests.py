@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from compiler.codegen.choices import Ask
 from compiler.codegen.cpp.isa import Isa, detect, runnable
-from compiler.codegen.cpp.nests.phases import Phases
+from compiler.codegen.cpp.nests.phases import NestPhases
 from compiler.loops.nest import Nest
 from compiler.processor import feature_flags
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed, windows
@@ -186,7 +186,7 @@ def test_large_partial_results_ride_in_blocks_that_do_not_wait() -> None:
     (program,) = programs(gradients, *case[1])
     assert len([step for step in program.steps if isinstance(step, Nest)]) == 1
     check({"gradients": case})
-    found = Phases(detect())
+    found = NestPhases(detect())
     found.add(program.steps[0])
     riding = next(phase for phase in found.order if phase.riders)
     assert (riding.blocks, riding.totals, riding.turn) == (16, 16, None)

@@ -54,6 +54,29 @@ def compiled(model: Callable[..., Any], gate: Gate | None = None) -> tuple[Any, 
     return torch.compile(model, backend=backend, fullgraph=True), converted
 
 
+def watched(model: Callable[..., Any]) -> tuple[Any, list[tuple[tuple[int, ...], list[bool]]]]:
+    """The model compiled for training, and for each convolution of its backward the weight's sizes
+    and whether the images are contiguous."""
+    orders = []
+
+    def backward(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/backward", promised=0)
+        for node in module.graph.find_nodes(
+            op="call_function", target=torch.ops.aten.convolution_backward.default
+        ):
+            images = [image.meta["val"].is_contiguous() for image in node.args[:2]]
+            orders.append((tuple(node.args[2].meta["val"].shape), images))
+        return make_boxed_func(module.forward)
+
+    def forward(module: Any, inputs: Any) -> Any:
+        channels_last(module, inputs, graph="0/0/forward", promised=1)
+        report_strides(module)
+        return make_boxed_func(module.forward)
+
+    backend = aot_autograd(fw_compiler=forward, bw_compiler=backward)
+    return torch.compile(model, backend=backend), orders
+
+
 def test_inference_is_converted_once_and_outputs_keep_their_strides() -> None:
     model, x = Images().eval(), torch.randn(2, 4, 8, 8)
     with torch.no_grad():
@@ -102,20 +125,6 @@ def test_the_gradient_of_a_strided_and_dilated_convolution_gets_contiguous_image
     first = nn.Conv2d(4, 4, 3, padding=1)
     second = nn.Conv2d(4, 4, 3, stride=2, dilation=2, groups=groups)
     x = torch.randn(2, 4, 32, 32)
-    orders = []
-
-    def backward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/backward", promised=0)
-        for node in module.graph.find_nodes(
-            op="call_function", target=torch.ops.aten.convolution_backward.default
-        ):
-            orders.append([image.meta["val"].is_contiguous() for image in node.args[:2]])
-        return make_boxed_func(module.forward)
-
-    def forward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/forward", promised=1)
-        report_strides(module)
-        return make_boxed_func(module.forward)
 
     def gradients(function: Callable[..., Any]) -> tuple[torch.Tensor, ...]:
         parameters = [*first.parameters(), *second.parameters()]
@@ -124,10 +133,10 @@ def test_the_gradient_of_a_strided_and_dilated_convolution_gets_contiguous_image
     def model(x: torch.Tensor) -> torch.Tensor:
         return second(first(x).relu())
 
-    function = torch.compile(model, backend=aot_autograd(fw_compiler=forward, bw_compiler=backward))
+    function, orders = watched(model)
     for one, other in zip(gradients(function), gradients(model), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
-    assert orders == [[True, True], [False, False]]
+    assert [images for _, images in orders] == [[True, True], [False, False]]
     function, converted = compiled(second)
     function(x)
     assert converted == [0]
@@ -160,34 +169,18 @@ def test_onednn_gets_no_images_for_which_it_overruns_its_workspace(
     torch.manual_seed(0)
     narrow, wide = nn.Conv2d(channels, 8, 1, stride=2), nn.Conv2d(channels, 8, 3, 2, padding=1)
     x = torch.randn(2, channels, 32, 32)
-    orders = []
-
-    def compiler(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/backward", promised=0)
-        for node in module.graph.find_nodes(
-            op="call_function", target=torch.ops.aten.convolution_backward.default
-        ):
-            if node.args[2].meta["val"].shape[2:] == (1, 1):
-                orders.append([image.meta["val"].is_contiguous() for image in node.args[:2]])
-        return make_boxed_func(module.forward)
-
-    def forward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/forward", promised=1)
-        report_strides(module)
-        return make_boxed_func(module.forward)
 
     def gradient(function: Callable[..., Any]) -> torch.Tensor:
         (found,) = torch.autograd.grad(function(x).square().sum(), narrow.weight)
         return found
 
-    function = torch.compile(
-        lambda x: F.relu(narrow(x) + wide(x)),
-        backend=aot_autograd(fw_compiler=forward, bw_compiler=compiler),
-    )
-    torch.testing.assert_close(
-        gradient(function), gradient(lambda x: F.relu(narrow(x) + wide(x))), rtol=1e-3, atol=1e-3
-    )
-    assert orders == [[by_channel, by_channel]]
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return F.relu(narrow(x) + wide(x))
+
+    function, orders = watched(model)
+    torch.testing.assert_close(gradient(function), gradient(model), rtol=1e-3, atol=1e-3)
+    points = [images for sizes, images in orders if sizes[2:] == (1, 1)]
+    assert points == [[by_channel, by_channel]]
 
 
 def test_an_override_leaves_the_layout_as_captured() -> None:
@@ -265,9 +258,12 @@ def test_what_depends_on_the_order_of_memory_gets_the_captured_one(name: str) ->
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-3)
 
 
-def test_images_of_a_gpu_that_is_not_there() -> None:
-    """cuDNN returns channels-last, which a torch without it does not know; a backward is compiled
-    for the strides that its forward chose."""
+@pytest.mark.parametrize("build", ["CPU", "CUDA"])
+def test_images_of_a_gpu_that_is_not_there(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN returns channels-last, which a torch without a GPU does not know, even if it has cuDNN;
+    a backward is compiled for the strides that its forward chose."""
+    monkeypatch.setattr(torch.backends.cudnn, "is_available", lambda: build == "CUDA")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     converted: list[list[torch.fx.Node]] = []
 
     def compile(module: Any, inputs: Any) -> Any:

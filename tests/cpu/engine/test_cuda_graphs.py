@@ -32,8 +32,8 @@ from compiler.runtime.gpu.cuda_graphs import (
     SIZES,
     About,
     CudaGraphs,
-    Gpu,
-    Made,
+    NewRecording,
+    Streams,
 )
 
 
@@ -92,7 +92,7 @@ class Called:
             self.launched += 1
             return function(*given)
 
-        self.made: list[Made] = []
+        self.made: list[NewRecording] = []
         self.graphs = CudaGraphs(
             call, About(**about), self.said.append, self.machine, self.made.append
         )
@@ -356,7 +356,7 @@ class Net(nn.Module):
 def test_training(monkeypatch: pytest.MonkeyPatch, to_none: bool) -> None:
     """With gradients that are added up over two calls and scaled in place."""
     machine = Machine()
-    monkeypatch.setattr(Gpu, "of", lambda index: machine)
+    monkeypatch.setattr(Streams, "of", lambda index: machine)
     monkeypatch.setattr(cuda_graphs, "obstacle", lambda module: None)
     monkeypatch.setattr(cuda_graphs, "_launches", lambda artifact: 2)
     monkeypatch.setenv("TCW_STRICT", "1")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 
 from compiler.control.decisions import Gate
-from compiler.control.hooks import Hook, install_all
+from compiler.control.hooks import RecordingHook, install_all
 from compiler.control.recorded import decided_record
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
@@ -53,7 +53,7 @@ class Recorded:
 @contextlib.contextmanager
 def recording(
     until: Stage = "codegen",
-    hooks: Sequence[Hook] = HOOKS,
+    hooks: Sequence[RecordingHook] = HOOKS,
     overrides: dict[str, str] | None = None,
     ask: Callable[[Decision], str] | None = None,
 ) -> Iterator[Recorded]:
@@ -79,7 +79,7 @@ def record(
     *inputs: Any,
     until: Stage = "codegen",
     grad: bool = False,
-    hooks: Sequence[Hook] = HOOKS,
+    hooks: Sequence[RecordingHook] = HOOKS,
     overrides: dict[str, str] | None = None,
     ask: Callable[[Decision], str] | None = None,
     dynamic: bool | None = None,

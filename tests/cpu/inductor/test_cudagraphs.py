@@ -6,6 +6,7 @@ replaced; whether one suits a call is checked by torch on tensors of the CPU.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections import defaultdict
 from types import SimpleNamespace
@@ -130,10 +131,13 @@ def manager_of(model: Any, monkeypatch: pytest.MonkeyPatch, **function: Any) -> 
     number = cudagraph_utils.FunctionID(0)
     names = ("w", "x")
     placeholders = [cudagraph_utils.PlaceholderInfo(one, STACK, [], STACK) for one in names]
-    wrapped = cudagraph_utils.WrappedFunction(
-        model=model, static_input_idxs=[0], id=number, constants=(),
-        placeholders=placeholders, mutated_input_idxs=function.pop("mutated", []),
-    )  # fmt: skip
+    given = {
+        "model": model, "static_input_idxs": [0], "id": number, "constants": (),
+        "placeholders": placeholders, "mutated_input_idxs": function.pop("mutated", []),
+    }  # fmt: skip
+    fields = inspect.signature(cudagraph_utils.WrappedFunction).parameters
+    unset = dict.fromkeys(name for name, one in fields.items() if one.default is one.empty)
+    wrapped = cudagraph_utils.WrappedFunction(**{**unset, **given})
     mode = cudagraph_trees.CompilationMode.INFERENCE
     states = {
         "roots": defaultdict(list), "ids_to_funcs": {number: wrapped}, "device_index": 0,

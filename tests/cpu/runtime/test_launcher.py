@@ -18,7 +18,7 @@ from compiler.codegen.launcher.segment import SCALAR_TYPES
 from compiler.loops.sizes import multiply, symbol
 from compiler.memory.plan import InArena, Step
 from compiler.runtime import compiled, launcher
-from compiler.runtime.addresses import launcher_status
+from compiler.runtime.addresses import HOOK
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import load
 from compiler.runtime.python_path import python_functions
@@ -68,7 +68,7 @@ def plan_of(
 
 
 def test_this_torch_has_all_that_the_launcher_calls() -> None:
-    status = launcher_status()
+    status = HOOK.check()
     assert status.available, status.reason
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch._dynamo import convert_frame
 
-from compiler.control.hooks import Hook, on_demand
+from compiler.control.hooks import Hook
 from compiler.control.recorder import Recorder
 from compiler.measure.compiled.alone import captured
 from compiler.measure.compiled.inductor_graphs import HOOK as MODULES
@@ -30,10 +30,7 @@ def test_this_torch_has_what_measurements_need() -> None:
 def test_a_torch_without_it_measures_nothing_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lacking = Hook(
-        name="x", offers="", needs=("torch._inductor.codecache:NoSuchCache",), install=on_demand,
-        stage="run", test="",
-    )  # fmt: skip
+    lacking = Hook(name="x", offers="", needs=("torch._inductor.codecache:NoSuchCache",), test="")
     monkeypatch.setattr(measuring_hooks, "WHAT_IFS", (FORGETTING, lacking))
     told: list[Any] = []
     runs = [SimpleNamespace(number=number) for number in (1, 2)]

@@ -25,6 +25,7 @@ from viewers.kit.lines import BLANK
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, diff_lines, difference
 from viewers.summary.differences.causes import _quoted
+from viewers.text import diff as report
 from viewers.text.difference import blocks
 from viewers.text.lines import to_text
 
@@ -173,7 +174,10 @@ def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> N
 
     found = compared(keeping("x.size(0)", "___stack0"), keeping())
     words = [one.words for one in found.effects if one.kind == "size"]
-    assert words == ["x.size(0) was dynamic and is specialised now"]
+    assert words == ["was dynamic and is specialised now: x.size(0)"]
+    found = compared(keeping(), keeping("x.size(0)"))
+    lines = report.diff_lines(found, "main", "gpt.py", 100)
+    assert to_text(lines[:1], 100) == "Dynamic now: x.size(0)\n"
 
 
 def test_where_an_object_lies_in_memory_is_no_change_of_guards() -> None:

@@ -208,9 +208,9 @@ def _sizes(alignment: Alignment) -> Iterator[Effect]:
 
     old, new = keyed(alignment.base), keyed(alignment.run)
     for name in sorted(old - new):
-        yield Effect("size", "bad", f"{name} was dynamic and is specialised now")
+        yield Effect("size", "bad", f"was dynamic and is specialised now: {name}")
     for name in sorted(new - old):
-        yield Effect("size", "neutral", f"{name} is dynamic now")
+        yield Effect("size", "neutral", f"dynamic now: {name}")
 
 
 def _graphs(before: Summary, after: Summary) -> Iterator[Effect]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace.records import WhatIf
+from viewers.kit.figures import TimeUnit, readable_unit
 from viewers.summary.differences.kernel_changes import KernelChange
 from viewers.words import error_text, percent
 
@@ -58,22 +59,30 @@ class MeasuredDifference:
         return f"max error {error_text(record.max_error)} against the base"
 
     @property
+    def unit(self) -> TimeUnit:
+        """Of both times, their difference and its noise."""
+        record = self.record
+        assert record.before is not None
+        assert record.after is not None
+        return readable_unit(max(record.before.median, record.after.median))
+
+    @property
     def times(self) -> tuple[str, str, str]:
         """Before and after, then the unit: `135.0`, `120.8`, `µs`."""
         record = self.record
         assert record.before is not None
         assert record.after is not None
-        unit = readable_unit(max(record.before.median, record.after.median))
-        return in_unit(record.before.median, unit), in_unit(record.after.median, unit), unit
+        unit = self.unit
+        return unit.measured(record.before.median), unit.measured(record.after.median), unit.name
 
     @property
     def change_text(self) -> str:
         """`-14.3 µs ±0.9`."""
         record = self.record
-        unit = self.times[2]
+        unit = self.unit
         sign = "-" if record.difference < 0 else "+"
-        size = in_unit(abs(record.difference), unit)
-        return f"{sign}{size} {unit} ±{in_unit(record.noise, unit)}"
+        size = unit.measured(abs(record.difference))
+        return f"{sign}{size} {unit.name} ±{unit.measured(record.noise)}"
 
     @property
     def share_text(self) -> str:
@@ -108,14 +117,3 @@ def _about(record: WhatIf, change: KernelChange) -> bool:
     return {k.id for k in change.before} == set(record.base_kernels) and {
         k.id for k in change.after
     } == set(record.run_kernels)
-
-
-def readable_unit(seconds: float) -> str:
-    """The most readable unit for times of this size."""
-    return "s" if seconds >= 0.9995 else "ms" if seconds >= 0.0009995 else "µs"
-
-
-def in_unit(seconds: float, unit: str) -> str:
-    """A time without its unit, with as many digits as its noise allows: `135.0`, `6.16`, `0.04`."""
-    value = seconds * {"s": 1.0, "ms": 1e3, "µs": 1e6}[unit]
-    return f"{value:,.1f}" if value >= 10 or unit == "µs" else f"{value:.2f}"

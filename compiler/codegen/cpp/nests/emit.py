@@ -12,7 +12,7 @@ from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.moved import as_bits
 from compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from compiler.codegen.cpp.nests.passes import Passes
-from compiler.codegen.cpp.nests.phases import SMALL, Phase, Phases, weight_of
+from compiler.codegen.cpp.nests.phases import SMALL, NestPhase, NestPhases, weight_of
 from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import TURN_WORDS
 from compiler.codegen.cpp.nests.rows import Loops
@@ -38,7 +38,7 @@ class _Function:
     vocabulary: Vocabulary
     lines: Mapping[str, str]
     shared: frozenset[str]
-    phases: Phases
+    phases: NestPhases
     parts: list[Code] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
     """Of each part: which line of the function calls it, from 0."""
@@ -59,7 +59,7 @@ def emit(
     `shared`: buffers that may occupy the same memory as another buffer of the nest, element for
     element (a result that reuses an argument's memory). `chooser` may override choices.
     """
-    phases = Phases(vocabulary.isa, frozenset(shared), chooser=chooser)
+    phases = NestPhases(vocabulary.isa, frozenset(shared), chooser=chooser)
     nest, dtypes = as_bits(without_round_trips(nest), dtypes)
     phases.add(with_short_positions(nest))
     function = _Function(
@@ -100,7 +100,7 @@ def emit(
     )
 
 
-def _phase(function: _Function, phase: Phase, number: int, main: Code, only: bool) -> None:
+def _phase(function: _Function, phase: NestPhase, number: int, main: Code, only: bool) -> None:
     names = Names(RESERVED)
     for symbol in function.symbols:
         names.exactly(symbol)
@@ -182,7 +182,7 @@ def _phase(function: _Function, phase: Phase, number: int, main: Code, only: boo
     function.keys.append(anonymous(f"{text}\n{count} {serial}{large_or_not}", names.given))
 
 
-def _large(function: _Function, phase: Phase, main: Code) -> str:
+def _large(function: _Function, phase: NestPhase, main: Code) -> str:
     """Whether the work justifies more than one thread, as a C expression."""
     work: Size = product(axis.size for axis in phase.nest.axes)
     if isinstance(work, int):
@@ -196,7 +196,7 @@ def _large(function: _Function, phase: Phase, main: Code) -> str:
     return f"{c_expression(work)} >= {max(SMALL // weight_of(phase.facts), 1)}"
 
 
-def _bases(function: _Function, phase: Phase, names: Names) -> dict[str, Base]:
+def _bases(function: _Function, phase: NestPhase, names: Names) -> dict[str, Base]:
     bases: dict[str, Base] = {}
     writes = phase.nest.writes()
     for buffer in dict.fromkeys((*phase.nest.reads(), *writes)):

@@ -61,15 +61,13 @@ Result = Reduction | Let
 
 
 @dataclass(slots=True)
-class Phase:
+class NestPhase:
     """One nest with its schedule."""
 
     nest: Nest
     facts: Facts
     schedule: Schedule
     small: bool
-    least: int
-    """The work from which threads share the nest."""
     riders: dict[str, Rider] = field(default_factory=dict)
     blocks: int | None = None
     totals: int = 1
@@ -84,13 +82,13 @@ class Phase:
 
 
 @dataclass(slots=True)
-class Phases:
+class NestPhases:
     """All phases of a nest, and the workspace that connects them."""
 
     isa: Isa
     shared: frozenset[str] = frozenset()
     """Buffers that may occupy the memory of another buffer of the nest."""
-    order: list[Phase] = field(default_factory=list)
+    order: list[NestPhase] = field(default_factory=list)
     workspace: Workspace = field(default_factory=lambda: Workspace(LINE))
     chooser: Chooser | None = None
 
@@ -109,7 +107,7 @@ class Phases:
             return
         self._with_riders(facts, riders, choose)
 
-    def _phase(self, nest: Nest, choose: NestChooser | None, least: int = SMALL) -> Phase:
+    def _phase(self, nest: Nest, choose: NestChooser | None, least: int = SMALL) -> NestPhase:
         """`least`: the work from which threads share the nest."""
         nest = with_invariants(nest)
         facts = Facts(nest)
@@ -117,7 +115,7 @@ class Phases:
         walked = online(facts, plan)
         if walked is not nest:
             nest, facts = walked, Facts(walked)
-        phase = Phase(nest, facts, plan, small, least, choose=choose)
+        phase = NestPhase(nest, facts, plan, small, choose=choose)
         if choose is not None:
             work = work_of(facts)
             one = questions.threads(choose, phase.small, work, least)
@@ -194,7 +192,7 @@ class Phases:
         riders: list[Reduction],
         nest: Nest,
         choose: NestChooser | None,
-    ) -> Phase:
+    ) -> NestPhase:
         order = {id(s): place for place, s in enumerate(nest.statements)}
         statements.sort(key=lambda s: order[id(s)])
         riding = replace(nest, statements=tuple(_needed(facts, statements)))
@@ -238,7 +236,7 @@ class Phases:
     def _combine(
         self,
         facts: Facts,
-        phase: Phase,
+        phase: NestPhase,
         axes: tuple[int, ...],
         members: list[Reduction],
         mine: list[Statement],

@@ -15,6 +15,7 @@ from compiler.codegen.nests.facts import Facts
 from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name
 from compiler.loops.sizes import Size
+from compiler.trace.byte_counts import bytes_text
 
 WIDTHS = (1, 2, 4, 8, 16)
 BLOCKS = (64, 256, 1024, 4096, 16384)
@@ -185,7 +186,7 @@ def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) 
         ALONE if alone else RIDE,
         [RIDE, ALONE],
         "room for partial results",
-        f"its partial results take {bytes_:,} bytes",
+        f"its partial results take {bytes_text(bytes_)}",
         numbers={"partial_bytes": bytes_},
         forbidden={ALONE: ("rows", f"{name} reduces the results of whole rows")} if rows else {},
         means="it accumulates during the passes over the rows, or in a separate pass",

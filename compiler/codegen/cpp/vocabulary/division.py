@@ -22,8 +22,9 @@ _UNSIGNED = {"floor_divide": _INTEGER["trunc_divide"], "remainder": _INTEGER["fm
 
 
 def of_integers(lanes: Lanes, op: str, held: str) -> str:
-    """A call that reports a zero divisor; the least integer divided by -1 wraps."""
-    scalar, error = SCALARS[held], lanes.vocabulary.error
+    """A call that reports a zero divisor through `error`, an `int*` of every kernel that divides
+    integers; the least integer divided by -1 wraps."""
+    scalar = SCALARS[held]
     body = (_UNSIGNED if held == "uint8" else {}).get(op, _INTEGER[op]).format(T=scalar)
     minus_one = ""
     if held != "uint8":
@@ -38,7 +39,7 @@ def of_integers(lanes: Lanes, op: str, held: str) -> str:
     )
     if lanes.count > 1:
         _on_vectors(lanes, op, held)
-    return f"{op}({{0}}, {{1}}, {error})"
+    return f"{op}({{0}}, {{1}}, error)"
 
 
 _QUOTIENTS = {"int64": "float64", "int32": "float64"}

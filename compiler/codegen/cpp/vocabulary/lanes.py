@@ -35,11 +35,9 @@ _ATOM = re.compile(r"[\w.]+")
 class Vocabulary:
     """The pieces that one C++ unit uses, in dependency order."""
 
-    def __init__(self, isa: Isa, error: str = "error", *, sleef: bool = False) -> None:
-        """`error` is the name of an `int*` in every kernel that divides integers. `sleef`: the unit
-        may be linked with torch's SLEEF."""
+    def __init__(self, isa: Isa, *, sleef: bool = False) -> None:
+        """`sleef`: the unit may be linked with torch's SLEEF."""
         self.isa = isa
-        self.error = error
         self.sleef = sleef
         self.libraries: set[str] = set()
         """What the text needs beyond libm: `torch_cpu`."""

@@ -7,17 +7,11 @@ from time import perf_counter_ns
 import pytest
 import torch
 
-from compiler.control.hooks import resolve
 from compiler.measure.probes import device_clock
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.device_clock import DeviceClock, NotRead, read
 from compiler.measure.probes.profiler_trace import parse
 from tests.no_torch.measure.probes.test_profiler_trace import EVENTS
-
-
-@pytest.mark.parametrize("need", device_clock.NEEDS)
-def test_this_torch_has_what_is_needed(need: str) -> None:
-    assert resolve(need)
 
 
 def test_a_reading_is_the_time_of_the_kernels_of_a_range() -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.control.hooks import resolve
 from compiler.engine.backend import backend
 from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.probes.nest_clocks import NEEDS, NestClocks, clocked, several_nests
+from compiler.measure.probes.nest_clocks import NestClocks, clocked, several_nests
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from compiler.trace.loop_nests import outermost_loops
@@ -38,11 +37,6 @@ def sums(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 INPUTS = torch.randn(64, 128), torch.randn(200, 30)
-
-
-@pytest.mark.parametrize("need", NEEDS)
-def test_this_torch_has_what_is_needed(need: str) -> None:
-    assert resolve(need)
 
 
 def test_of_inductor() -> None:

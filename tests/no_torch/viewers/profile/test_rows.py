@@ -18,12 +18,10 @@ from tests.no_torch import profiles
 from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled
 from viewers.json_profile import profile_items
-from viewers.kit.figures import TimeUnit
+from viewers.kit.figures import MICROSECONDS as US
 from viewers.recording import Recording
 from viewers.summary.profile import profile_of
 from viewers.text.profile.accounts import accounts_lines
-
-US = TimeUnit("µs", 1e6, 1)
 
 
 @pytest.mark.parametrize("name", profiles.EVERY)

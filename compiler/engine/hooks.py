@@ -1,0 +1,33 @@
+"""What our engine uses of torch beyond its public functions, hook by hook."""
+
+from __future__ import annotations
+
+from compiler.control.hooks import Hook
+from compiler.engine import (
+    convolution_library,
+    foreach,
+    maximum_flow,
+    requirements,
+    resampling,
+    unread_texts,
+)
+from compiler.graphs import lazy_modules
+from compiler.lowering import kept
+from compiler.runtime import addresses, generator, vector_functions, wrapper_helpers
+from compiler.runtime.gpu import cuda_graphs
+
+HOOKS: tuple[Hook, ...] = (
+    requirements.HOOK,
+    addresses.HOOK,
+    vector_functions.HOOK,
+    generator.HOOK,
+    resampling.HOOK,
+    convolution_library.HOOK,
+    foreach.HOOK,
+    kept.HOOK,
+    wrapper_helpers.HOOK,
+    cuda_graphs.HOOK,
+    lazy_modules.HOOK,
+    maximum_flow.HOOK,
+    unread_texts.HOOK,
+)
