@@ -87,19 +87,13 @@ class Alignment:
         if not self.base.source(file):
             return MatchedLine(self.file(file), line)
         found = self.lines(file).get(line)
-        return (
-            MatchedLine(self.file(file), line, gone=True)
-            if found is None
-            else MatchedLine(self.file(file), found)
-        )
+        return MatchedLine(self.file(file), found or line, gone=found is None)
 
     def words(self, line: MatchedLine) -> str:
         """`block.py:24`, as the side that has the line calls it."""
-        side, file = (
-            (self.base, self.base_file(line.file) or line.file)
-            if line.gone
-            else (self.run, line.file)
-        )
+        side, file = self.run, line.file
+        if line.gone:
+            side, file = self.base, self.base_file(line.file) or line.file
         settings = side.start.settings if side.start else None
         return FileNames.for_settings(settings).place(file, line.line)
 
