@@ -175,31 +175,17 @@ def _over(
     )
 
 
-@lowers("prod.default")
-def product_of_all(builder: Builder, x: Tensor, dtype: Any = None) -> Tensor:
-    return _over(builder, "prod", x, None, False)
-
-
-@lowers("prod.dim_int")
+@lowers("prod.default", "prod.dim_int")
 def product_over(
-    builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False, dtype: Any = None
+    builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
     return _over(builder, "prod", x, dim, keepdim)
 
 
-@lowers("mean.default")
-def mean_of_all(builder: Builder, x: Tensor, dtype: Any = None) -> Tensor:
-    return _mean(builder, x, None, False)
-
-
-@lowers("mean.dim")
+@lowers("mean.default", "mean.dim")
 def mean(
-    builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False, dtype: Any = None
+    builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    return _mean(builder, x, dim, keepdim)
-
-
-def _mean(builder: Builder, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     compute = compute_dtype(builder.meta.dtype)
     dims = dimensions(x, dim)
     summed = reduce_formula(
