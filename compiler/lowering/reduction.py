@@ -140,10 +140,6 @@ def same(x: Element) -> Element:
     return x
 
 
-def _truth(x: Element) -> Element:
-    return x.to("bool")
-
-
 @lowers("sum")
 def total(
     builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
@@ -209,7 +205,7 @@ def _quantifier(builder: Builder, x: Tensor, op: ReduceOp, dim: Dims, keepdim: b
     found = reduce_formula(
         builder,
         op,
-        _truth,
+        lambda x: x.to("bool"),
         (x,),
         dimensions(x, dim),
         keepdim=keepdim,

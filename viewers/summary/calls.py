@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from compiler.trace.compile_names import compile_of
 from compiler.trace.records import (
     CallEnd,
     CallStart,
@@ -31,7 +30,6 @@ class Cut:
     place: Place
     crossings: Crossings
     host_waits: bool
-    outcome: str
 
 
 @dataclass(frozen=True)
@@ -41,17 +39,14 @@ class Piece:
     compile_id: str
     function: str
     call: int
-    place: Place | None
     resumes_at: int | None
     """The user's line at which a resume function continues."""
     status: str
     """`compiled`, `empty`, `skipped`, `failed`, or `open` if its end was not recorded."""
     ops: int
     guards: int
-    kernels: int
     seconds: float | None
     """Of its compile, including its backward's."""
-    attempts: int
     recompiles: bool
     """Whether its frame had been compiled before."""
     cuts: tuple[Cut, ...]
@@ -136,12 +131,7 @@ def _pieces(recording: Recording) -> list[Piece]:
             place=place,
             crossings=crossings_of(record),
             host_waits=host_waits(record),
-            outcome=record.outcome,
         )
-    kernels: dict[str, int] = defaultdict(int)
-    for kernel in recording.kernels.values():
-        if not kernel.predicted:
-            kernels[compile_of(kernel.graph)] += 1
     starts: dict[str, FrameStart] = {}
     for start in recording.all(FrameStart):
         starts.setdefault(start.compile_id, start)
@@ -153,14 +143,11 @@ def _pieces(recording: Recording) -> list[Piece]:
                 compile_id=compile_id,
                 function=start.called,
                 call=start.call,
-                place=place_of(recording, start.wrapped or start.location),
                 resumes_at=start.resumes_at,
                 status=end.status if end else "open",
                 ops=ops.get(compile_id, end.ops if end else 0),
                 guards=guards.get(compile_id, end.guards if end else 0),
-                kernels=kernels.get(compile_id, 0),
                 seconds=seconds.get(compile_id),
-                attempts=end.attempts if end else start.attempt + 1,
                 recompiles=not compile_id.endswith("/0"),
                 cuts=tuple(cuts.get(compile_id, {}).values()),
             )

@@ -155,7 +155,7 @@ class Alignment:
         parts = head.split("/")
         for end in range(len(parts), 1, -1):
             graph = "/".join(parts[1:end])
-            if base_graph(graph) in _graphs(self.base):
+            if base_graph(graph) in map(base_graph, self.base.graphs):
                 nodes = self.nodes(base_graph(graph))
                 return head + slash + "+".join(nodes.get(one, one) for one in names.split("+"))
         return decision
@@ -171,10 +171,6 @@ def _what(node: Node) -> Hashable:
     there only their order counts."""
     numbered = node.op == "placeholder" and _NUMBERED.fullmatch(node.target)
     return node.op, "" if numbered else node.target
-
-
-def _graphs(recording: Recording) -> set[str]:
-    return {base_graph(graph) for graph in recording.graphs}
 
 
 def _lines(before: Sequence[str], after: Sequence[str]) -> dict[int, int]:
