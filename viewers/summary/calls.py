@@ -39,6 +39,7 @@ class Piece:
     compile_id: str
     function: str
     call: int
+    place: Place | None
     resumes_at: int | None
     """The user's line at which a resume function continues."""
     status: str
@@ -143,6 +144,7 @@ def _pieces(recording: Recording) -> list[Piece]:
                 compile_id=compile_id,
                 function=start.called,
                 call=start.call,
+                place=place_of(recording, start.wrapped or start.location),
                 resumes_at=start.resumes_at,
                 status=end.status if end else "open",
                 ops=ops.get(compile_id, end.ops if end else 0),
