@@ -93,36 +93,32 @@ def folder_report(processes: Sequence[Process], unread: Sequence[Unread] = ()) -
         same = first.get(id(one.recording), "")
         first.setdefault(id(one.recording), one.name)
         start = one.recording.start
-        pid = one.glance.pid if one.glance is not None else start.pid if start else None
         items.append(
-            ProcessItem(
-                name=one.name,
-                rank=one.rank,
-                pid=pid,
+            ProcessItem.of(
+                one,
+                pid=one.glance.pid if one.glance is not None else start.pid if start else None,
                 file=one.file.name,
                 program=program_of(one),
-                running=one.running,
                 same_as=same,
                 differs_in=None,
                 compile_seconds=one.glance.seconds if one.glance is not None else None,
                 report=None if same else report(one.recording),
             )
         )
-    for log in unread:
-        items.append(
-            ProcessItem(
-                name=log.name,
-                rank=log.glance.rank,
-                pid=log.glance.pid,
-                file=log.file.name,
-                program="",
-                running=False,
-                same_as="",
-                differs_in=log.compile,
-                compile_seconds=log.glance.seconds,
-                report=None,
-            )
+    items += [
+        ProcessItem.of(
+            log.glance,
+            name=log.name,
+            file=log.file.name,
+            program="",
+            running=False,
+            same_as="",
+            differs_in=log.compile,
+            compile_seconds=log.glance.seconds,
+            report=None,
         )
+        for log in unread
+    ]
     ranks = ranks_of(processes, unread)
     found = first_divergence(ranks) if len(ranks) > 1 else None
     difference = _difference(found) if found is not None else None

@@ -77,8 +77,7 @@ def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> An
     if not isinstance(record, Start):
         return record
     settings = settings or structs.replace(record.settings, engine=engine)
-    alone: Start = structs.replace(record, settings=settings)
-    return alone
+    return structs.replace(record, settings=settings)
 
 
 def _lines(source: str) -> list[str]:

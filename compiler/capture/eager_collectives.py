@@ -25,7 +25,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.lines import outside_torch
 from compiler.graphs.tensors import tensor_meta
-from compiler.trace.records import EagerCollective, Location, TensorMeta
+from compiler.trace.records import EagerCollective, Location
 
 METHODS = {
     "allreduce": "all_reduce",
@@ -95,7 +95,7 @@ def install(recorder: Recorder) -> Uninstall:
         recorder.emit(
             EagerCollective(
                 operation=operation,
-                tensors=tuple(filter(None, (_described(one) for one in tensors))),
+                tensors=tuple(filter(None, (tensor_meta(one.detach()) for one in tensors))),
                 ranks=int(group.size()),
                 group=str(group.group_name),
                 number=number,
@@ -141,10 +141,6 @@ def _collect(value: Any, found: list[torch.Tensor]) -> None:
     elif isinstance(value, (list, tuple)):
         for one in value:
             _collect(one, found)
-
-
-def _described(value: torch.Tensor) -> TensorMeta | None:
-    return tensor_meta(value.detach())
 
 
 def _user_frame(frame: FrameType | None) -> FrameType | None:

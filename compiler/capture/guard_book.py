@@ -21,7 +21,6 @@ class Entry:
 
     code: types.CodeType
     """The user's code object, which owns the list of entries."""
-    compile_id: str
     guards: tuple[Guard, ...]
     global_state: dict[str, Any]
     """The torch state that the entry demands, as `GlobalStateGuard` serialises it."""
@@ -39,7 +38,7 @@ def keep(
     global_state: dict[str, Any],
     own_lines: Mapping[str, Location],
 ) -> None:
-    _entries[guard_manager] = Entry(code, record.compile_id, record.guards, global_state, own_lines)
+    _entries[guard_manager] = Entry(code, record.guards, global_state, own_lines)
 
 
 def entry_of(guard_manager: Any) -> Entry | None:

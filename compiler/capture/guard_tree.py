@@ -10,30 +10,19 @@ GLOBAL_STATE = "___check_global_state() against "
 
 
 @dataclass
-class Leaf:
-    kind: str
-    """Class of the leaf guard: `TENSOR_MATCH`, `LAMBDA_GUARD`, …"""
-    parts: tuple[str, ...]
-    """torch's text of each condition; the user's line follows as a comment."""
-
-
-@dataclass
 class GuardTree:
     """The result of one walk over the tree."""
 
     nodes: int = 0
-    leaves: dict[str, list[Leaf]] = field(default_factory=dict)
-    """By source expression; a leaf that relates several sources is listed under each."""
-
-    def texts(self, source: str) -> list[str]:
-        return [part for leaf in self.leaves.get(source, ()) for part in leaf.parts]
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    """By source expression: torch's text of each condition; the user's line follows as a comment.
+    A leaf guard that relates several sources is listed under each."""
 
     def global_state(self) -> dict[str, Any]:
         """The torch state that the entry demands (`grad_mode`, `num_threads`, …); empty if none."""
-        for leaf in self.leaves.get("L", ()):
-            for part in leaf.parts:
-                if part.startswith(GLOBAL_STATE):
-                    return parse_global_state(part.removeprefix(GLOBAL_STATE))
+        for text in self.texts.get("L", ()):
+            if text.startswith(GLOBAL_STATE):
+                return parse_global_state(text.removeprefix(GLOBAL_STATE))
         return {}
 
 
@@ -55,10 +44,8 @@ def walk_guard_tree(root: Any) -> GuardTree:
         tree.nodes += 1
         leaves = manager.get_leaf_guards()
         if leaves:
-            found = tree.leaves.setdefault(manager.get_source(), [])
-            found.extend(
-                Leaf(type(leaf).__name__, tuple(leaf.verbose_code_parts())) for leaf in leaves
-            )
+            found = tree.texts.setdefault(manager.get_source(), [])
+            found.extend(text for leaf in leaves for text in leaf.verbose_code_parts())
         if hasattr(manager, "get_key_value_managers"):
             for pair in manager.get_key_value_managers().values():
                 pending.extend(child for child in pair if child)

@@ -197,9 +197,8 @@ def _describe(
 
 def _conditions(tree: GuardTree, source: str, start: str) -> list[str]:
     """A source's leaf conditions with this prefix, without the trailing user line."""
-    return [
-        text.partition("  # ")[0].rstrip() for text in tree.texts(source) if text.startswith(start)
-    ]
+    texts = tree.texts.get(source, ())
+    return [text.partition("  # ")[0].rstrip() for text in texts if text.startswith(start)]
 
 
 def _partial_argument(guard: Any) -> str:

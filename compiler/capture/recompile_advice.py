@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.capture.advice.advised import Advised, as_advice
 from compiler.trace.records import Advice
 
 
@@ -42,7 +43,7 @@ class Changed:
 
 
 Settings = Mapping[str, object]
-AdviceRule = Callable[[Changed, Settings], tuple[Advice, ...]]
+AdviceRule = Callable[[Changed, Settings], Advised]
 
 ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
 """A source that is an argument of the frame, or an item of one."""
@@ -61,7 +62,9 @@ def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]
     rule = RULES.get(decisive.what)
     if decisive.what == "size":
         decisive = _widest(changed)
-    return rule(decisive, settings) if rule is not None else ()
+    if rule is None:
+        return ()
+    return as_advice(rule if isinstance(rule, str) else rule(decisive, settings))
 
 
 def _widest(changed: Sequence[Changed]) -> Changed:
@@ -77,31 +80,25 @@ def _widest(changed: Sequence[Changed]) -> Changed:
     return changed[0]
 
 
-def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _size(changed: Changed, settings: Settings) -> Advised:
     tensor, index = changed.subject, changed.index
     if {changed.expected, changed.seen} & {"0", "1"}:
-        return (
-            Advice(
-                text="If the code works for any size, do it before the first call; else pad the "
-                "dimension: torch compiles sizes 0 and 1 separately",
-                code=f"torch._dynamo.decorators.mark_unbacked({tensor}, {index})",
-            ),
+        return Advice(
+            text="If the code works for any size, do it before the first call; else pad the "
+            "dimension: torch compiles sizes 0 and 1 separately",
+            code=f"torch._dynamo.decorators.mark_unbacked({tensor}, {index})",
         )
     if changed.resumed:
-        return (
-            Advice(
-                text=f"Or remove the graph break: {tensor} was made before it, so that the caller "
-                "cannot mark it",
-                code="torch.compile(model, dynamic=True)",
-            ),
+        return Advice(
+            text=f"Or remove the graph break: {tensor} was made before it, so that the caller "
+            "cannot mark it",
+            code="torch.compile(model, dynamic=True)",
         )
     if _MODULE_STATE.search(changed.source):
-        return (
-            Advice(
-                text="Or allocate it once at its maximum size: torch keeps the shapes of "
-                "parameters and buffers static",
-                code="torch._dynamo.config.force_parameter_static_shapes = False",
-            ),
+        return Advice(
+            text="Or allocate it once at its maximum size: torch keeps the shapes of "
+            "parameters and buffers static",
+            code="torch._dynamo.config.force_parameter_static_shapes = False",
         )
     sizes = dict.fromkeys([(tensor, index), *changed.sizes])
     advice = [
@@ -134,7 +131,7 @@ def _size(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     return tuple(advice)
 
 
-def _rank(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _rank(changed: Changed, settings: Settings) -> Advised:
     tensor, expected, seen = changed.subject, changed.expected, changed.seen
     code = ""
     if _INT.match(expected) and _INT.match(seen):
@@ -142,50 +139,42 @@ def _rank(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
             code = f"{tensor} = {tensor}.flatten(0, -{expected})"
         elif int(seen) == int(expected) - 1:
             code = f"{tensor} = {tensor}.unsqueeze(0)"
-    return (
-        Advice(
-            text=f"If it means the same, pass {expected} dimensions in every call: each number of "
-            "dimensions is compiled separately",
-            code=code,
-        ),
+    return Advice(
+        text=f"If it means the same, pass {expected} dimensions in every call: each number of "
+        "dimensions is compiled separately",
+        code=code,
     )
 
 
-def _stride(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _stride(changed: Changed, settings: Settings) -> Advised:
     tensor = changed.subject
-    return (
-        Advice(
-            text="Do it before every call: the same shape was passed in another memory layout (a "
-            "transposed, sliced or channels-last view)",
-            code=f"{tensor} = {tensor}.contiguous()",
-        ),
+    return Advice(
+        text="Do it before every call: the same shape was passed in another memory layout (a "
+        "transposed, sliced or channels-last view)",
+        code=f"{tensor} = {tensor}.contiguous()",
     )
 
 
-def _dtype(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _dtype(changed: Changed, settings: Settings) -> Advised:
     tensor = changed.subject
-    return (
-        Advice(
-            text="If the other dtype is not intended, convert before the call; else each dtype "
-            "costs a compile",
-            code=f"{tensor} = {tensor}.to(torch.{changed.expected})",
-        ),
+    return Advice(
+        text="If the other dtype is not intended, convert before the call; else each dtype "
+        "costs a compile",
+        code=f"{tensor} = {tensor}.to(torch.{changed.expected})",
     )
 
 
-def _device(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _device(changed: Changed, settings: Settings) -> Advised:
     tensor = changed.subject
     device = repr(changed.expected) if changed.expected.isalpha() else "device"
-    return (
-        Advice(
-            text="If the other device is not intended, move it before the call; else each device "
-            "costs a compile",
-            code=f"{tensor} = {tensor}.to({device})",
-        ),
+    return Advice(
+        text="If the other device is not intended, move it before the call; else each device "
+        "costs a compile",
+        code=f"{tensor} = {tensor}.to({device})",
     )
 
 
-def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _requires_grad(changed: Changed, settings: Settings) -> Advised:
     tensor = changed.subject
     if changed.seen == "True":
         text = (
@@ -196,52 +185,35 @@ def _requires_grad(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     else:
         text = "If its gradient is needed, request it in every call: the compiled graph computes it"
         code = f"{tensor}.requires_grad_()"
-    return (Advice(text=text, code=code),)
+    return Advice(text=text, code=code)
 
 
-def _keys(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    return (
-        Advice(
-            text="Create the tensor the same way in each call: under torch.inference_mode() or a "
-            "functional transform it gets other dispatch keys"
-        ),
-    )
-
-
-def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _value(changed: Changed, settings: Settings) -> Advised:
     name = changed.name
     if name.endswith(".training"):
         return (
-            Advice(
-                text="Call the model once in train() and once in eval() mode during warm-up: both "
-                "are compiled once and kept"
-            ),
+            "Call the model once in train() and once in eval() mode during warm-up: both "
+            "are compiled once and kept"
         )
     argument = ARGUMENT.match(changed.source) is not None
     if _FLOAT.match(changed.expected):
         return _float(changed, settings, argument)
     if _INT.match(changed.expected):
         if argument:
-            return (
-                Advice(
-                    text=f"If the code does not branch on {name}, this makes it a symbol from the "
-                    "first call; else each value costs a compile",
-                    code="torch.compile(model, dynamic=True)",
-                ),
+            return Advice(
+                text=f"If the code does not branch on {name}, this makes it a symbol from the "
+                "first call; else each value costs a compile",
+                code="torch.compile(model, dynamic=True)",
             )
         if changed.source.startswith("L['self']"):
-            return (
-                Advice(
-                    text=f"Let integers of a module be symbols, or keep {name} as a tensor: torch "
-                    "treats them as constants",
-                    code="torch._dynamo.config.allow_unspec_int_on_nn_module = True",
-                ),
+            return Advice(
+                text=f"Let integers of a module be symbols, or keep {name} as a tensor: torch "
+                "treats them as constants",
+                code="torch._dynamo.config.allow_unspec_int_on_nn_module = True",
             )
     return (
-        Advice(
-            text=f"Keep {name} the same, or call once with each value during warm-up: each value "
-            "is compiled separately"
-        ),
+        f"Keep {name} the same, or call once with each value during warm-up: each value "
+        "is compiled separately"
     )
 
 
@@ -249,7 +221,7 @@ def _as_tensor(name: str) -> tuple[str, ...]:
     return ("--as-tensor", name) if name.isidentifier() else ()
 
 
-def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice, ...]:
+def _float(changed: Changed, settings: Settings, argument: bool) -> Advised:
     name = changed.name
     if changed.resumed and _STACK.match(changed.source):
         advice = Advice(
@@ -283,7 +255,7 @@ def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice
     if argument and settings.get("automatic_dynamic_shapes") and not _specialised(settings):
         later = "If nothing is done, torch tries a float that changed once as a symbol, so that "
         return (advice, Advice(text=later + "later values need no compile"))
-    return (advice,)
+    return advice
 
 
 def _specialised(settings: Settings) -> bool:
@@ -307,85 +279,62 @@ def _buffer(source: str, value: str) -> str:
     return f"self.register_buffer({(match['plain'] or match['own'])!r}, torch.tensor({value}))"
 
 
-def _length(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _length(changed: Changed, settings: Settings) -> Advised:
     if changed.passed == "*":
         return (
-            Advice(
-                text="Pass the same arguments by position, and the same by name, in every call: "
-                "each number of them is compiled separately"
-            ),
+            "Pass the same arguments by position, and the same by name, in every call: "
+            "each number of them is compiled separately"
         )
     if "DICT" in changed.kind or changed.described.startswith(("{", "dict")):
         return _keys_of_dict(changed, settings)
     if _MODULE_ATTRIBUTE.match(changed.source):
         return (
-            Advice(
-                text=f"Change {changed.subject} outside the compiled code, or use a tensor of "
-                "fixed size instead: the length is a constant of the graph"
-            ),
+            f"Change {changed.subject} outside the compiled code, or use a tensor of "
+            "fixed size instead: the length is a constant of the graph"
         )
     return (
-        Advice(
-            text=f"Replace the loop over {changed.subject} with one operation on a stacked tensor, "
-            "or pad to a fixed length: loops are unrolled"
-        ),
+        f"Replace the loop over {changed.subject} with one operation on a stacked tensor, "
+        "or pad to a fixed length: loops are unrolled"
     )
 
 
-def _keys_of_dict(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _keys_of_dict(changed: Changed, settings: Settings) -> Advised:
     what = f"Give {changed.subject} the same keys"
     if changed.passed == "**":
         what = "Pass the same keyword arguments"
-    return (
-        Advice(
-            text=f"{what}, in the same order, in every call: each set of them is compiled "
-            "separately"
-        ),
-    )
+    return f"{what}, in the same order, in every call: each set of them is compiled separately"
 
 
-def _identity(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _identity(changed: Changed, settings: Settings) -> Advised:
     name = changed.name
     if changed.seen.removeprefix("another ").startswith("function "):
         return (
-            Advice(
-                text=f"Pass the same function as {name} in every call, or call once with each "
-                "during warm-up: each one is compiled separately"
-            ),
+            f"Pass the same function as {name} in every call, or call once with each "
+            "during warm-up: each one is compiled separately"
         )
     if changed.seen.startswith("another "):
         return (
-            Advice(
-                text=f"If each call creates a new {name}, create it once and reuse it: it is "
-                "compared by identity, and another object of the same kind was passed"
-            ),
+            f"If each call creates a new {name}, create it once and reuse it: it is "
+            "compared by identity, and another object of the same kind was passed"
         )
-    return (
-        Advice(text=f"Use the same object as {name} in every call: it is compared by identity"),
-    )
+    return f"Use the same object as {name} in every call: it is compared by identity"
 
 
-def _type(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _type(changed: Changed, settings: Settings) -> Advised:
     name = changed.subject
     if changed.expected == "a tensor" and changed.seen in ("int", "float", "bool"):
-        return (
-            Advice(
-                text="If the code only calculates with it, pass a tensor in every call",
-                code=f"{name} = torch.tensor({name})",
-                options=_as_tensor(name),
-            ),
+        return Advice(
+            text="If the code only calculates with it, pass a tensor in every call",
+            code=f"{name} = torch.tensor({name})",
+            options=_as_tensor(name),
         )
     if {changed.expected, changed.seen} == {"tuple", "list"}:
-        return (
-            Advice(
-                text="Do it before every call: a list and a tuple are compiled separately, and so "
-                "is each length",
-                code=f"{name} = {changed.expected}({name})",
-            ),
+        return Advice(
+            text="Do it before every call: a list and a tuple are compiled separately, and so "
+            "is each length",
+            code=f"{name} = {changed.expected}({name})",
         )
-    return (
-        Advice(text=f"Give {name} one type in every call, or call once with each during warm-up"),
-    )
+    return f"Give {name} one type in every call, or call once with each during warm-up"
 
 
 _STATES = {
@@ -405,69 +354,37 @@ _STATES = {
 }
 
 
-def _state(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _state(changed: Changed, settings: Settings) -> Advised:
     names = [name for name in _STATES if name in changed.name]
     return tuple(Advice(text=_STATES[name]) for name in names) or (
         Advice(text="Set torch's global settings once, at startup: one changed between the calls"),
     )
 
 
-def _shape(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+def _shape(changed: Changed, settings: Settings) -> Advised:
     condition = changed.guard
     if re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition):
         return (
-            Advice(
-                text="Pad the dimension, or use torch._dynamo.decorators.mark_unbacked if the code "
-                "works for any size: torch compiles sizes 0 and 1 separately"
-            ),
+            "Pad the dimension, or use torch._dynamo.decorators.mark_unbacked if the code "
+            "works for any size: torch compiles sizes 0 and 1 separately"
         )
     return (
-        Advice(
-            text=f"Keep to sizes with {condition}, or rewrite the line that compares them: the "
-            "compiled code is valid only for those"
-        ),
+        f"Keep to sizes with {condition}, or rewrite the line that compares them: the "
+        "compiled code is valid only for those"
     )
 
 
-def _alias(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    return (
-        Advice(
-            text="Pass a copy (`.clone()`) instead of the same tensor twice, or pass it twice in "
-            "every call: the two cases are compiled separately"
-        ),
-    )
-
-
-def _marking(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    return (Advice(text="Mark the tensor dynamic before the first call: it was marked later"),)
-
-
-def _backend(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    return (
-        Advice(
-            text="Compile once and keep the result: torch.compile was called again with another "
-            "backend for the same function"
-        ),
-    )
-
-
-def _deallocated(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
-    return (
-        Advice(
-            text="Keep the model or function alive and reuse it: the object that owned the "
-            "compiled code is gone, for example because each call creates a new one"
-        ),
-    )
-
-
-RULES: dict[str, AdviceRule] = {
+RULES: dict[str, AdviceRule | str] = {
     "size": _size,
     "rank": _rank,
     "stride": _stride,
     "dtype": _dtype,
     "device": _device,
     "requires_grad": _requires_grad,
-    "dispatch key set": _keys,
+    "dispatch key set": (
+        "Create the tensor the same way in each call: under torch.inference_mode() or a "
+        "functional transform it gets other dispatch keys"
+    ),
     "value": _value,
     "length": _length,
     "keys": _keys_of_dict,
@@ -475,9 +392,18 @@ RULES: dict[str, AdviceRule] = {
     "type": _type,
     "state": _state,
     "shape": _shape,
-    "alias": _alias,
-    "marking": _marking,
-    "backend": _backend,
-    "deallocated": _deallocated,
+    "alias": (
+        "Pass a copy (`.clone()`) instead of the same tensor twice, or pass it twice in "
+        "every call: the two cases are compiled separately"
+    ),
+    "marking": "Mark the tensor dynamic before the first call: it was marked later",
+    "backend": (
+        "Compile once and keep the result: torch.compile was called again with another "
+        "backend for the same function"
+    ),
+    "deallocated": (
+        "Keep the model or function alive and reuse it: the object that owned the "
+        "compiled code is gone, for example because each call creates a new one"
+    ),
 }
-"""Rules by `failed_guard.Failure.what`."""
+"""Rules by `failed_guard.Failure.what`; a text is the advice in every such case."""

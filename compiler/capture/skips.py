@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from msgspec import structs
+
 from compiler.capture.code import function_location
 from compiler.capture.frames import last_finished
 from compiler.capture.messages import in_short
@@ -119,20 +121,9 @@ def install(recorder: Recorder) -> Uninstall:
         with Safely(recorder, "repeated skips"):
             for entry in seen.values():
                 if entry.more:
-                    recorder.emit(_repeated(entry))
+                    recorder.emit(structs.replace(entry.record, count=entry.more, at=0.0))
 
     return undo_all([tell_of_repeated, *undo])
-
-
-def _repeated(entry: _Seen) -> FrameSkipped:
-    return FrameSkipped(
-        function=entry.record.function,
-        location=entry.record.location,
-        reason=entry.record.reason,
-        compile_id=entry.record.compile_id,
-        call=entry.record.call,
-        count=entry.more,
-    )
 
 
 HOOK = RecordingHook(

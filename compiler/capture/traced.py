@@ -11,6 +11,8 @@ from traceback import FrameSummary
 from types import TracebackType
 from typing import Any
 
+from msgspec import structs
+
 from compiler.capture.code import instruction_location
 from compiler.graphs.lines import from_summary, outside_torch
 from compiler.trace.function_names import user_name
@@ -96,11 +98,4 @@ def inside(stack: list[FrameSummary] | None, location: Location) -> Location | N
 
 
 def _without_prefix(location: Location) -> Location:
-    return Location(
-        file=location.file,
-        line=location.line,
-        end_line=location.end_line,
-        column=location.column,
-        end_column=location.end_column,
-        function=user_name(location.function),
-    )
+    return structs.replace(location, function=user_name(location.function))

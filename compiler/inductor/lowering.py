@@ -22,7 +22,7 @@ from compiler.graphs.provenance import Made, kept_lines, made_in, replaced_names
 from compiler.graphs.realised import keep
 from compiler.inductor.lowerings import Lowering, forget, lowering_of
 from compiler.inductor.realised import realised_graph
-from compiler.trace.records import Graph, Location, Lowered, Node
+from compiler.trace.records import Location, Lowered, Node
 
 _MAX_NAMES = 8
 
@@ -112,13 +112,8 @@ def record_graph(recorder: Recorder, graph: Any) -> Lowering:
         if part.inferred and part.location is not None:
             recorder.source(part.location.file)
         lowering.described[part.name] = part
-    recorder.emit(_with_nodes(described, nodes))
+    recorder.emit(msgspec.structs.replace(described, nodes=nodes))
     return lowering
-
-
-def _with_nodes(graph: Graph, nodes: tuple[Node, ...]) -> Graph:
-    changed: Graph = msgspec.structs.replace(graph, nodes=nodes)
-    return changed
 
 
 def with_origins(

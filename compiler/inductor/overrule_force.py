@@ -7,8 +7,9 @@ be needed for correctness", torch/_inductor/choices.py) and in a few settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from compiler.control.hooks import patch
@@ -61,17 +62,13 @@ class LoopStates:
         import torch._inductor.scheduler as scheduler
 
         tracker = getattr(scheduler, "_LoopMutationTracker", None)
-        self._nodes = nodes
-        self._new: Callable[[], Any] | None = None if tracker is None else self._watch(tracker)
-        self._tracker = self._new() if self._new is not None else None
-
-    def _watch(self, tracker: Any) -> Callable[[], Any]:
-        return lambda: tracker.create(self._nodes)
+        self._new = (lambda: None) if tracker is None else partial(tracker.create, nodes)
+        self._tracker = self._new()
 
     def again(self) -> None:
         """Restore the loops, and start tracking again."""
         self.end(keep=False)
-        self._tracker = self._new() if self._new is not None else None
+        self._tracker = self._new()
 
     def end(self, *, keep: bool) -> None:
         """Keep the loops as they are now, or restore them."""

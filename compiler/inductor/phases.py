@@ -54,9 +54,6 @@ class Phases:
         # torch reads the wall clock; the recording uses the monotonic clock
         self._wall_at_start = time.time_ns() - int(recorder.writer.now() * 1e9)
 
-    def _seconds(self, wall_ns: int) -> float:
-        return (wall_ns - self._wall_at_start) / 1e9
-
     def starts(self, name: str, wall_ns: int, compile_id: str, depth: int) -> None:
         """A phase starts. `depth`: the number of enclosing phases open in torch on this thread."""
         stack = self._stack.open
@@ -64,7 +61,7 @@ class Phases:
         del stack[depth:]
         parent = stack[-1] if stack else None
         aside = self.recorder.aside_seconds
-        start = self._seconds(wall_ns) - aside
+        start = (wall_ns - self._wall_at_start) / 1e9 - aside
         if parent is not None:
             start = max(start, parent.start)  # the wall clock may be set back
         stack.append(

@@ -13,6 +13,7 @@ from compiler.lowering.elements import (
     Element,
     Operand,
     apply,
+    binary,
     copysign,
     elementwise,
     eq,
@@ -63,19 +64,9 @@ def divide(x: Operand, y: Operand, rounding_mode: str | None = None) -> Element:
     return x / y if isinstance(x, Element) else apply("div", x, y)
 
 
-@elementwise("remainder")
-def remainder(x: Operand, y: Operand) -> Element:
-    return apply("remainder", x, y)
-
-
-@elementwise("fmod")
-def fmod(x: Operand, y: Operand) -> Element:
-    return apply("fmod", x, y)
-
-
-@elementwise("gcd")
-def greatest_common_divisor(x: Element, y: Element) -> Element:
-    return apply("gcd", x, y)
+for _name in ("remainder", "fmod", "gcd", "hypot", "nextafter"):
+    elementwise(_name)(binary(_name))
+elementwise("reciprocal")(unary("reciprocal"))
 
 
 @elementwise("lcm")
@@ -93,11 +84,6 @@ def negate(x: Element) -> Element:
 @elementwise("abs", "absolute")
 def absolute(x: Element) -> Element:
     return x if x.dtype in ("bool", "uint8") else abs(x)
-
-
-@elementwise("reciprocal")
-def reciprocal(x: Element) -> Element:
-    return apply("reciprocal", x)
 
 
 @elementwise("square")
@@ -141,16 +127,6 @@ def lerp(start: Element, end: Element, weight: Operand) -> Element:
     if abs(weight) < 0.5:
         return start + weight * (end - start)
     return end - (end - start) * (1 - weight)
-
-
-@elementwise("hypot")
-def hypotenuse(x: Element, y: Element) -> Element:
-    return apply("hypot", x, y)
-
-
-@elementwise("nextafter")
-def nextafter(x: Element, y: Element) -> Element:
-    return apply("nextafter", x, y)
 
 
 @elementwise("ldexp")

@@ -7,27 +7,20 @@ aten/src/ATen/native/cpu/BinaryOpsKernel.cpp.
 from __future__ import annotations
 
 from compiler.loops.dtypes import BYTES
-from compiler.lowering.elements import Element, Operand, apply, elementwise, together, where
+from compiler.lowering.elements import (
+    Element,
+    Operand,
+    apply,
+    binary,
+    elementwise,
+    together,
+    unary,
+    where,
+)
 
-
-@elementwise("bitwise_and", "__and__")
-def bitwise_and(x: Operand, y: Operand) -> Element:
-    return apply("bitwise_and", x, y)
-
-
-@elementwise("bitwise_or", "__or__")
-def bitwise_or(x: Operand, y: Operand) -> Element:
-    return apply("bitwise_or", x, y)
-
-
-@elementwise("bitwise_xor", "__xor__")
-def bitwise_xor(x: Operand, y: Operand) -> Element:
-    return apply("bitwise_xor", x, y)
-
-
-@elementwise("bitwise_not")
-def bitwise_not(x: Element) -> Element:
-    return ~x
+for _name in ("and", "or", "xor"):
+    elementwise(f"bitwise_{_name}", f"__{_name}__")(binary(f"bitwise_{_name}"))
+elementwise("bitwise_not")(unary("bitwise_not"))
 
 
 @elementwise("bitwise_left_shift", "__lshift__")

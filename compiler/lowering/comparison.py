@@ -10,45 +10,20 @@ import math
 
 from compiler.lowering.elements import (
     Element,
-    Operand,
     apply,
+    binary,
     elementwise,
     eq,
     isinf,
     isnan,
-    ne,
     number,
 )
 
-
-@elementwise("eq", compares=True)
-def equal(x: Operand, y: Operand) -> Element:
-    return eq(x, y)
-
-
-@elementwise("ne", "not_equal", compares=True)
-def not_equal(x: Operand, y: Operand) -> Element:
-    return ne(x, y)
-
-
-@elementwise("lt", "less", compares=True)
-def less(x: Operand, y: Operand) -> Element:
-    return apply("lt", x, y)
-
-
-@elementwise("le", "less_equal", compares=True)
-def less_equal(x: Operand, y: Operand) -> Element:
-    return apply("le", x, y)
-
-
-@elementwise("gt", "greater", compares=True)
-def greater(x: Operand, y: Operand) -> Element:
-    return apply("gt", x, y)
-
-
-@elementwise("ge", "greater_equal", compares=True)
-def greater_equal(x: Operand, y: Operand) -> Element:
-    return apply("ge", x, y)
+for _names in (
+    *(("eq",), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal")),
+    *(("gt", "greater"), ("ge", "greater_equal")),
+):
+    elementwise(*_names, compares=True)(binary(_names[0]))
 
 
 @elementwise("isnan", compares=True)

@@ -33,42 +33,24 @@ def extreme(
     )
 
 
-@lowers("amax")
-def amax(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    return extreme(builder, x, "max", dimensions(x, dim), keepdim)
+def _register(op: ReduceOp, position: ReduceOp) -> None:
+    @lowers(f"a{op}", f"{op}.default")
+    def value(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+        return extreme(builder, x, op, dimensions(x, dim), keepdim)
+
+    @lowers(f"{op}.dim")
+    def both(builder: Builder, x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        dims = dimensions(x, dim)
+        index = _index_of(builder, x, position, dims, keepdim)
+        return extreme(builder, x, op, dims, keepdim), index
+
+    @lowers(position)
+    def index(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        return _argument(builder, x, position, dim, keepdim)
 
 
-@lowers("amin")
-def amin(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    return extreme(builder, x, "min", dimensions(x, dim), keepdim)
-
-
-@lowers("max.default")
-def maximum_of_all(builder: Builder, x: Tensor) -> Tensor:
-    return extreme(builder, x, "max", dimensions(x, None), False)
-
-
-@lowers("min.default")
-def minimum_of_all(builder: Builder, x: Tensor) -> Tensor:
-    return extreme(builder, x, "min", dimensions(x, None), False)
-
-
-@lowers("max.dim")
-def maximum_over(
-    builder: Builder, x: Tensor, dim: int, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    dims = dimensions(x, dim)
-    index = _index_of(builder, x, "argmax", dims, keepdim)
-    return extreme(builder, x, "max", dims, keepdim), index
-
-
-@lowers("min.dim")
-def minimum_over(
-    builder: Builder, x: Tensor, dim: int, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    dims = dimensions(x, dim)
-    index = _index_of(builder, x, "argmin", dims, keepdim)
-    return extreme(builder, x, "min", dims, keepdim), index
+_register("max", "argmax")
+_register("min", "argmin")
 
 
 def _index_of(
@@ -78,16 +60,6 @@ def _index_of(
     return reduce_formula(
         builder, op, same, (x,), dims, keepdim=keepdim, compute=compute, dtype="int64"
     )
-
-
-@lowers("argmax")
-def argmax(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _argument(builder, x, "argmax", dim, keepdim)
-
-
-@lowers("argmin")
-def argmin(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _argument(builder, x, "argmin", dim, keepdim)
 
 
 def _argument(builder: Builder, x: Tensor, op: ReduceOp, dim: int | None, keepdim: bool) -> Tensor:

@@ -10,6 +10,7 @@ Sources: aten/src/ATen/native/cpu/DistributionTemplates.h, native/Distributions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +25,6 @@ from compiler.lowering.elements import RANGES, Element, formula_map
 from compiler.lowering.promotion import rounded
 from compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Meta, Tensor
-
-Number = bool | int | float
 
 ATEN, CALL = 2500.0, 3600.0
 """Nanoseconds of a call of ATen's, and of one of ours."""
@@ -145,81 +144,27 @@ def _only(keywords: dict[str, Any]) -> None:
         raise NoLowering("a generator of the caller's own")
 
 
-# which distribution, with which parameters
-
-
-def _uniform(tensor: Any, start: Number = 0.0, end: Number = 1.0, **keywords: Any) -> Any:
-    return "uniform", float(start), float(end)
-
-
-def _unit(*arguments: Any, **keywords: Any) -> Any:
-    return "uniform", 0.0, 1.0
-
-
-def _standard(*arguments: Any, **keywords: Any) -> Any:
-    return "normal", 0.0, 1.0
-
-
-def _normal(tensor: Any, mean: Number = 0.0, std: Number = 1.0, **keywords: Any) -> Any:
-    return "normal", float(mean), float(std)
-
-
-def _normal_of_size(mean: Number, std: Number, size: Any, **keywords: Any) -> Any:
-    return "normal", float(mean), float(std)
-
-
-def _exponential(tensor: Any, lambd: Number = 1.0, **keywords: Any) -> Any:
-    return "exponential", float(lambd)
-
-
-def _geometric(tensor: Any, p: Number, **keywords: Any) -> Any:
-    return "geometric", float(p)
-
-
-def _cauchy(tensor: Any, median: Number = 0.0, sigma: Number = 1.0, **keywords: Any) -> Any:
-    return "cauchy", float(median), float(sigma)
-
-
-def _log_normal(tensor: Any, mean: Number = 1.0, std: Number = 2.0, **keywords: Any) -> Any:
-    return "log_normal", float(mean), float(std)
-
-
-def _below(high: Any, *arguments: Any, **keywords: Any) -> Any:
-    return "integers", 0, high
-
-
-def _between(low: Any, high: Any, *arguments: Any, **keywords: Any) -> Any:
-    return "integers", low, high
-
-
-def _like_below(tensor: Any, high: Any, *arguments: Any, **keywords: Any) -> Any:
-    return "integers", 0, high
-
-
-def _like_between(tensor: Any, low: Any, high: Any, *arguments: Any, **keywords: Any) -> Any:
-    return "integers", low, high
-
-
-_DRAWS = {
-    "rand.default": _unit,
-    "rand_like.default": _unit,
-    "uniform.default": _uniform,
-    "randn.default": _standard,
-    "randn_like.default": _standard,
-    "normal_functional.default": _normal,
-    "normal.float_float": _normal_of_size,
-    "exponential.default": _exponential,
-    "geometric.default": _geometric,
-    "cauchy.default": _cauchy,
-    "log_normal.default": _log_normal,
-    "randint.default": _below,
-    "randint.low": _between,
-    "randint_like.default": _like_below,
-    "randint_like.low_dtype": _like_between,
-    "random.to": _like_below,
-    "random.from": _like_between,
+_DRAWS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "rand.default": lambda *_, **named: ("uniform", 0, 1),
+    "rand_like.default": lambda *_, **named: ("uniform", 0, 1),
+    "uniform.default": lambda tensor, start=0, end=1, **named: ("uniform", start, end),
+    "randn.default": lambda *_, **named: ("normal", 0, 1),
+    "randn_like.default": lambda *_, **named: ("normal", 0, 1),
+    "normal_functional.default": lambda tensor, mean=0, std=1, **named: ("normal", mean, std),
+    "normal.float_float": lambda mean, std, size, **named: ("normal", mean, std),
+    "exponential.default": lambda tensor, lambd=1, **named: ("exponential", lambd),
+    "geometric.default": lambda tensor, p, **named: ("geometric", p),
+    "cauchy.default": lambda tensor, median=0, sigma=1, **named: ("cauchy", median, sigma),
+    "log_normal.default": lambda tensor, mean=1, std=2, **named: ("log_normal", mean, std),
+    "randint.default": lambda high, *_, **named: ("integers", 0, high),
+    "randint.low": lambda low, high, *_, **named: ("integers", low, high),
+    "randint_like.default": lambda tensor, high, *_, **named: ("integers", 0, high),
+    "randint_like.low_dtype": lambda tensor, low, high, *_, **named: ("integers", low, high),
+    "random.to": lambda tensor, high, *_, **named: ("integers", 0, high),
+    "random.from": lambda tensor, low, high, *_, **named: ("integers", low, high),
 }
-"""The operations whose results are the numbers themselves."""
+"""The operations whose results are the numbers themselves: the distribution of a call, and its
+parameters."""
 
 
 def _worth(builder: Builder, name: str, meta: Meta, aten: float, loop: float = 0.0) -> Worth:
@@ -243,6 +188,8 @@ def _register(operation: str, which: Any) -> None:
     def lowered(builder: Builder, *arguments: Any, **keywords: Any) -> Tensor:
         _only(keywords)
         name, *parameters = which(*arguments, **keywords)
+        if name != "integers":
+            parameters = [float(one) for one in parameters]
         return drawn(builder, name, builder.meta, *parameters)
 
     @estimates(operation)

@@ -140,10 +140,6 @@ def same(x: Element) -> Element:
     return x
 
 
-def _truth(x: Element) -> Element:
-    return x.to("bool")
-
-
 @lowers("sum")
 def total(
     builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
@@ -175,31 +171,17 @@ def _over(
     )
 
 
-@lowers("prod.default")
-def product_of_all(builder: Builder, x: Tensor, dtype: Any = None) -> Tensor:
-    return _over(builder, "prod", x, None, False)
-
-
-@lowers("prod.dim_int")
+@lowers("prod.default", "prod.dim_int")
 def product_over(
-    builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False, dtype: Any = None
+    builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
     return _over(builder, "prod", x, dim, keepdim)
 
 
-@lowers("mean.default")
-def mean_of_all(builder: Builder, x: Tensor, dtype: Any = None) -> Tensor:
-    return _mean(builder, x, None, False)
-
-
-@lowers("mean.dim")
+@lowers("mean.default", "mean.dim")
 def mean(
-    builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False, dtype: Any = None
+    builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    return _mean(builder, x, dim, keepdim)
-
-
-def _mean(builder: Builder, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     compute = compute_dtype(builder.meta.dtype)
     dims = dimensions(x, dim)
     summed = reduce_formula(
@@ -223,7 +205,7 @@ def _quantifier(builder: Builder, x: Tensor, op: ReduceOp, dim: Dims, keepdim: b
     found = reduce_formula(
         builder,
         op,
-        _truth,
+        lambda x: x.to("bool"),
         (x,),
         dimensions(x, dim),
         keepdim=keepdim,

@@ -20,30 +20,20 @@ from compiler.lowering.tensors import Tensor
 from compiler.lowering.windows import Windows, tiles
 
 
-@lowers("upsample_nearest1d_backward", "upsample_nearest2d_backward", "upsample_nearest3d_backward")
-def nearest_backward(
-    builder: Builder,
-    grad: Tensor,
-    output_size: Sequence[Size],
-    input_size: Sequence[Size],
-    *scales: float | None,
-) -> Tensor:
-    return _summed(builder, grad, scales, middle=False)
+def _register(name: str, middle: bool) -> None:
+    @lowers(*(f"{name}{rank}d_backward" for rank in (1, 2, 3)))
+    def backward(
+        builder: Builder,
+        grad: Tensor,
+        output_size: Sequence[Size],
+        input_size: Sequence[Size],
+        *scales: float | None,
+    ) -> Tensor:
+        return _summed(builder, grad, scales, middle=middle)
 
 
-@lowers(
-    "_upsample_nearest_exact1d_backward",
-    "_upsample_nearest_exact2d_backward",
-    "_upsample_nearest_exact3d_backward",
-)
-def nearest_exact_backward(
-    builder: Builder,
-    grad: Tensor,
-    output_size: Sequence[Size],
-    input_size: Sequence[Size],
-    *scales: float | None,
-) -> Tensor:
-    return _summed(builder, grad, scales, middle=True)
+_register("upsample_nearest", middle=False)
+_register("_upsample_nearest_exact", middle=True)
 
 
 def _summed(

@@ -5,25 +5,20 @@ Source: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, apply, elementwise, formula_map, nearest
 from compiler.lowering.registry import lowers
 from compiler.lowering.tensors import Tensor
 
 
-@elementwise("floor")
-def floor(x: Element) -> Element:
-    return apply("floor", x) if x.is_float else x
+def _of_floats(name: str) -> Callable[[Element], Element]:
+    return lambda x: apply(name, x) if x.is_float else x
 
 
-@elementwise("ceil")
-def ceil(x: Element) -> Element:
-    return apply("ceil", x) if x.is_float else x
-
-
-@elementwise("trunc", "fix")
-def trunc(x: Element) -> Element:
-    return apply("trunc", x) if x.is_float else x
+for _names in (("floor",), ("ceil",), ("trunc", "fix")):
+    elementwise(*_names)(_of_floats(_names[0]))
 
 
 @lowers("round")

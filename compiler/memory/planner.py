@@ -148,11 +148,8 @@ def _peak(
 
 
 def _segments(timeline: Timeline) -> int:
-    return len({s for s, run in zip(timeline.step, timeline.runs, strict=True) if _is_nest(run)})
-
-
-def _is_nest(run: NestOrCall) -> bool:
-    return isinstance(run, Nest)
+    steps = zip(timeline.step, timeline.runs, strict=True)
+    return len({step for step, run in steps if isinstance(run, Nest)})
 
 
 def _temporaries(timeline: Timeline, values: Values) -> frozenset[str]:

@@ -62,7 +62,7 @@ class _Wrapper:
             else:
                 self._call(step.run)
             self._delete(step.dies)
-        answers = ", ".join(self._output(output) for output in self.graph.outputs)
+        answers = ", ".join(self._argument(output) for output in self.graph.outputs)
         self.lines.append(f"return [{answers}]")
         text = "\n    ".join(("def call(args):", *self.lines))
         return f"{text}\n", tuple(self.bindings.values())
@@ -160,9 +160,6 @@ class _Wrapper:
         if dead:
             self.bound.difference_update(dead)
             self.lines.append(f"del {', '.join(self._local(name) for name in dead)}")
-
-    def _output(self, output: object) -> str:
-        return self._argument(output)
 
     def _argument(self, item: object) -> str:
         if isinstance(item, Operand):

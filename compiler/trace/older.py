@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import structs
+from msgspec import convert, structs
 
 from compiler.trace.records import AnyRecord, Decided, Forbidden, Location, Record, Shown, TextHash
 from compiler.trace.records import FusionPair as Test
@@ -71,8 +71,7 @@ class Upgrade:
         if isinstance(record, FusionPair):
             last = self._last
             if last is not None and last.id == record.id and not last.id.startswith("inductor/"):
-                told: Decided = structs.replace(last, pair=_test(record), at=record.at)
-                return told
+                return structs.replace(last, pair=_test(record), at=record.at)
             return _tested(record)
         if isinstance(record, Decided):
             self._last = record
@@ -80,27 +79,8 @@ class Upgrade:
 
 
 def _open(asked: Asked) -> Decided:
-    return Decided(
-        at=asked.at,
-        id=asked.id,
-        graph=asked.graph,
-        kind=asked.kind,
-        default=asked.default,
-        choices=asked.choices,
-        rule=asked.rule,
-        reason=asked.reason,
-        numbers=asked.numbers,
-        forbidden=asked.forbidden,
-        shown=Shown(
-            first=asked.first,
-            second=asked.second,
-            origins=asked.origins,
-            if_fused=asked.if_fused,
-            sketched=asked.sketched,
-            means=asked.means,
-            location=asked.location,
-        ),
-    )
+    told = convert(asked, Decided, from_attributes=True)
+    return structs.replace(told, shown=convert(asked, Shown, from_attributes=True))
 
 
 def _tested(pair: FusionPair) -> Decided:
@@ -123,16 +103,4 @@ def _tested(pair: FusionPair) -> Decided:
 
 
 def _test(pair: FusionPair) -> Test:
-    return Test(
-        graph=pair.graph,
-        first=pair.first,
-        second=pair.second,
-        round=pair.round,
-        phase=pair.phase,
-        kind=pair.kind,
-        check=pair.check,
-        score=pair.score,
-        score_text=pair.score_text,
-        cycle=pair.cycle,
-        within=pair.within,
-    )
+    return convert(pair, Test, from_attributes=True)

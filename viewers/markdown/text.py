@@ -77,7 +77,10 @@ class Comment:
 
     def add(self, lines: Sequence[str], what: str) -> None:
         """Lines that are shown at once, all or none. `what`: their name if they are left out."""
-        self._take(lines, what)
+        if _size(lines) > self._left:
+            self._left_out.append(what)
+        else:
+            self._put(lines)
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> None:
         """A table of as many rows as there is room for; the cells are Markdown. `what`: the name of
@@ -96,7 +99,7 @@ class Comment:
 
     def fold(self, title: str, lines: Sequence[str]) -> None:
         """Lines that are shown on a click, all or none."""
-        self._take(_folded(title, lines), title)
+        self.add(_folded(title, lines), title)
 
     def fold_text(self, title: str, rows: Sequence[str], language: str = "text") -> None:
         """A text that is shown on a click, as far as there is room for it."""
@@ -127,12 +130,6 @@ class Comment:
             names += f"; {more:,} more" if more > 0 else ""
             lines += ["", f"Left out, to stay within a comment's size: {names}. {elsewhere}"]
         return "\n".join(lines).rstrip("\n") + "\n"
-
-    def _take(self, lines: Sequence[str], what: str) -> None:
-        if _size(lines) > self._left:
-            self._left_out.append(what)
-        else:
-            self._put(lines)
 
     def _put(self, lines: Sequence[str]) -> None:
         self._lines += lines

@@ -98,16 +98,6 @@ def of_row(view: View, row: Row, number: int) -> Breakpoint | None:
     return None
 
 
-def numbered(one: Breakpoint, number: int) -> Breakpoint:
-    made: Breakpoint = structs.replace(one, number=number)
-    return made
-
-
-def switched(one: Breakpoint) -> Breakpoint:
-    made: Breakpoint = structs.replace(one, enabled=not one.enabled)
-    return made
-
-
 def same(one: Breakpoint, other: Breakpoint) -> bool:
     """Whether both stop at the same things."""
     plain_one = structs.replace(one, number=_ANY, enabled=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from compiler.trace import refs
-from compiler.trace.records import Location, Step
+from compiler.trace.records import Step
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.panes import decision_bar
 from viewers.panes.rows import BLANK, Row
@@ -110,16 +110,16 @@ def _counts(view: View) -> list[Span]:
     if speed is not None and means_nothing(speed):
         pass  # the overview says why
     elif speed is not None:
-        won: Role = "text" if speed.in_noise else "good" if speed.speedup >= 1 else "bad"
-        note = " in noise " if speed.in_noise else " "
-        spans += [(" " + ratio_text(speed.speedup), won), (note, "dim")]
+        spans += _won(speed.speedup, speed.in_noise)
     elif view.facts.profile is not None:
         head = view.facts.profile.head
-        noisy = in_noise(head)
-        role: Role = "text" if noisy else "good" if head.speedup >= 1 else "bad"
-        note = " in noise " if noisy else " "
-        spans += [(" " + ratio_text(head.speedup), role), (note, "dim")]
+        spans += _won(head.speedup, in_noise(head))
     return [*spans, (" ", "dim")] if spans else []
+
+
+def _won(speedup: float, noisy: bool) -> list[Span]:
+    role: Role = "text" if noisy else "good" if speedup >= 1 else "bad"
+    return [(" " + ratio_text(speedup), role), (" in noise " if noisy else " ", "dim")]
 
 
 def selection(view: View, width: int) -> list[Row]:
@@ -204,7 +204,7 @@ def _inferred(view: View) -> Row:
     if not made:
         return BLANK
     makers = ", ".join(dict.fromkeys(node.made_by for node in made if node.made_by))
-    lines = sorted({_line(node.location) for node in made if node.location})
+    lines = sorted({node.location.line for node in made if node.location})
     by = f", made by {makers}" if makers else ""
     words = f"≈{lines[0] if lines else '?'}  "
     return Row(
@@ -213,7 +213,3 @@ def _inferred(view: View) -> Row:
             text(f"line inferred: torch recorded none for {plural(len(made), 'node')}{by}", "dim"),
         )
     )
-
-
-def _line(location: Location | None) -> int:
-    return location.line if location else 0

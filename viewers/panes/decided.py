@@ -35,7 +35,7 @@ def content(view: View, width: int) -> Content:
     column = _column(every, width)
     rows = [_row(one, column, width) for one in shown]
     if asked is not None:
-        rows.append(_open(asked, column, width))
+        rows.append(_line(asked, f"{asked.default}?", (" ◆ ", "accent"), "strong", column, width))
     if not rows:
         name = view.compile_id or "this recording"
         why = f"no decision of {name} was recorded"
@@ -56,10 +56,6 @@ def _row(one: Decided, column: int, width: int) -> Row:
     elif one.overridden:
         mark = (" * ", "accent")
     return _line(one, one.choice, mark, "text" if one.overridden else "dim", column, width)
-
-
-def _open(asked: Decided, column: int, width: int) -> Row:
-    return _line(asked, f"{asked.default}?", (" ◆ ", "accent"), "strong", column, width)
 
 
 def _column(shown: Sequence[Decided], width: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from compiler.trace.records import Kernel
 from viewers.kit.cells import cut, pad, pad_left
@@ -12,7 +13,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToLineup
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
-from viewers.summary.engines import Comparison, EngineColumn, LineUp
+from viewers.summary.engines import Comparison, LineUp
 from viewers.tables.engines import stages_lines, verdict_line
 from viewers.words import (
     bytes_text,
@@ -39,14 +40,11 @@ class EnginesRow:
 
 def places(comparison: Comparison) -> list[EnginesRow]:
     """All rows of kernels in order."""
-    found = []
-    for one in comparison.kernels:
-        for index in range(max(len(one.first), len(one.second))):
-            first, second = (
-                side[index] if index < len(side) else None for side in (one.first, one.second)
-            )
-            found.append(EnginesRow(one, first, second))
-    return found
+    return [
+        EnginesRow(one, first, second)
+        for one in comparison.kernels
+        for first, second in zip_longest(one.first, one.second)
+    ]
 
 
 def content(view: View, width: int) -> Content:
@@ -79,37 +77,18 @@ def _line(what: str, *cells: str, role: Role = "text") -> Row:
 
 def _figures(comparison: Comparison) -> list[Row]:
     columns = comparison.columns
-    rows = [_line("", *(column.engine for column in columns), role="strong")]
-    for what, figure in (
-        ("a call", _call),
-        ("compiled in", _compiled),
-        ("CPU of that", _cpu),
-        ("loop nests", lambda column: number(column.loop_nests)),
-        ("functions", lambda column: number(column.functions)),
-        ("library calls", lambda column: number(column.calls)),
-        ("memory peak", _peak),
-    ):
-        rows.append(_line(what, *(figure(column) for column in columns)))
-    return rows
-
-
-def _call(column: EngineColumn) -> str:
-    speed = column.summary.speed
-    return milliseconds_text(speed.compiled_ms if speed else None)
-
-
-def _compiled(column: EngineColumn) -> str:
-    speed = column.summary.speed
-    return seconds_text(speed.compile_seconds if speed else None)
-
-
-def _cpu(column: EngineColumn) -> str:
-    speed = column.summary.speed
-    return seconds_text(speed.compile_cpu_seconds if speed else None)
-
-
-def _peak(column: EngineColumn) -> str:
-    return "unknown" if column.peak_bytes is None else bytes_text(column.peak_bytes)
+    speeds = [column.summary.speed for column in columns]
+    peaks = [column.peak_bytes for column in columns]
+    return [
+        _line("", *(column.engine for column in columns), role="strong"),
+        _line("a call", *(milliseconds_text(s.compiled_ms if s else None) for s in speeds)),
+        _line("compiled in", *(seconds_text(s.compile_seconds if s else None) for s in speeds)),
+        _line("CPU of that", *(seconds_text(s.compile_cpu_seconds if s else None) for s in speeds)),
+        _line("loop nests", *(number(column.loop_nests) for column in columns)),
+        _line("functions", *(number(column.functions) for column in columns)),
+        _line("library calls", *(number(column.calls) for column in columns)),
+        _line("memory peak", *("unknown" if p is None else bytes_text(p) for p in peaks)),
+    ]
 
 
 def _stages(comparison: Comparison, width: int) -> list[Row]:

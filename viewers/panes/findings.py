@@ -68,7 +68,7 @@ def _finding(view: View, index: int, finding: Finding, width: int, costs: int) -
     head = replace(
         head,
         key=str(ToFinding(index)),
-        selects=finding.refs[0] if finding.refs else "",
+        selects=finding.place.ref if finding.place else "",
         at=ToFinding(index),
         opens=ToFinding(index),
         copies=finding.code,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -78,12 +79,8 @@ def pairs_of(view: View) -> list[PairResult]:
     pairs = [pair for pair in found.values() if _passes(view, pair)]
     if view.order != "time":
         pairs.sort(key=lambda pair: -(saved_bytes(pair) or 0))
-    counts: dict[str, int] = {}
-    for pair in pairs:
-        if pair.verdict == "rejected":
-            counts[pair.rule] = counts.get(pair.rule, 0) + 1
-    ranked = sorted(counts, key=lambda rule: -counts[rule])
-    place = {rule: index for index, rule in enumerate(ranked)}
+    counts = Counter(pair.rule for pair in pairs if pair.verdict == "rejected")
+    place = {rule: index for index, (rule, _) in enumerate(counts.most_common())}
     return sorted(pairs, key=lambda pair: (_ORDER[pair.verdict], place.get(pair.rule, 0)))
 
 

@@ -28,12 +28,16 @@ MARK = 3
 """Cells before a row: whether it can be opened."""
 
 
+def guards_of(view: View) -> Guards | None:
+    """The last guards of the compile that is looked at."""
+    found = reversed(view.recording.all(Guards))
+    return next((one for one in found if one.compile_id == view.compile_id), None)
+
+
 def content(view: View, width: int) -> Content:
     """The conditions, then a row a kind; `⏎` shows the single guards of a kind."""
     name = view.compile_id
-    record = next(
-        (one for one in reversed(view.recording.all(Guards)) if one.compile_id == name), None
-    )
+    record = guards_of(view)
     if record is None:
         state = state_of(view)
         if state is not None and state.step.compile_id == name:

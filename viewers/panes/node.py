@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from compiler.trace.records import MemoryPlan, Node, WhatIf
 from viewers.drawing.blocks import diagram
 from viewers.drawing.diagram import Block, Diagram
@@ -274,10 +276,7 @@ def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:
     rows = list(heading)
     if inner:
         rows.append(Row(body=((" ✓ ", "good"), (f"{len(inner)} of its pairs fused", "text"))))
-    rules: dict[str, int] = {}
-    for pair in edge:
-        rules[pair.rule] = rules.get(pair.rule, 0) + 1
-    for rule, count in sorted(rules.items(), key=lambda item: -item[1])[:3]:
+    for rule, count in Counter(pair.rule for pair in edge).most_common(3):
         words = f"{count} {rule_words(rule)}"
         rows.append(Row(body=((" ✗ ", "dim"), text(cut(plain(words), width - 4), "dim"))))
     if not inner and not edge:

@@ -157,8 +157,7 @@ def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -
 def _head_of(profile: Profile, phase: str) -> CallProfile:
     """As if only a phase had been called, where its whole was measured."""
     sides = {one.side: one.measured for one in profile.accounts if one.phase == phase and phase}
-    head: CallProfile = structs.replace(profile.head, **sides)
-    return head
+    return structs.replace(profile.head, **sides)
 
 
 def _said(facts: Facts, profile: Profile, row: RegionRow) -> str:

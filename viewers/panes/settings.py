@@ -66,12 +66,15 @@ def settings_of(view: View) -> Settings | None:
 def toggles(settings: Settings) -> dict[str, list[Toggle]]:
     """Name of a setting -> its choices."""
     found = {
-        name: [Toggle(name, words, _with(settings, changes)) for words, changes in choices]
+        name: [
+            Toggle(name, words, structs.replace(settings, **changes)) for words, changes in choices
+        ]
         for name, choices in _CHOICES
     }
     if len(settings.inputs) > 1:
         found["inputs"] = [
-            Toggle("inputs", one, _with(settings, {"inputs": (one,)})) for one in settings.inputs
+            Toggle("inputs", one, structs.replace(settings, inputs=(one,)))
+            for one in settings.inputs
         ]
     return found
 
@@ -79,12 +82,7 @@ def toggles(settings: Settings) -> dict[str, list[Toggle]]:
 def with_inputs(settings: Settings, words: str) -> Toggle:
     """Other inputs: `f32[8,64]`, several calls divided by `;`."""
     sets = tuple(part.strip() for part in words.split(";") if part.strip())
-    return Toggle("inputs", words.strip(), _with(settings, {"inputs": sets}))
-
-
-def _with(settings: Settings, changes: dict[str, object]) -> Settings:
-    changed: Settings = structs.replace(settings, **changes)
-    return changed
+    return Toggle("inputs", words.strip(), structs.replace(settings, inputs=sets))
 
 
 def content(view: View, width: int) -> Content:

@@ -14,7 +14,7 @@ from compiler.trace.records import (
     Recompile,
     Record,
 )
-from viewers.panes import autograd, breaks, fusion, recompiles
+from viewers.panes import autograd, breaks, fusion, guards, memory, recompiles
 from viewers.panes.view import View
 
 STAGES: dict[type[Record], str] = {
@@ -40,7 +40,6 @@ def record_of(view: View, arrangement: str) -> Record | None:
 
 
 def _shown(view: View, arrangement: str) -> Record | None:
-    recording = view.recording
     site, cause = breaks.site_of(view), recompiles.cause_of(view)
     if arrangement == "break" and site is not None:
         return next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
@@ -50,11 +49,9 @@ def _shown(view: View, arrangement: str) -> Record | None:
         pair = fusion.chosen_pair(view)
         return pair.records[-1] if pair is not None and pair.records else None
     if arrangement == "memory":
-        graph = view.loop_graph()
-        return next((p for p in reversed(recording.all(MemoryPlan)) if p.graph == graph), None)
+        return memory.plan_of(view)
     if arrangement == "guards":
-        found = reversed(recording.all(Guards))
-        return next((record for record in found if record.compile_id == view.compile_id), None)
+        return guards.guards_of(view)
     if arrangement == "autograd":
         return autograd.split_of(view)
     if arrangement in ("kernels", "profile", "region"):

@@ -7,231 +7,177 @@ those that ask for something to be done.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from compiler.trace.refs import Ref
 
 
-class _Target:
-    """Its text is the name of its row: one name per target."""
+class RowTarget:
+    """Its text is the name of its row: one name per target, such as `lineup:3`."""
 
     __slots__: tuple[str, ...] = ()
-    word: ClassVar[str]
 
     def __str__(self) -> str:
-        return ":".join([self.word, *(str(getattr(self, name)) for name in self.__slots__)])
+        word = type(self).__name__.removeprefix("To").lower()
+        return ":".join([word, *(str(getattr(self, name)) for name in self.__slots__)])
 
 
 @dataclass(frozen=True, slots=True)
-class Fold(_Target):
+class Fold(RowTarget):
     """Unfold or fold what has this key."""
 
-    word: ClassVar[str] = "fold"
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToView(_Target):
+class ToView(RowTarget):
     """An arrangement."""
 
-    word: ClassVar[str] = "view"
     arrangement: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToThing(_Target):
+class ToThing(RowTarget):
     """What a ref names: a line, a node, loops, a kernel."""
 
-    word: ClassVar[str] = "thing"
     ref: Ref
 
 
 @dataclass(frozen=True, slots=True)
-class ToCompile(_Target):
-    word: ClassVar[str] = "compile"
+class ToCompile(RowTarget):
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToStage(_Target):
+class ToStage(RowTarget):
     """A stage of a compile, as the spine lists them."""
 
-    word: ClassVar[str] = "stage"
     compile_id: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToFrame(_Target):
+class ToFrame(RowTarget):
     """The compile that a recompile of a frame replaced."""
 
-    word: ClassVar[str] = "frame"
     compile_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToFinding(_Target):
-    word: ClassVar[str] = "finding"
+class ToFinding(RowTarget):
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToCause(_Target):
+class ToCause(RowTarget):
     """A cause of recompiling."""
 
-    word: ClassVar[str] = "cause"
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToBreak(_Target):
+class ToBreak(RowTarget):
     """A graph break, by its place and torch's id of its kind."""
 
-    word: ClassVar[str] = "break"
     file: str
     line: int
     gb: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToKernel(_Target):
-    word: ClassVar[str] = "kernel"
+class ToKernel(RowTarget):
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToPair(_Target):
+class ToPair(RowTarget):
     """A fusion decision, by its id."""
 
-    word: ClassVar[str] = "pair"
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToDecision(_Target):
+class ToDecision(RowTarget):
     """A decision of another kind, by its id."""
 
-    word: ClassVar[str] = "decision"
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToRegion(_Target):
+class ToRegion(RowTarget):
     """A region of the profile, by its key."""
 
-    word: ClassVar[str] = "region"
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToBuffer(_Target):
-    word: ClassVar[str] = "buffer"
+class ToBuffer(RowTarget):
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToLineup(_Target):
+class ToLineup(RowTarget):
     """Lines of two engines, or of two runs, side by side."""
 
-    word: ClassVar[str] = "lineup"
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToBlock(_Target):
+class ToBlock(RowTarget):
     """A block of the picture of a graph, by its key."""
 
-    word: ClassVar[str] = "block"
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToEffect(_Target):
+class ToEffect(RowTarget):
     """One thing that two recordings do differently, by its place in the list."""
 
-    word: ClassVar[str] = "effect"
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToProcess(_Target):
+class ToProcess(RowTarget):
     """Another recording of the same folder: a group of processes that did the same, by its number.
     The logs that were only skimmed come after the groups."""
 
-    word: ClassVar[str] = "process"
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToNote(_Target):
+class ToNote(RowTarget):
     """The thing that a note is on."""
 
-    word: ClassVar[str] = "note"
     on: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToBreakpoint(_Target):
+class ToBreakpoint(RowTarget):
     """Opened, it is switched on or off."""
 
-    word: ClassVar[str] = "breakpoint"
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToOverride(_Target):
-    word: ClassVar[str] = "override"
+class ToOverride(RowTarget):
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToSetting(_Target):
+class ToSetting(RowTarget):
     """Compile again with a setting's choice."""
 
-    word: ClassVar[str] = "setting"
     name: str
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToInputs(_Target):
+class ToInputs(RowTarget):
     """Compile again with inputs that the reader types."""
-
-    word: ClassVar[str] = "inputs"
 
 
 @dataclass(frozen=True, slots=True)
-class ToSuggestion(_Target):
+class ToSuggestion(RowTarget):
     """Compile again with what a cause of the profile suggests, both by their places."""
 
-    word: ClassVar[str] = "suggestion"
     cause: int
     place: int
-
-
-RowTarget = (
-    Fold
-    | ToView
-    | ToThing
-    | ToCompile
-    | ToStage
-    | ToFrame
-    | ToFinding
-    | ToCause
-    | ToBreak
-    | ToKernel
-    | ToPair
-    | ToDecision
-    | ToRegion
-    | ToBuffer
-    | ToLineup
-    | ToBlock
-    | ToEffect
-    | ToProcess
-    | ToNote
-    | ToBreakpoint
-    | ToOverride
-    | ToSetting
-    | ToInputs
-    | ToSuggestion
-)

@@ -44,12 +44,14 @@ class BadTolerance(ValueError):
 
 def read_tolerance(value: object) -> Tolerance:
     """`exact`, `advice`, `ignore`, `"5%"`, or a number. Raises `BadTolerance`."""
-    named = {"exact": Tolerance(), "advice": Tolerance(advice=True)}
+    named = {
+        "exact": Tolerance(),
+        "advice": Tolerance(advice=True),
+        "ignore": Tolerance(ignored=True),
+    }
     if isinstance(value, str):
         if value in named:
             return named[value]
-        if value == "ignore":
-            return Tolerance(ignored=True)
         number, percent, rest = value.partition("%")
         if percent and not rest:
             try:

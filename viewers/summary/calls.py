@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from compiler.trace.compile_names import compile_of
 from compiler.trace.records import (
     CallEnd,
     CallStart,
@@ -31,7 +30,6 @@ class Cut:
     place: Place
     crossings: Crossings
     host_waits: bool
-    outcome: str
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,8 @@ class Piece:
     """`compiled`, `empty`, `skipped`, `failed`, or `open` if its end was not recorded."""
     ops: int
     guards: int
-    kernels: int
     seconds: float | None
     """Of its compile, including its backward's."""
-    attempts: int
     recompiles: bool
     """Whether its frame had been compiled before."""
     cuts: tuple[Cut, ...]
@@ -136,12 +132,7 @@ def _pieces(recording: Recording) -> list[Piece]:
             place=place,
             crossings=crossings_of(record),
             host_waits=host_waits(record),
-            outcome=record.outcome,
         )
-    kernels: dict[str, int] = defaultdict(int)
-    for kernel in recording.kernels.values():
-        if not kernel.predicted:
-            kernels[compile_of(kernel.graph)] += 1
     starts: dict[str, FrameStart] = {}
     for start in recording.all(FrameStart):
         starts.setdefault(start.compile_id, start)
@@ -158,9 +149,7 @@ def _pieces(recording: Recording) -> list[Piece]:
                 status=end.status if end else "open",
                 ops=ops.get(compile_id, end.ops if end else 0),
                 guards=guards.get(compile_id, end.guards if end else 0),
-                kernels=kernels.get(compile_id, 0),
                 seconds=seconds.get(compile_id),
-                attempts=end.attempts if end else start.attempt + 1,
                 recompiles=not compile_id.endswith("/0"),
                 cuts=tuple(cuts.get(compile_id, {}).values()),
             )

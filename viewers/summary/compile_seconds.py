@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from compiler.trace.records import FrameEnd, Phase
 from viewers.recording import Recording
+from viewers.summary.phases import outwards
 
 BACKWARD = "entire_backward_compile"
 """torch's phase of the compile of a backward; lazily, at the first backward call, outside of the
@@ -22,30 +23,13 @@ def compile_seconds(recording: Recording) -> dict[str, float]:
     phases = {phase.id: phase for phase in recording.all(Phase)}
     later: dict[str, float] = defaultdict(float)
     for phase in phases.values():
-        outer = _outermost(phase, phases)
+        around = outwards(phase, phases)
+        outer = around[-1]
         if outer.name != BACKWARD:
             continue
+        predictions = [one for one in around if one.name.startswith("predict ")]
         if phase is outer:
             later[outer.compile_id] += phase.seconds
-        elif phase.name.startswith("predict ") and not _predicted(phase, phases):
+        elif predictions == [phase]:  # the whole of one
             later[outer.compile_id] -= phase.seconds
     return {name: took + max(0.0, later[name]) for name, took in seconds.items()}
-
-
-def _outermost(phase: Phase, phases: dict[int, Phase]) -> Phase:
-    seen = {phase.id}
-    while phase.parent is not None and phase.parent in phases and phase.parent not in seen:
-        seen.add(phase.parent)
-        phase = phases[phase.parent]
-    return phase
-
-
-def _predicted(phase: Phase, phases: dict[int, Phase]) -> bool:
-    """Whether a phase is part of a GPU prediction."""
-    seen = {phase.id}
-    while phase.parent is not None and phase.parent in phases and phase.parent not in seen:
-        seen.add(phase.parent)
-        phase = phases[phase.parent]
-        if phase.name.startswith("predict "):
-            return True
-    return False

@@ -3,7 +3,6 @@ how fast the result is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compiler.trace.matching import base_graph, is_predicted
@@ -158,7 +157,10 @@ def lines_of(kernel: Kernel) -> set[tuple[str, int]]:
 
 def _line_up(first: EngineColumn, second: EngineColumn) -> tuple[LineUp, ...]:
     """Kernels of both that share user lines, graph by graph; those without a line last."""
-    sides = [_real(column.recording.kernels.values()) for column in (first, second)]
+    sides = [
+        [one for one in column.recording.kernels.values() if not one.predicted]
+        for column in (first, second)
+    ]
     found: list[LineUp] = []
     for graph in dict.fromkeys(base_graph(k.graph) for side in sides for k in side):
         mine = [[k for k in side if base_graph(k.graph) == graph] for side in sides]
@@ -166,10 +168,6 @@ def _line_up(first: EngineColumn, second: EngineColumn) -> tuple[LineUp, ...]:
             one, other = (tuple(k for k in side if id(k) in members) for side in mine)
             found.append(LineUp(graph, tuple(sorted(lines)), one, other))
     return tuple(found)
-
-
-def _real(kernels: Iterable[Kernel]) -> list[Kernel]:
-    return [kernel for kernel in kernels if not kernel.predicted]
 
 
 def _together(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.trace.matching import is_predicted
@@ -22,6 +22,7 @@ from compiler.trace.records import (
     Guards,
     Kernel,
     KernelBinary,
+    Location,
     MemoryPlan,
     Numerics,
     Partition,
@@ -30,7 +31,7 @@ from compiler.trace.records import (
 )
 from compiler.trace.records.session import FactKind
 from viewers.recording import Recording
-from viewers.summary import Summary
+from viewers.summary import Place, Summary
 from viewers.summary.fused import named_together
 from viewers.summary.kernels import loop_nests
 from viewers.words import NOT_IN_LOG, listed, plural
@@ -174,11 +175,14 @@ def _merged(found: Iterable[Fact]) -> list[Fact]:
         if known is None:
             merged[one.key] = one
         elif isinstance(known.value, int) and isinstance(one.value, int):
-            total = known.value + one.value
-            merged[one.key] = Fact(
-                known.group, known.name, total, known.unit, known.file, known.line
-            )
+            merged[one.key] = replace(known, value=known.value + one.value)
     return list(merged.values())
+
+
+def _at(place: Location | Place | None, group: str, name: str, value: int = 1) -> Fact:
+    """A fact that is so at a place, if it has one."""
+    file, line = (place.file, place.line) if place is not None else ("", 0)
+    return Fact(group, name, value, file=file, line=line)
 
 
 def _failures(summary: Summary) -> Iterator[Fact]:
@@ -194,31 +198,17 @@ def _breaks(summary: Summary) -> Iterator[Fact]:
         where = f" in {place.function}" if place.function else ""
         text = " ".join(place.text.split())
         name = f"{site.gb or site.type}{where}: {text or site.title}"
-        yield Fact("break", name, 1, file=place.file, line=place.line)
+        yield _at(place, "break", name)
 
 
 def _fallbacks(recording: Recording) -> Iterator[Fact]:
     for one in recording.all(EagerFallback):
-        at = one.location
-        yield Fact(
-            "eager",
-            f"{one.function}: {_steady(one.reason)}",
-            1,
-            file=at.file if at else "",
-            line=at.line if at else 0,
-        )
+        yield _at(one.location, "eager", f"{one.function}: {_steady(one.reason)}")
 
 
 def _recompiles(summary: Summary) -> Iterator[Fact]:
     for cause in summary.recompiles:
-        place = cause.place
-        yield Fact(
-            "recompile",
-            _steady(cause.change.text),
-            len(cause.frames),
-            file=place.file if place else "",
-            line=place.line if place else 0,
-        )
+        yield _at(cause.place, "recompile", _steady(cause.change.text), len(cause.frames))
 
 
 def _instructions(recording: Recording) -> Iterator[Fact]:
@@ -259,7 +249,7 @@ def _cudagraph_skips(recording: Recording) -> Iterator[Fact]:
         at = one.location
         text = " ".join(recording.line(at.file, at.line).split()) if at else ""
         name = f"{_steady(one.reason)}: {text}" if text else _steady(one.reason)
-        yield Fact("cudagraph-skip", name, 1, file=at.file if at else "", line=at.line if at else 0)
+        yield _at(at, "cudagraph-skip", name)
 
 
 def _cudagraph_recordings(recording: Recording) -> Iterator[Fact]:
@@ -279,15 +269,8 @@ def _libraries(recording: Recording) -> Iterator[Fact]:
     """Library calls by name and number of inputs: attention with a mask is another call."""
     for kernel in real_kernels(recording):
         if kernel.language == "aten":
-            name = _library(kernel, recording)
-            at = kernel.locations[0] if kernel.locations else None
-            yield Fact(
-                "library",
-                name,
-                max(1, len(kernel.steps)),
-                file=at.file if at else "",
-                line=at.line if at else 0,
-            )
+            at = next(iter(kernel.locations), None)
+            yield _at(at, "library", _library(kernel, recording), max(1, len(kernel.steps)))
 
 
 def _library(kernel: Kernel, recording: Recording) -> str:
@@ -312,14 +295,8 @@ def _dtypes(recording: Recording) -> Iterator[Fact]:
         }
         floating = sorted(dtype for dtype in found if "float" in dtype or "complex" in dtype)
         if floating:
-            at = kernel.locations[0] if kernel.locations else None
-            yield Fact(
-                "dtype",
-                listed(floating, len(floating)),
-                1,
-                file=at.file if at else "",
-                line=at.line if at else 0,
-            )
+            at = next(iter(kernel.locations), None)
+            yield _at(at, "dtype", listed(floating, len(floating)))
 
 
 def real_kernels(recording: Recording) -> list[Kernel]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace import refs
 from compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
 from viewers.command_line import command_line
 from viewers.recording import Recording
@@ -46,10 +45,9 @@ class Finding:
     """Measured, in at most nine cells: `12.8 s`, `+1 graph`, `eager`."""
     title: str
     place: Place | None
-    fixes: tuple[Advice, ...]
+    fixes: tuple[Advice, ...] = ()
     """Best first; ours before torch's."""
-    refs: tuple[refs.Ref, ...]
-    compile_ids: tuple[str, ...]
+    compile_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Further facts, one phrase each."""
     source: BreakSite | RecompileCause | EagerFallback | Numerics | CudagraphCost | None = None
@@ -114,8 +112,6 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
             title=f"each call is slower than eager{cause}",
             place=None,
             fixes=(look,) if captured else (),
-            refs=(),
-            compile_ids=(),
         )
     ]
 
@@ -196,9 +192,6 @@ def _numerics(recording: Recording) -> list[Finding]:
             title=f"compiled results differ from eager{where}: "
             f"max error {error_text(numerics.max_abs)}{note}",
             place=None,
-            fixes=(),
-            refs=(),
-            compile_ids=(),
             notes=("outside the default tolerances of torch.testing.assert_close",),
             source=numerics,
         )
@@ -226,7 +219,6 @@ def _fallbacks(recording: Recording) -> list[Finding]:
                 title=f"{what} runs eagerly{when}: {why.splitlines()[0] if why else kind}",
                 place=place,
                 fixes=ordered_advice(first.advice),
-                refs=(place.ref,) if place else (),
                 compile_ids=ids,
                 source=first,
             )
@@ -246,7 +238,6 @@ def _cudagraphs(recording: Recording) -> list[Finding]:
                 title=cost.title,
                 place=place,
                 fixes=cost.fixes,
-                refs=(place.ref,) if place else (),
                 compile_ids=tuple(
                     dict.fromkeys(one.compile_id for one in cost.records if one.compile_id)
                 ),
@@ -265,7 +256,6 @@ def _recompile(cause: RecompileCause) -> Finding:
         title=recompile_title(cause),
         place=place,
         fixes=cause.advice,
-        refs=(place.ref,) if place else (),
         compile_ids=cause.compile_ids,
         source=cause,
     )
@@ -331,7 +321,6 @@ def _break(
         title=_break_title(site),
         place=site.place,
         fixes=next((one.advice for one in every if one.advice), ()),
-        refs=(site.place.ref,),
         compile_ids=tuple(dict.fromkeys(cid for ids in compile_ids for cid in ids)),
         notes=tuple(notes),
         source=site,

@@ -7,6 +7,7 @@ apart, so that the own times of all phases add up to the duration of the compile
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.trace.records import Phase
@@ -76,6 +77,16 @@ def _stage_of(name: str) -> str:
     return PREDICTION if name.startswith("predict ") else STAGES.get(name, "")
 
 
+def outwards(phase: Phase, phases: Mapping[int, Phase]) -> list[Phase]:
+    """The phase, then those around it. `phases`: by id; a damaged trace may contain a cycle."""
+    found = {phase.id: phase}
+    parent = phase.parent
+    while parent is not None and parent in phases and parent not in found:
+        found[parent] = phases[parent]
+        parent = phases[parent].parent
+    return list(found.values())
+
+
 @dataclass
 class _Sums:
     count: int = 0
@@ -105,15 +116,6 @@ class _Forest:
         if phase.cpu_seconds is None:
             return None
         return max(0.0, phase.cpu_seconds - self.inside_cpu[phase.id])
-
-    def ancestors(self, phase: Phase) -> list[Phase]:
-        """From the phase itself outwards; a damaged trace may contain a cycle."""
-        found = {phase.id: phase}
-        parent = phase.parent
-        while parent is not None and parent in self.phases and parent not in found:
-            found[parent] = self.phases[parent]
-            parent = self.phases[parent].parent
-        return list(found.values())
 
     def stage(self, phase: Phase) -> str:
         """The prediction's for all in it; else the nearest stage from the phase outwards."""
@@ -150,7 +152,7 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
             one.beside += forest.own(phase)
         else:
             one.own += forest.own(phase)
-        if all(outer.name != phase.name for outer in forest.ancestors(phase)[1:]):
+        if all(outer.name != phase.name for outer in outwards(phase, forest.phases)[1:]):
             one.seconds += phase.seconds
     times = [
         PhaseTime(name, one.count, one.seconds, one.own, one.beside) for name, one in sums.items()

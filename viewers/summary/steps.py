@@ -11,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import itemgetter
 from weakref import WeakKeyDictionary
 
 from compiler.trace.records import Bytecode, StackValue, Step
@@ -254,7 +256,7 @@ class StepTrack:
 
     def state(self, index: int) -> StepState:
         """Dynamo's state before it ran step `index`."""
-        at, known = self._checkpoints[bisect_right(self._checkpoints, index, key=_first) - 1]
+        at, known = self._checkpoints[bisect_right(self._checkpoints, index, key=itemgetter(0)) - 1]
         if self._walk is not None and at <= self._walk[0] <= index:
             at, frames = self._walk
         else:
@@ -265,10 +267,6 @@ class StepTrack:
         depth = self.steps[index].depth
         shown = tuple(frames[one].copy() for one in sorted(frames) if one <= depth)
         return StepState(self, index, shown)
-
-
-def _first(checkpoint: tuple[int, Frames]) -> int:
-    return checkpoint[0]
 
 
 def _size(frame: TracedFrame) -> int:
@@ -364,14 +362,9 @@ class StepBook:
         return self._inlined.get((code.function, code.location.file, ip, line), "")
 
 
-_INSTRUCTIONS: dict[str, tuple[tuple[str, str], ...]] = {}
-
-
+@lru_cache(maxsize=256)
 def instructions(text: str) -> tuple[tuple[str, str], ...]:
     """(opcode, argument) by instruction pointer, of a `Bytecode`'s text."""
-    known = _INSTRUCTIONS.get(text)
-    if known is not None:
-        return known
     found: list[tuple[str, str]] = []
     for line in text.split("\n"):
         number, _, rest = line.partition(" ")
@@ -380,10 +373,7 @@ def instructions(text: str) -> tuple[tuple[str, str], ...]:
             found.append((name, argument))
         elif found:
             found[-1] = found[-1][0], f"{found[-1][1]}\n{line}"
-    if len(_INSTRUCTIONS) > 256:
-        _INSTRUCTIONS.clear()
-    _INSTRUCTIONS[text] = tuple(found)
-    return _INSTRUCTIONS[text]
+    return tuple(found)
 
 
 _BOOKS: WeakKeyDictionary[Recording, StepBook] = WeakKeyDictionary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import DdpBuckets, KernelBinary
+from compiler.trace.records import DdpBuckets
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
@@ -173,7 +173,8 @@ def _predicted(summary: Summary) -> list[TextLine]:
     made = [one for one in binaries if not one.error]
     registers = [one.registers for one in made if one.registers is not None]
     spills = [one.spill_bytes for one in made if one.spill_bytes is not None]
-    facts = [f"{plural(len(made), 'kernel')} predicted for {listed(_distinct(binaries))}"]
+    archs = list(dict.fromkeys(one.arch for one in binaries))
+    facts = [f"{plural(len(made), 'kernel')} predicted for {listed(archs)}"]
     if registers:
         facts.append(f"at most {max(registers)} registers")
     if spills:
@@ -182,10 +183,6 @@ def _predicted(summary: Summary) -> list[TextLine]:
     if len(made) < len(binaries):
         facts.append(f"{len(binaries) - len(made)} not compiled")
     return [line(("gpu      ", "dim"), " · ".join(facts), hang=9)]
-
-
-def _distinct(binaries: Sequence[KernelBinary]) -> list[str]:
-    return list(dict.fromkeys(one.arch for one in binaries))
 
 
 def _losses(recording: Recording) -> list[TextLine]:

@@ -33,6 +33,7 @@ from click.core import ParameterSource
 
 from compiler.trace.records import Settings, WhatIf
 from viewers.recording import Recording
+from viewers.summary.differences import Difference, difference
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
@@ -127,9 +128,10 @@ def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
         if code:
             return code
         measured = _measured(ctx, (base, run), (one, other)) if ctx.params["measure"] else ()
-        _show(ctx, base, run, (one.name, other.name), measured)
+        found = difference(base, run, measured)
+        _show(ctx, found, (one.name, other.name))
         if ctx.params["output"] is not None:
-            _write(ctx, outputs, base, run, (one.name, other.name), measured)
+            _write(ctx, outputs, found, (one.name, other.name))
     return outputs.code(codes.OK)
 
 
@@ -165,16 +167,7 @@ def _measured(
         return (in_turn(given, progress.see),)
 
 
-def _show(
-    ctx: click.Context,
-    base: Recording,
-    run: Recording,
-    names: tuple[str, str],
-    measured: Sequence[WhatIf],
-) -> None:
-    from viewers.summary.differences import difference
-
-    found = difference(base, run, measured)
+def _show(ctx: click.Context, found: Difference, names: tuple[str, str]) -> None:
     if ctx.params["as_json"]:
         from viewers.json_diff import diff_report
 
@@ -192,20 +185,12 @@ def _show(
     write(diff_lines(found, *names, width, bool(ctx.params["code"])), sys.stdout, width)
 
 
-def _write(
-    ctx: click.Context,
-    outputs: Outputs,
-    base: Recording,
-    run: Recording,
-    names: tuple[str, str],
-    measured: Sequence[WhatIf],
-) -> None:
+def _write(ctx: click.Context, outputs: Outputs, found: Difference, names: tuple[str, str]) -> None:
     from viewers.reader import whole
-    from viewers.summary.differences import difference
     from viewers.text.diff import diff_lines
 
-    reader = whole(run, whole(base).view.facts)
-    report = diff_lines(difference(base, run, measured), *names, COLUMNS)
+    reader = whole(found.run, whole(found.base).view.facts)
+    report = diff_lines(found, *names, COLUMNS)
     title = "tcw: " + " → ".join(names)
     write_page(outputs, ctx.params["output"], reader, title, report, ctx.params["most"])
 

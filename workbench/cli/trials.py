@@ -10,7 +10,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import click
 from msgspec import structs
@@ -36,7 +36,7 @@ from compiler.trace.records import (
 )
 from viewers.command_line import command_line
 from viewers.recording import Recording
-from viewers.summary.profile import profiles_of
+from viewers.summary.profile import Suggestion, profiles_of
 from viewers.summary.profile.tried import TOGETHER, best_of_groups
 from workbench.cli.edits import source_diff
 from workbench.cli.options import model_options
@@ -44,19 +44,6 @@ from workbench.worker.trace_file import OnRecord
 
 PATIENCE = 900.0
 """Timeout of one compile or one comparison, seconds."""
-
-
-class Suggestion(Protocol):
-    """As `viewers.summary.profile.Suggestion`."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def words(self) -> str: ...
-    @property
-    def options(self) -> tuple[str, ...]: ...
-    @property
-    def group(self) -> str: ...
 
 
 class Driver(Protocol):
@@ -67,6 +54,7 @@ class Driver(Protocol):
     def join(self, timeout: float | None = None) -> bool: ...
 
 
+Found = TypeVar("Found", CallTimes, WhatIf)
 Start = Callable[[Settings, OnRecord, Rerun], Driver]
 """Starts a driver whose first run is the given `Rerun`."""
 
@@ -140,15 +128,7 @@ def tried(settings: Settings, recording: Recording, see: OnRecord) -> Iterator[R
         yield from trials(of_engine, profile.suggestions, see=see)
 
 
-@dataclass(frozen=True)
-class _Combined:
-    id: str
-    words: str
-    options: tuple[str, ...]
-    group: str = ""
-
-
-def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Combined | None:
+def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> Suggestion | None:
     """The kept changes that do not contradict each other, one per group, best first, without those
     that another one includes. None if there are fewer than two."""
     suggested = {trial.id: one for one, trial in made}
@@ -166,7 +146,7 @@ def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> _Comb
     if len(chosen) < 2:
         return None
     every = dict.fromkeys(item for one in chosen for item in _items(one.options))
-    return _Combined(
+    return Suggestion(
         TOGETHER,
         "together: " + ", ".join(one.words for one in chosen),
         tuple(option for item in every for option in item),
@@ -293,23 +273,17 @@ class TrialWorker:
         if ran.failed:
             return ran, None
         self._driver.send(Measure(base=1, run=ran.number, scope="call"))
-        return ran, self._comparison()
+        return ran, self._last(WhatIf)
 
     def turn(self, rounds: int) -> CallTimes:
         """Time this many calls of the base, which is compiled if it is not yet. Raises `Gone`."""
         self._ready()
         assert self._driver is not None
         self._driver.send(TimeCalls(run=1, rounds=rounds))
-        found: CallTimes | None = None
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            record = self._next(deadline)
-            if isinstance(record, CallTimes):
-                found = record
-            elif isinstance(record, Waiting) and record.kind == "end":
-                if found is None:
-                    raise Gone("nothing was timed")
-                return found
+        found = self._last(CallTimes)
+        if found is None:
+            raise Gone("nothing was timed")
+        return found
 
     def close(self) -> None:
         driver, self._driver = self._driver, None
@@ -343,12 +317,19 @@ class TrialWorker:
             raise Gone(" ".join(filter(None, ("the worker ended:", record.status, record.reason))))
         return record
 
-    def _until_end(self, number: int) -> Ran:
-        """Read the records of a run until it waits at its end."""
-        ran = Ran(number)
+    def _until_waiting(self) -> Iterator[AnyRecord]:
+        """The records until the worker waits for the next command, that `Waiting` last."""
         deadline = time.monotonic() + PATIENCE
         while True:
             record = self._next(deadline)
+            yield record
+            if isinstance(record, Waiting) and record.kind == "end":
+                return
+
+    def _until_end(self, number: int) -> Ran:
+        """What became of a run. Raises `Gone` if the worker cannot go on after it."""
+        ran = Ran(number)
+        for record in self._until_waiting():
             if isinstance(record, Failure):
                 ran.failed = record.line
             elif isinstance(record, CallEnd):
@@ -359,22 +340,15 @@ class TrialWorker:
                 ran.refused = record.refused
             elif isinstance(record, Warned) and record.code == "override unknown":
                 ran.refused = record.message
-            elif isinstance(record, Waiting) and record.kind == "end":
-                if record.lost:
-                    self.close()
-                    raise Gone(ran.failed or record.why)
-                return ran
+            elif isinstance(record, Waiting) and record.kind == "end" and record.lost:
+                self.close()
+                raise Gone(ran.failed or record.why)
+        return ran
 
-    def _comparison(self) -> WhatIf | None:
-        """Read the records of a measurement until the worker waits again."""
-        found: WhatIf | None = None
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            record = self._next(deadline)
-            if isinstance(record, WhatIf):
-                found = record
-            elif isinstance(record, Waiting) and record.kind == "end":
-                return found
+    def _last(self, kind: type[Found]) -> Found | None:
+        """The last record of a kind that a measurement leaves."""
+        found = [one for one in self._until_waiting() if isinstance(one, kind)]
+        return found[-1] if found else None
 
 
 def _start(settings: Settings, on_record: OnRecord, first: Rerun) -> Driver:

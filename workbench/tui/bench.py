@@ -16,7 +16,7 @@ from viewers.kit.theme import THEMES, Theme, ThemeName
 from viewers.navigator import Navigator
 from viewers.panes import bar, chrome, spine
 from viewers.panes.arrangement import presented
-from viewers.panes.rows import Content, Row
+from viewers.panes.rows import Row
 from viewers.panes.targets import ToBreakpoint, ToInputs, ToProcess, ToSetting, ToSuggestion
 from viewers.panes.view import Facts, View
 from viewers.recording import Recording
@@ -73,7 +73,9 @@ class Bench(Screen[None]):
         self.look = theme
         self.navigator = Navigator(View(Facts(Recording(), Provenance())))
         self.note = ""
-        self.spine = PaneView("spine", self._spine, theme, number=1, rule=False)
+        self.spine = PaneView(
+            "spine", lambda width: spine.content(self.view, width), theme, number=1, rule=False
+        )
         self.stage = Stage(lambda: self.view, lambda: self.look)
         self._shown: tuple[object, ...] = ()
         self._begun = False
@@ -254,9 +256,6 @@ class Bench(Screen[None]):
             edge.theme = self.look
             edge.refresh()
         self.refresh_all()
-
-    def _spine(self, width: int) -> Content:
-        return spine.content(self.view, width)
 
     def _header(self, width: int) -> Lines:
         seconds = self.reading.seconds

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from msgspec import structs
+
 from compiler.control.commands import Breakpoint, SetBreakpoints
 from compiler.trace.bounded import bytes_of
 from viewers.panes import breakpoints as listed
@@ -61,13 +63,12 @@ class Breaking(Controller):
     def break_at(self, index: int) -> None:
         """A kind of breakpoint by its place in the palette; some ask for a number or a name."""
         _, template = listed.KINDS[index]
-        made = listed.numbered(template, self.next_number())
         if template.number_name:
             self.desk.ask_words("break at decisions of at least", "1 MB", self._over_bytes)
         elif template.kind in ("op", "stage") and not (template.op or template.stage):
             self.desk.ask_words("break at op or node", "", self._at_op)
         else:
-            self.add_breakpoint(made)
+            self.add_breakpoint(structs.replace(template, number=self.next_number()))
 
     def _over_bytes(self, words: str) -> None:
         try:
@@ -97,8 +98,10 @@ class Breaking(Controller):
         again = self.next_number()
         found = []
         for one in self.view.breakpoints:
-            changed = listed.switched(one) if one.number == number else one
-            # one that was to stop once is spent, under its number
-            spent = changed is not one and changed.once and changed.enabled
-            found.append(listed.numbered(changed, again) if spent else changed)
+            if one.number == number:
+                # one that was to stop once is spent, under its number
+                spent = one.once and not one.enabled
+                new = again if spent else number
+                one = structs.replace(one, enabled=not one.enabled, number=new)
+            found.append(one)
         self.set_breakpoints(tuple(found))

@@ -29,10 +29,7 @@ class Comparing(Controller):
 
     def _settings(self, overrides: dict[str, str]) -> Settings | None:
         last = self.overrides.overruled.settings
-        if last is None:
-            return None
-        wanted: Settings = structs.replace(last, overrides=dict(overrides))
-        return wanted
+        return None if last is None else structs.replace(last, overrides=dict(overrides))
 
     @command("What if: compile again with the overrides, and compare", "w")
     def what_if(self) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from compiler.control.commands import AnyCommand, Breakpoint, Go, Mode, Pause, Stop
 from compiler.control.stops import Stops
 from compiler.trace import refs
 from compiler.trace.records import AnyRecord, Resumed, Waiting
 from compiler.trace.refs import Ref
-from viewers.panes import breakpoints as listed
+from viewers.panes.breakpoints import of_row
 from viewers.panes.shown_when import arrangement_for
 from viewers.plain import plain
 from workbench.tui.commands import command
@@ -65,7 +67,7 @@ class Driving(Controller):
         """Records have come: the compile may wait, or go on."""
         met = {record.breakpoint for record in records if isinstance(record, Waiting)}
         self.view.breakpoints = tuple(
-            listed.switched(one) if one.once and one.enabled and one.number in met else one
+            structs.replace(one, enabled=False) if one.once and one.number in met else one
             for one in self.view.breakpoints
         )
         if self.view.playhead or self.view.run != self.view.track.run:
@@ -208,7 +210,7 @@ class Driving(Controller):
     @command("Run to the cursor", "r")
     async def to_cursor(self) -> None:
         pane = self.desk.focus_pane()
-        until = listed.of_row(self.view, pane.row, 0) if pane is not None else None
+        until = of_row(self.view, pane.row, 0) if pane is not None else None
         if until is None:
             self.desk.say("no line, node or decision is under the cursor")
         else:

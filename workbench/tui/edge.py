@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from textual import events
 from textual.message import Message
@@ -21,14 +22,13 @@ class Edge(Widget):
 
     DEFAULT_CSS = "Edge { height: 1; width: 1fr; }"
 
+    @dataclass(eq=False)
     class Clicked(Message):
         """A cell was clicked."""
 
-        def __init__(self, edge: Edge, x: int, y: int) -> None:
-            super().__init__()
-            self.edge = edge
-            self.x = x
-            self.y = y
+        edge: Edge
+        x: int
+        y: int
 
     def __init__(self, name: str, make: Callable[[int], Lines], theme: Theme) -> None:
         super().__init__(id=name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
@@ -17,14 +19,13 @@ class Entry(Widget, can_focus=True):
 
     DEFAULT_CSS = "Entry { height: 1; width: 1fr; display: none; }"
 
+    @dataclass(eq=False)
     class Changed(Message):
         """The words changed, or were settled with `⏎` or given up with `esc`."""
 
-        def __init__(self, words: str, settled: bool = False, given_up: bool = False) -> None:
-            super().__init__()
-            self.words = words
-            self.settled = settled
-            self.given_up = given_up
+        words: str
+        settled: bool = False
+        given_up: bool = False
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -13,13 +14,12 @@ if TYPE_CHECKING:
     from workbench.tui.pane import PaneView
 
 
+@dataclass(eq=False)
 class PaneMessage(Message):
     """Something happened on a row of a pane."""
 
-    def __init__(self, pane: PaneView, row: Row) -> None:
-        super().__init__()
-        self.pane = pane
-        self.row = row
+    pane: PaneView
+    row: Row
 
 
 class Moved(PaneMessage):
@@ -30,17 +30,15 @@ class Opened(PaneMessage):
     """`⏎` or a second click."""
 
 
+@dataclass(eq=False)
 class Delivered(Message):
     """The feed has read records; possibly none, the first time."""
 
-    def __init__(self, records: list[AnyRecord]) -> None:
-        super().__init__()
-        self.records = records
+    records: list[AnyRecord]
 
 
+@dataclass(eq=False)
 class Unreadable(Message):
     """The file cannot be read any further."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__()
-        self.why = why
+    why: str

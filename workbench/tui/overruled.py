@@ -79,10 +79,7 @@ class Overruled:
     def settings(self) -> Settings | None:
         """Those of the last run, with what is wanted now."""
         last = next(reversed(self.runs.values()), None)
-        if last is None:
-            return None
-        wanted: Settings = structs.replace(last, overrides=dict(self.wanted))
-        return wanted
+        return None if last is None else structs.replace(last, overrides=dict(self.wanted))
 
     def run_with(self, settings: Settings) -> int:
         """The last run that had just these settings; 0 where none had."""

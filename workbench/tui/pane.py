@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich.segment import Segment
 from rich.style import Style
@@ -29,14 +29,13 @@ Make = Callable[[int], Content]
 class PaneView(Widget, can_focus=True):
     """Shows what `make` returns for its width. Only the visible rows are ever made."""
 
+    @dataclass(eq=False)
     class Dragged(Message):
         """The rule at the left of a pane, or its title row (`down`), is moved by some cells."""
 
-        def __init__(self, pane: PaneView, by: int, down: bool) -> None:
-            super().__init__()
-            self.pane = pane
-            self.by = by
-            self.down = down
+        pane: PaneView
+        by: int
+        down: bool
 
     DEFAULT_CSS = "PaneView { height: 1fr; width: 1fr; }"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from compiler.control.commands import Breakpoint
 from viewers.kit.theme import THEMES, ThemeName
-from viewers.panes import breakpoints
 from viewers.panes.breakpoints import same
 from viewers.plain import plain
 from workbench.tui.breaking import Breaking
@@ -50,7 +51,7 @@ class Remembering(Controller):
             have = view.breakpoints
             new = [one for one in found.breakpoints if not any(same(one, h) for h in have)]
             first = self.breaking.next_number()
-            numbered = (breakpoints.numbered(one, first + i) for i, one in enumerate(new))
+            numbered = (structs.replace(one, number=first + i) for i, one in enumerate(new))
             self.breaking.set_breakpoints((*have, *numbered))
         profiled = start is not None and start.settings.profile
         if profiled and not view.driven:

@@ -73,7 +73,7 @@ def start_python(
 
 
 class Child:
-    """One worker: started at once, pumped by `wait`, gone after `close`."""
+    """One worker: started at once, read by `wait`, gone after `close`."""
 
     def __init__(
         self,
@@ -124,23 +124,18 @@ class Child:
         with contextlib.suppress(OSError):
             os.write(self._wake, b"\0")
 
-    def wait(self, deadline: float | None = None) -> bool:
-        """Pass on what comes until the worker is gone (True), or has to go (False): `stop` is set
-        or the deadline on the monotonic clock has come. Raises KeyboardInterrupt."""
-        return self._pump(deadline)
-
     def dump(self) -> None:
         """Ask the worker where it is, unless it has ended."""
         if self.end is None and self._worker:
             with contextlib.suppress(OSError):
                 os.kill(self._worker, DUMP_SIGNAL)
-            self._pump(time.monotonic() + _DUMP_SECONDS, until_dump=True)
+            self.wait(time.monotonic() + _DUMP_SECONDS, until_dump=True)
 
     def finish(self) -> Iterator[Failure | End]:
         """Let the worker go and read the rest; then how it ended, the end record last. The end
         that it wrote itself, or what is known of its death."""
         self._let_go()
-        self._pump(time.monotonic() + _DRAIN_SECONDS, stoppable=False)
+        self.wait(time.monotonic() + _DRAIN_SECONDS, stoppable=False)
         for output in self._outputs.values():
             output.close()
         if self.end is not None:
@@ -220,10 +215,11 @@ class Child:
         self._write_commands()
         return process
 
-    def _pump(
-        self, deadline: float | None, *, stoppable: bool = True, until_dump: bool = False
+    def wait(
+        self, deadline: float | None = None, *, stoppable: bool = True, until_dump: bool = False
     ) -> bool:
-        """Read from all pipes until they end (True) or the deadline has come (False). A process
+        """Pass on what comes until the worker is gone (True), or has to go (False): `stop` is set
+        or the deadline on the monotonic clock has come. Raises KeyboardInterrupt. A process
         that nothing shows to be of a recording whose guardian was killed is not waited for."""
         while self._reading():
             now = time.monotonic()

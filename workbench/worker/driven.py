@@ -232,7 +232,6 @@ class Driven:
     def _keep(self, number: int, session: Session, ended: Ended) -> None:
         recorder = self.recorder
         settings = msgspec.structs.replace(recorder.settings, overrides=dict(recorder.overrides))
-        reference = session.done[0].reference if session.done else None
         pristine = self._pristine.get(given_by(settings))
         if pristine is None:
             state = RandomState.now()
@@ -249,8 +248,6 @@ class Driven:
             number=number,
             settings=settings,
             sets=session.sets,
-            compiled={one.engine: one.compiled for one in session.done},
-            eager=reference.twin.model if reference is not None else None,
             records=tuple(recorder.run or ()),
             kept=dict(recorder.kept),
             status=ended[0],

@@ -81,7 +81,8 @@ class _Process:
     def begin(self, folder: str) -> None:
         self.stack.close()  # the hooks of the process that this one was forked from
         file, root = main_file()
-        settings = Settings(file=file, arguments=_arguments(), cached=True, program=True)
+        arguments = tuple(map(str, sys.argv[1:]))
+        settings = Settings(file=file, arguments=arguments, cached=True, program=True)
         self.target = target = _new_trace(Path(folder), file)
         self.stream = stream = _OwnDescriptor(target.descriptor)
         stack = ExitStack()
@@ -204,10 +205,6 @@ def _bound() -> Bound | None:
     with contextlib.suppress(ValueError):
         return Bound(size_of(os.environ.get(SAMPLE_VARIABLE, "")))
     return None
-
-
-def _arguments() -> tuple[str, ...]:
-    return tuple(str(one) for one in sys.argv[1:])
 
 
 def _new_trace(folder: Path, file: str) -> TraceFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from compiler.capture.advice.advised import Advised, as_advice
 from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
@@ -12,16 +13,14 @@ GUARDED = "Could not guard on data-dependent expression"
 """torch's message if the condition is a number that it captured as a symbol."""
 
 
-def advise(broken: Broken) -> tuple[Advice, ...]:
+def advise(broken: Broken) -> Advised:
     if not broken.type.startswith(TYPE) and GUARDED not in broken.explanation:
         return ()
     statement = broken.statement
     if isinstance(statement, ast.While):
         return (
-            Advice(
-                text="Run a fixed number of iterations and select with torch.where, or move the"
-                " loop out of the compiled function: its end depends on data"
-            ),
+            "Run a fixed number of iterations and select with torch.where, or move the"
+            " loop out of the compiled function: its end depends on data"
         )
     if isinstance(statement, ast.If):
         if not _one_question(statement.test):
@@ -46,7 +45,7 @@ def _one_question(test: ast.expr) -> bool:
     return True
 
 
-def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> tuple[Advice, ...]:
+def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> Advised:
     """`a if c else b` inside a statement, replaced by `torch.where(c, a, b)`."""
     selected = ast.parse(_select(ternary.test, ternary.body, ternary.orelse), mode="eval").body
 
@@ -60,18 +59,16 @@ def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> tuple[Advice, ...]:
     return (_where(ast.unparse(Replace().visit(copy))), *_general())
 
 
-def _if(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
+def _if(statement: ast.If, broken: Broken) -> Advised:
     then = _assignment(statement.body)
     otherwise = _assignment(statement.orelse)
     clamp = _clamp_without_if(statement, dict(broken.tensors))
     raised = _raise_as_assert(statement)
     if raised:
-        return (
-            Advice(
-                text="Use an assert: it stays in the graph and is checked when the graph runs"
-                " (where it raises a RuntimeError)",
-                code=raised,
-            ),
+        return Advice(
+            text="Use an assert: it stays in the graph and is checked when the graph runs"
+            " (where it raises a RuntimeError)",
+            code=raised,
         )
     if clamp:
         return (
@@ -101,11 +98,9 @@ def _where(code: str) -> Advice:
 
 
 def _general() -> tuple[Advice, ...]:
-    return (
-        Advice(
-            text="Keep the decision in the graph: compute both sides and select with torch.where,"
-            " or let torch.cond run one of them"
-        ),
+    return as_advice(
+        "Keep the decision in the graph: compute both sides and select with torch.where,"
+        " or let torch.cond run one of them"
     )
 
 
@@ -202,11 +197,9 @@ def _logical(test: ast.expr) -> tuple[Advice, ...]:
     if not isinstance(test, ast.BoolOp):
         return ()
     word = "and" if isinstance(test.op, ast.And) else "or"
-    return (
-        Advice(
-            text=f"If every operand is a tensor, use torch.logical_{word}: Python's `{word}` needs"
-            " each one's truth value on the host"
-        ),
+    return as_advice(
+        f"If every operand is a tensor, use torch.logical_{word}: Python's `{word}` needs"
+        " each one's truth value on the host"
     )
 
 

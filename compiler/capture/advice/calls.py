@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
+from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken
 from compiler.trace.records import Advice
 
@@ -21,46 +22,34 @@ _FUNCTION_ATTRIBUTE = re.compile(r"^setattr\(\w*FunctionVariable\(")
 PYTHON_ITSELF = ("exec", "eval", "compile", "globals", "locals", "vars", "__import__", "breakpoint")
 
 
-def advise(broken: Broken) -> tuple[Advice, ...]:
+def advise(broken: Broken) -> Advised:
     if _DATA_PARALLEL.search(broken.context):
-        return (
-            Advice(
-                text="Compile the module before it is wrapped: Dynamo captures nothing inside of"
-                " DistributedDataParallel's own forward",
-                code="model = DistributedDataParallel(torch.compile(module))",
-            ),
+        return Advice(
+            text="Compile the module before it is wrapped: Dynamo captures nothing inside of"
+            " DistributedDataParallel's own forward",
+            code="model = DistributedDataParallel(torch.compile(module))",
         )
     if "torch.compiler.disable()" in broken.type:
-        return (_disabled(broken),)
+        return _disabled(broken)
     if "`torch._dynamo.graph_break()`" in broken.type:
-        return (
-            ()
-            if broken.library
-            else (Advice(text="Remove the call: it requests this graph break"),)
-        )
+        return () if broken.library else "Remove the call: it requests this graph break"
     if broken.type == "Attempt to trace generator":
         return (
-            Advice(
-                text="Compile a plain function that exhausts the generator: torch does not compile"
-                " a generator by itself"
-            ),
+            "Compile a plain function that exhausts the generator: torch does not compile"
+            " a generator by itself"
         )
     if _FUNCTION_ATTRIBUTE.match(broken.context):
         return (
-            Advice(
-                text="Set attributes of functions, as functools.wraps does, before you compile; if"
-                " a hook replaces itself in its first call, call it once before"
-            ),
+            "Set attributes of functions, as functools.wraps does, before you compile; if"
+            " a hook replaces itself in its first call, call it once before"
         )
     if broken.type == "Unsupported context manager":
-        return (Advice(text="Move the `with` outside the compiled function"),)
+        return "Move the `with` outside the compiled function"
     builtin = BUILTIN.match(broken.context)
     if builtin and builtin[1] in PYTHON_ITSELF:
         return (
-            Advice(
-                text=f"Call {builtin[1]}() outside the compiled function: it works on Python"
-                " itself, not on tensors"
-            ),
+            f"Call {builtin[1]}() outside the compiled function: it works on Python"
+            " itself, not on tensors"
         )
     if builtin and "TensorVariable" in broken.context:
         return _builtin_on_tensor(builtin[1])
@@ -68,28 +57,22 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         return _builtin_on_tensor(broken.type.partition("(")[0])
     if _RANDOM.match(broken.context):
         return (
-            Advice(
-                text="Draw with torch inside the graph (from torch's seed, so the values differ),"
-                " or pass the numbers in: Python draws them on the host"
-            ),
+            "Draw with torch inside the graph (from torch's seed, so the values differ),"
+            " or pass the numbers in: Python draws them on the host"
         )
     return _extension(broken)
 
 
-def _builtin_on_tensor(name: str) -> tuple[Advice, ...]:
+def _builtin_on_tensor(name: str) -> Advised:
     if name == "range":
         return (
-            Advice(
-                text="Pass the number in as a Python int, or run a fixed number of iterations:"
-                " range needs it on the host"
-            ),
+            "Pass the number in as a Python int, or run a fixed number of iterations:"
+            " range needs it on the host"
         )
     if name in ("str", "repr", "format", "ascii"):
         return (
-            Advice(
-                text=f"Build the string outside the compiled function: {name}() needs the tensor's"
-                " values on the host"
-            ),
+            f"Build the string outside the compiled function: {name}() needs the tensor's"
+            " values on the host"
         )
     return ()
 
@@ -102,7 +85,7 @@ def _disabled(broken: Broken) -> Advice:
     )
 
 
-def _extension(broken: Broken) -> tuple[Advice, ...]:
+def _extension(broken: Broken) -> Advised:
     """A C or C++ function of Python's own or of an installed package: no Python to trace."""
     match = SKIPPED.match(broken.context)
     compiled = "C extension" in broken.context or "C/C++ Python extension" in broken.explanation
@@ -113,17 +96,13 @@ def _extension(broken: Broken) -> tuple[Advice, ...]:
         return ()
     if top in sys.stdlib_module_names:
         return (
-            Advice(
-                text=f"Call {match['name']} outside the compiled function and pass the result in:"
-                " it runs on the host"
-            ),
+            f"Call {match['name']} outside the compiled function and pass the result in:"
+            " it runs on the host"
         )
     name = match["name"].rpartition(".")[2]
-    return (
-        Advice(
-            text="If it only takes and returns tensors and changes none, wrap it in a custom"
-            " operator with annotated types: Dynamo cannot trace"
-            f" {match['module']}.{match['name']}",
-            code=f'@torch.library.custom_op("mine::{name}", mutates_args=())',
-        ),
+    return Advice(
+        text="If it only takes and returns tensors and changes none, wrap it in a custom"
+        " operator with annotated types: Dynamo cannot trace"
+        f" {match['module']}.{match['name']}",
+        code=f'@torch.library.custom_op("mine::{name}", mutates_args=())',
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import Broken
 from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
@@ -27,20 +28,20 @@ COPIES = (".item()", ".tolist()")
 """What makes Python numbers of a tensor."""
 
 
-def advise(broken: Broken) -> tuple[Advice, ...]:
+def advise(broken: Broken) -> Advised:
     function = broken.expression.partition("(")[0]
     if function.startswith("math.") and function.removeprefix("math.") in MATH:
         return _torch_math(broken, function)
     if broken.type.startswith(ITEM):
         return _number(broken)
     if broken.type.startswith(TOLIST):
-        return (_LIST,)
+        return _LIST
     if broken.type.startswith(DYNAMIC_SHAPE):
         return _dynamic_shape(broken)
     return ()
 
 
-def _number(broken: Broken) -> tuple[Advice, ...]:
+def _number(broken: Broken) -> Advised:
     """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors."""
     stay = _stay_tensor(broken)
     return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
@@ -68,7 +69,7 @@ def _stay_tensor(broken: Broken) -> Advice:
     )
 
 
-def _torch_math(broken: Broken, function: str) -> tuple[Advice, ...]:
+def _torch_math(broken: Broken, function: str) -> Advised:
     if not broken.type.startswith((*DYNAMIC_SHAPE, ITEM)) or broken.column is None:
         return ()
     line = broken.lines[0].encode()
@@ -84,7 +85,7 @@ def _torch_math(broken: Broken, function: str) -> tuple[Advice, ...]:
     )
 
 
-def _dynamic_shape(broken: Broken) -> tuple[Advice, ...]:
+def _dynamic_shape(broken: Broken) -> Advised:
     shapes = Advice(
         text="Let torch capture operators whose output size depends on data",
         code="torch._dynamo.config.capture_dynamic_output_shape_ops = True",
@@ -99,4 +100,4 @@ def _dynamic_shape(broken: Broken) -> tuple[Advice, ...]:
         )
     if broken.context.startswith("aten._local_scalar_dense"):
         return _number(broken)
-    return (shapes,)
+    return shapes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import Broken
-from compiler.trace.records import Advice
 
 _FUNCTION = re.compile(r"^numpy function: (?:<[^>]*?)?(?:\bmethod |\bfunction )?(?P<name>[\w.]+)")
 
@@ -25,27 +25,23 @@ RANDOM = {
 }
 
 
-def advise(broken: Broken) -> tuple[Advice, ...]:
+def advise(broken: Broken) -> Advised:
     source = f"{broken.context} {broken.expression}".lower()
     if "numpy" not in broken.type.lower() and not broken.context.startswith("numpy function"):
         if "numpy.random" not in source and "np.random" not in source:
             return ()
     elif "randomstate" not in source and ".random" not in source:
         return (
-            Advice(
-                text="Use torch functions on the tensor, or call it outside the compiled function"
-                " and pass the result in: torch has no counterpart for it"
-            ),
+            "Use torch functions on the tensor, or call it outside the compiled function"
+            " and pass the result in: torch has no counterpart for it"
         )
     match = _FUNCTION.match(broken.context)
     name = (match["name"] if match else "").rpartition(".")[2] or _last_name(broken.expression)
     counterpart = RANDOM.get(name)
     better = counterpart or "torch's generators"
     return (
-        Advice(
-            text=f"Draw with {better} inside the graph (from torch's seed, so the values differ),"
-            " or pass the numbers in: NumPy draws them on the host"
-        ),
+        f"Draw with {better} inside the graph (from torch's seed, so the values differ),"
+        " or pass the numbers in: NumPy draws them on the host"
     )
 
 

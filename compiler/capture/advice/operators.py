@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
@@ -17,21 +18,18 @@ WITHOUT_FAKE = (
 )
 
 
-def advise(broken: Broken) -> tuple[Advice, ...]:
+def advise(broken: Broken) -> Advised:
     missing = "no fake impl" in broken.explanation or broken.type in WITHOUT_FAKE
     if not missing:
         return ()
     name = operator(broken)
     if not name or name.startswith("aten::"):
         return ()
-    return (
-        Advice(
-            text=f"Register the shape and dtype of the result of {name}: it has no fake"
-            " implementation",
-            code=f'@torch.library.register_fake("{name}")\n'
-            "def _(*arguments):\n"
-            "    return torch.empty(...)  # of the result's shape, dtype and device",
-        ),
+    return Advice(
+        text=f"Register the shape and dtype of the result of {name}: it has no fake implementation",
+        code=f'@torch.library.register_fake("{name}")\n'
+        "def _(*arguments):\n"
+        "    return torch.empty(...)  # of the result's shape, dtype and device",
     )
 
 

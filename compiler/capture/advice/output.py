@@ -6,6 +6,7 @@ import ast
 import copy
 import re
 
+from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken, calls
 from compiler.edits.kinds import is_size
 from compiler.trace.records import Advice
@@ -37,14 +38,14 @@ CLOCKS = {
 }
 
 
-def advise(broken: Broken) -> tuple[Advice, ...]:
+def advise(broken: Broken) -> Advised:
     builtin = BUILTIN.match(broken.context)
     if builtin and builtin[1] == "print":
-        return (_print(broken),)
+        return _print(broken)
     if "reorder a debugging function" in broken.type and "function print>" in broken.context:
-        return (_print(broken),)
+        return _print(broken)
     if builtin and builtin[1] in ("open", "input"):
-        return (_outside(builtin[1]),)
+        return _outside(builtin[1])
     logger = _LOGGER.search(broken.context)
     if logger and "logging" in broken.type:
         return _logger(broken, logger["method"])
@@ -109,27 +110,22 @@ def _constants_only(call: ast.Call | None) -> bool:
     return all(isinstance(value, ast.Constant) for value in call.args)
 
 
-def _skipped(broken: Broken, module: str, name: str) -> tuple[Advice, ...]:
+def _skipped(broken: Broken, module: str, name: str) -> Advised:
     if module in ("_warnings", "warnings") and name == "warn":
         if _constants_only(_call(broken, "warnings.warn")):
             effect = "torch warns after the graph instead of cutting it"
-            return (_reorder("warnings.warn", effect),)
-        return (Advice(text="Warn outside the compiled function, before or after the call"),)
+            return _reorder("warnings.warn", effect)
+        return "Warn outside the compiled function, before or after the call"
     if (module, name) in HOST:
-        return (_outside(f"{_public(module)}.{name}"),)
+        return _outside(f"{_public(module)}.{name}")
     if module == "time" and name in CLOCKS:
         return _host_clock(f"time.{name}")
     return ()
 
 
-def _host_clock(call: str) -> tuple[Advice, ...]:
+def _host_clock(call: str) -> Advised:
     name = call.partition("(")[0]
-    return (
-        Advice(
-            text=f"Call {name} outside the compiled function, before or after it: it runs on the"
-            " host"
-        ),
-    )
+    return f"Call {name} outside the compiled function, before or after it: it runs on the host"
 
 
 def _public(module: str) -> str:
@@ -147,15 +143,13 @@ def _outside(function: str) -> Advice:
     return Advice(text=f"Call {function} outside the compiled function: it needs the host")
 
 
-def _logger(broken: Broken, method: str) -> tuple[Advice, ...]:
+def _logger(broken: Broken, method: str) -> Advised:
     """This particular call can be ignored; the logger's name is read from the source."""
     call = broken.expression.split("(")[0].strip()
     known = call.endswith(f".{method}") and calls(f"{call}()", call)
     older = any("ignore_logger_methods" in hint for hint in broken.hints)
     setting = "ignore_logger_methods" if older else "ignore_logging_functions"
-    return (
-        Advice(
-            text="If compiled code need not log this message, let torch ignore the call",
-            code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
-        ),
+    return Advice(
+        text="If compiled code need not log this message, let torch ignore the call",
+        code=f"torch._dynamo.config.{setting}.add({call})" if known else "",
     )

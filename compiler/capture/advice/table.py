@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compiler.capture.advice import branches, calls, numbers, numpy_calls, operators, output
+from compiler.capture.advice.advised import Advised, as_advice
 from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
-FAMILIES: tuple[Callable[[Broken], tuple[Advice, ...]], ...] = (
+FAMILIES: tuple[Callable[[Broken], Advised], ...] = (
     branches.advise,
     operators.advise,
     numpy_calls.advise,
@@ -37,8 +38,7 @@ BOILERPLATE = (
 def advise(broken: Broken) -> tuple[Advice, ...]:
     """Our advice if there is any, else torch's own hints, useful ones first."""
     for family in FAMILIES:
-        found = family(broken)
-        if found:
+        if found := as_advice(family(broken)):
             return (*found, *_loop(broken))
     hints = sorted(broken.hints, key=lambda hint: hint.startswith(BOILERPLATE))
     return (*(Advice(text=hint, by="torch") for hint in hints), *_loop(broken))
@@ -47,9 +47,7 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 def _loop(broken: Broken) -> tuple[Advice, ...]:
     if "graph break in loop" not in broken.then:
         return ()
-    return (
-        Advice(
-            text="Move the rest of the loop body into a separate function, which is compiled: a"
-            " break inside a loop leaves the whole function to Python"
-        ),
+    return as_advice(
+        "Move the rest of the loop body into a separate function, which is compiled: a"
+        " break inside a loop leaves the whole function to Python"
     )

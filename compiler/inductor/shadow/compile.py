@@ -93,7 +93,7 @@ class Shadow:
         self.recorder.emit(Progress(stage="codegen", activity=f"predicting {arch} code"))
         module, inputs, *rest = args
         for name in TIMED:
-            if _setting(name):
+            if getattr(config, name, False):
                 self.recorder.warn_once(
                     f"{name} makes Inductor time candidates on the GPU; "
                     f"the predicted {arch} code is generated without it"
@@ -151,10 +151,6 @@ def _stop_after_codegen(graph: Any) -> Any:
     if GraphLowering.save_output_code is not None:
         GraphLowering.save_output_code(code.value)
     raise Generated(code.value)
-
-
-def _setting(name: str) -> bool:
-    return bool(getattr(config, name, False))
 
 
 @contextmanager

@@ -137,7 +137,6 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
         eager.read(rounds.laps["eager"]["probed"])
         measured = Measured(
             call=call,
-            engine=one.engine,
             device=device,
             probes=compiled.graphs,
             bases=compiled.bases,

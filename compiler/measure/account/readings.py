@@ -14,7 +14,6 @@ from compiler.measure.probes.library_calls import less_calling, times
 from compiler.measure.regions.origins import Origins
 from compiler.measure.regions.same_sites import Canonical
 from compiler.measure.rounds.laps import Laps, Side
-from compiler.trace.records import Engine
 from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 
 
@@ -23,7 +22,6 @@ class Measured:
     """The results of the rounds of one call."""
 
     call: int
-    engine: Engine
     device: str
     probes: Sequence[GraphProbe]
     bases: Sequence[int]

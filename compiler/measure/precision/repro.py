@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -126,19 +125,10 @@ if __name__ == "__main__":
 '''
 
 
-@dataclass(frozen=True)
-class Repro:
-    """The text of a file, not yet run."""
-
-    text: str
-    drawn: bool
-    """The inputs are drawn at random, not the exact values."""
-
-
 def repros(
     module: fx.GraphModule, cut: KernelCut, kernel: Kernel, engine: str, words: str = ""
-) -> Iterable[Repro]:
-    """The file with drawn inputs, then with the exact values if they are not too large.
+) -> Iterable[str]:
+    """The text of the file with drawn inputs, then with the exact values if they are not too large.
 
     Raises `NotComparable` if the nodes cannot be written to a file.
     """
@@ -158,7 +148,7 @@ def repros(
             if drawn:
                 continue  # drawn numbers may be outside a valid range
             raise
-        yield Repro(_text(evaluator, cut, kernel, engine, words, given, bounds), drawn)
+        yield _text(evaluator, cut, kernel, engine, words, given, bounds)
 
 
 def _bounds(

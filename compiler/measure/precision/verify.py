@@ -219,7 +219,6 @@ class GraphVerifier:
 class Values:
     """The nodes in every arithmetic."""
 
-    order: list[fx.Node]
     exact: dict[fx.Node, Any]
     eager: dict[fx.Node, Any]
     noisy: list[dict[fx.Node, Any]]
@@ -256,7 +255,6 @@ def values_of(
         plain = Double()
         exact = some(plain)
         return Values(
-            order=order,
             exact=exact,
             eager=some(Own()),
             noisy=[some(Noisy(seed, held=plain.jumping)) for seed in range(_SMOOTH)],

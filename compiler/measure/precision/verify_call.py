@@ -166,8 +166,8 @@ def _with_repro(
     try:
         for made in repros(one.verifier.module, verdict.cut, kernel, engine, _words(record)):
             with host.unrecorded():
-                last = tried(made.text)
-            text = text if text and not last.shows else made.text
+                last = tried(made)
+            text = text if text and not last.shows else made
             if last.shows or record.within is not False:
                 break
     except (NotComparable, RuntimeError) as error:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from compiler.measure.probes.profiler_trace import RANGE, HostEvent, ProfilerTrace
 from compiler.measure.regions.origins import VIEWS
@@ -45,7 +45,6 @@ class EagerRun:
     launches: int
     kernels: tuple[str, ...] = ()
     host_ns: int | None = None
-    thread: Any = None
     events: float = 0.0
     """Events that the profiler wrote meanwhile: those below it, and half of its own."""
     inner: tuple[EagerRun, ...] = ()
@@ -101,7 +100,6 @@ def host_run(operation: HostEvent, part: StepPart, phase: CallPhase) -> EagerRun
         start=operation.start,
         ns=operation.ns,
         launches=0 if operation.name.rpartition("::")[2] in VIEWS else 1,
-        thread=operation.thread,
         events=sum(1 for _ in operation.below()) + 0.5,
     )
 

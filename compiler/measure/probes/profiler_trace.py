@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 RANGE = "tcw#"
 """Prefix of our own ranges: `tcw#17` for the key 17, `tcw#loss`."""
@@ -23,11 +23,7 @@ _KEY = re.compile(rf"{RANGE}(\d+)$")
 _CLOCK = f"{RANGE}clock"
 BEGIN, END = f"{RANGE}begin", f"{RANGE}end"
 """Ranges before and after each recorded call."""
-_WORK: dict[str, Literal["kernel", "copy", "fill"]] = {
-    "kernel": "kernel",
-    "gpu_memcpy": "copy",
-    "gpu_memset": "fill",
-}
+_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
 _HOST = ("cpu_op", "user_annotation")
 
@@ -73,7 +69,6 @@ class DeviceWork:
     """One kernel, copy or fill on a device."""
 
     name: str
-    kind: Literal["kernel", "copy", "fill"]
     start: int
     end: int
     launched: int | None = None
@@ -173,12 +168,11 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
     }
     places = {thread: [event.start for event in found] for thread, found in starts.items()}
     for event in timed:
-        kind = _WORK.get(str(event.get("cat")))
-        if kind is None:
+        if event.get("cat") not in _WORK:
             continue
         about = event.get("args", {})
         start = _ns(event["ts"]) + moved
-        work = DeviceWork(str(event["name"]), kind, start, start + _ns(event.get("dur", 0)))
+        work = DeviceWork(str(event["name"]), start, start + _ns(event.get("dur", 0)))
         launch = launches.get(about.get("correlation"))
         if launch is not None:
             work.launched, thread = launch

@@ -92,8 +92,6 @@ class Computes:
     lowered: tuple[NodeRef, ...] = ()
     """Nodes of the lowered graph that no earlier step computes; all of them if it computes nothing
     else."""
-    captured: frozenset[NodeRef] = frozenset()
-    """Nodes of Dynamo's graphs."""
     sites: frozenset[Site] = frozenset()
     """Sites of lowered nodes that have a line but come from no captured node."""
     locations: tuple[Location, ...] = ()
@@ -184,15 +182,16 @@ class Origins:
         reading = [ref for ref in own if word(self.nodes[ref].target) not in CREATIONS]
         taken.update(own)
         chosen = reading or own
-        captured = frozenset[NodeRef]().union(*(self.captured(ref) for ref in chosen))
         sites = {
             site
             for ref in chosen
             if not self.captured(ref)
             and (site := site_of(self.nodes[ref].module, self.nodes[ref].location))
         }
-        lines = kernel.locations or (() if captured or sites else self._users_lines(refs))
-        return Computes(kernel, tuple(chosen), captured, frozenset(sites), lines)
+        lines = kernel.locations
+        if not lines and not sites and not any(map(self.captured, chosen)):
+            lines = self._users_lines(refs)
+        return Computes(kernel, tuple(chosen), frozenset(sites), lines)
 
     def _users_lines(self, refs: Iterable[NodeRef]) -> tuple[Location, ...]:
         """The lines of the users of nodes that have none themselves: no user writes a copy into

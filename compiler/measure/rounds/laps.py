@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from operator import attrgetter
 from resource import RUSAGE_SELF, getrusage
 from typing import Any, Literal
 
@@ -107,7 +108,7 @@ def timed(
     lap.start = time.perf_counter_ns()
     if on_device:
         marks.append(_event())
-    for phase, group in groupby(pieces, key=_phase):
+    for phase, group in groupby(pieces, key=attrgetter("phase")):
         begun.append(time.perf_counter_ns())
         for piece in group:
             if during is None:
@@ -132,10 +133,6 @@ def timed(
     if watch is not None:
         lap.kept_waiting = watch.longest()
     return lap
-
-
-def _phase(piece: RunPiece) -> CallPhase:
-    return piece.phase
 
 
 def _event() -> Any:

@@ -13,7 +13,7 @@ from compiler.trace.records import Engine, Record, Settings
 
 @dataclass
 class FinishedRun:
-    """One run at its end. `compiled` and `kept` hold live objects of this process."""
+    """One run at its end. `kept` holds live objects of this process."""
 
     number: int
     """The number in its `Run` record."""
@@ -22,12 +22,6 @@ class FinishedRun:
     the run."""
     sets: Sequence[InputSet]
     """The arguments of each call; `InputSet.fresh` makes the copy that a call may change."""
-    compiled: dict[Engine, Model] = field(default_factory=dict)
-    """What each engine compiled. The next run resets Dynamo, which drops the code: calling such a
-    model compiles it again, under the settings then in force. `compile_again` makes one that can be
-    called."""
-    eager: Model | None = None
-    """The model that made the eager reference calls: a copy, in the state after them."""
     records: tuple[Record, ...] = ()
     """The records of the run that a comparison needs, in order."""
     kept: dict[str, Any] = field(default_factory=dict)

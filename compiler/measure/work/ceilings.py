@@ -14,6 +14,7 @@ import time
 from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -299,7 +300,7 @@ class _Products:
             try:
                 one, other = (_matrix(size, dtype, self.timer.device) for _ in range(2))
                 out = torch.mm(one, other)
-                best = self.timer.best(_product(one, other, out), _PRODUCT_SECONDS / 3)
+                best = self.timer.best(partial(torch.mm, one, other, out=out), _PRODUCT_SECONDS / 3)
             except RuntimeError:  # this build or GPU has no such product, or no memory for it
                 settled = True
                 break
@@ -320,10 +321,6 @@ class _Products:
 def _size_for(rate: float) -> int:
     wanted = (rate * _PRODUCT_SECONDS / 5 / 2) ** (1 / 3)
     return max(256, min(8192, int(wanted) // 256 * 256))
-
-
-def _product(one: Any, other: Any, out: Any) -> Callable[[], object]:
-    return lambda: torch.mm(one, other, out=out)
 
 
 def _matrix(size: int, dtype: torch.dtype, device: str) -> Any:

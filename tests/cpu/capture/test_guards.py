@@ -219,9 +219,8 @@ def test_tree_nodes_are_those_that_torch_prints(capture: Capture) -> None:
     printed = str(entry.guard_manager)
     tree = walk_guard_tree(entry.guard_manager.root)
     assert tree.nodes == 1 + len(re.findall(r"Manager: source=", printed))
-    for leaves in tree.leaves.values():
-        for leaf in leaves:
-            assert all(part in printed for part in leaf.parts)
+    for texts in tree.texts.values():
+        assert all(text in printed for text in texts)
     assert tree.global_state()["grad_mode"] is True
 
 

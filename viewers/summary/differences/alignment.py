@@ -87,19 +87,13 @@ class Alignment:
         if not self.base.source(file):
             return MatchedLine(self.file(file), line)
         found = self.lines(file).get(line)
-        return (
-            MatchedLine(self.file(file), line, gone=True)
-            if found is None
-            else MatchedLine(self.file(file), found)
-        )
+        return MatchedLine(self.file(file), found or line, gone=found is None)
 
     def words(self, line: MatchedLine) -> str:
         """`block.py:24`, as the side that has the line calls it."""
-        side, file = (
-            (self.base, self.base_file(line.file) or line.file)
-            if line.gone
-            else (self.run, line.file)
-        )
+        side, file = self.run, line.file
+        if line.gone:
+            side, file = self.base, self.base_file(line.file) or line.file
         settings = side.start.settings if side.start else None
         return FileNames.for_settings(settings).place(file, line.line)
 
@@ -161,7 +155,7 @@ class Alignment:
         parts = head.split("/")
         for end in range(len(parts), 1, -1):
             graph = "/".join(parts[1:end])
-            if base_graph(graph) in _graphs(self.base):
+            if base_graph(graph) in map(base_graph, self.base.graphs):
                 nodes = self.nodes(base_graph(graph))
                 return head + slash + "+".join(nodes.get(one, one) for one in names.split("+"))
         return decision
@@ -177,10 +171,6 @@ def _what(node: Node) -> Hashable:
     there only their order counts."""
     numbered = node.op == "placeholder" and _NUMBERED.fullmatch(node.target)
     return node.op, "" if numbered else node.target
-
-
-def _graphs(recording: Recording) -> set[str]:
-    return {base_graph(graph) for graph in recording.graphs}
 
 
 def _lines(before: Sequence[str], after: Sequence[str]) -> dict[int, int]:

@@ -19,7 +19,6 @@ from viewers.summary import BreakSite, Summary
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.overrides import settings_of
 from viewers.summary.facts import FactUnit, numbers, without_addresses
-from viewers.summary.recompiles import RecompileCause
 
 
 @dataclass(frozen=True)
@@ -130,14 +129,10 @@ def _not_compared(base: Recording, run: Recording, one: float | None, other: flo
     if one is None or other is None:
         return ""
     runs = [found.number if (found := side.last(Run)) else 1 for side in (base, run)]
-    hits = [_hits(recording) for recording in (base, run)]
+    hits = [sum(one.verdict == "hit" for one in part.all(CacheLookup)) for part in (base, run)]
     if (runs[0] == 1) != (runs[1] == 1):
         return f"{one if runs[0] == 1 else other:.1f} s first"
     return f"{hits[0]} and {hits[1]} served by caches" if hits[0] != hits[1] else ""
-
-
-def _hits(recording: Recording) -> int:
-    return sum(one.verdict == "hit" for one in recording.all(CacheLookup))
 
 
 def break_changes(
@@ -165,14 +160,13 @@ def recompile_changes(before: Summary, after: Summary) -> tuple[CountChange, ...
     """Recompiles by cause: how many frames each recompiled."""
     return _changes(
         *(
-            [(_cause(cause), len(cause.frames)) for cause in summary.recompiles]
+            [
+                (f"{one.callers or 'a call'}: {one.change.text}", len(one.frames))
+                for one in summary.recompiles
+            ]
             for summary in (before, after)
         )
     )
-
-
-def _cause(cause: RecompileCause) -> str:
-    return f"{cause.callers or 'a call'}: {cause.change.text}"
 
 
 def guard_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:

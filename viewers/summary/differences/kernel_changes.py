@@ -8,15 +8,12 @@ from functools import cached_property
 
 from compiler.trace import matching
 from compiler.trace.matching import Match
-from compiler.trace.records import FusionGroups, Kernel, SchedulerNode
+from compiler.trace.records import Kernel, SchedulerNode
 from viewers.labels import kernel_label
 from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.lines import TextDiff, diff_lines
 from viewers.summary.own_words import are_ranks, common
-
-CALLS = ("extern", "nop")
-"""Kinds of fusion groups that are not loop nests."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +64,6 @@ class KernelChange:
             [line for kernel in self.after for line in _code(self.run, kernel).split("\n")],
         )
 
-    @cached_property
-    def loops(self) -> TextDiff:
-        """The loop nests of both sides before code generation."""
-        return diff_lines(_loops(self.base, self.before), _loops(self.run, self.after))
-
 
 def kernel_changes(alignment: Alignment, by_lines: bool) -> tuple[KernelChange, ...]:
     """All kernels of both runs. `by_lines` matches by user lines, for engines that differ, where
@@ -95,12 +87,7 @@ def kernel_changes(alignment: Alignment, by_lines: bool) -> tuple[KernelChange, 
         {k.id: plain(_compared(run, k)) for k in second},
     )
     return tuple(
-        KernelChange(
-            one,
-            base,
-            run,
-            (_count(one.before), _count(one.after)),
-        )
+        KernelChange(one, base, run, (_count(one.before), _count(one.after)))
         for one in matching.match(first, second, *work, *code)
     )
 
@@ -119,35 +106,6 @@ def _code(recording: Recording, kernel: Kernel) -> str:
     return recording.text(kernel.text).replace(kernel.name, "kernel").rstrip("\n")
 
 
-def _groups(recording: Recording) -> dict[tuple[str, str], str]:
-    """(graph, scheduler node) -> the group it ended in, without calls."""
-    return {
-        (record.graph, node): group.name
-        for record in recording.all(FusionGroups)
-        for group in record.groups
-        if group.kind not in CALLS
-        for node in group.nodes
-    }
-
-
 def _count(kernels: tuple[Kernel, ...]) -> int | None:
     """Loop nests in the code of some kernels; unknown if all are calls."""
     return sum(kernel.loop_nests for kernel in kernels) or None
-
-
-def _loops(recording: Recording, kernels: tuple[Kernel, ...]) -> list[str]:
-    operations = {(node.graph, node.name): node for node in recording.all(SchedulerNode)}
-    groups = _groups(recording)
-    lines: list[str] = []
-    last = ""
-    for kernel in kernels:
-        for name in kernel.nodes:
-            node = operations.get((kernel.graph, name))
-            if node is None:
-                continue
-            group = groups.get((kernel.graph, name), "")
-            if group != last and lines:
-                lines.append("")
-            last = group
-            lines += recording.text(node.loops).rstrip("\n").split("\n")
-    return lines

@@ -16,9 +16,7 @@ def settings_of(recording: Recording) -> Settings | None:
     settings = run.settings if run else start.settings if start else None
     if settings is None:
         return None
-    chosen = {**settings.overrides, **_chosen(recording)}
-    found: Settings = structs.replace(settings, overrides=chosen)
-    return found
+    return structs.replace(settings, overrides={**settings.overrides, **_chosen(recording)})
 
 
 def _chosen(recording: Recording) -> dict[str, str]:

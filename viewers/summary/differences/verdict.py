@@ -41,16 +41,13 @@ def whatif_verdict(difference: Difference) -> WhatIfVerdict:
             title = f"{subject[:1].upper()}{subject[1:]} {verb} {first.outcome}"
         return WhatIfVerdict(tone, title, subject, first)
     if difference.nothing:
-        return WhatIfVerdict("neutral", "Nothing changed", subject, None, _alike(difference))
+        alike = "graphs, guards, decisions and kernels are the same in both"
+        return WhatIfVerdict("neutral", "Nothing changed", subject, None, alike)
     reasons = list(dict.fromkeys(m.record.reason for m in difference.measured if m.record.reason))
     return WhatIfVerdict("neutral", "Cost not measured", subject, None, "; ".join(reasons))
 
 
 _ARTICLE = ("veto", "forced", "override", "overrides")
-
-
-def _alike(difference: Difference) -> str:
-    return "graphs, guards, decisions and kernels are the same in both"
 
 
 def subject_of(difference: Difference) -> str:

@@ -8,7 +8,6 @@ from compiler.control.decisions import APART, FUSE, split_id
 from compiler.trace.matching import base_graph
 from compiler.trace.records import FusionGroups, SchedulerNode
 from viewers.recording import Recording
-from viewers.summary.differences.kernel_changes import CALLS
 from viewers.summary.differences.overrides import settings_of
 
 
@@ -52,7 +51,7 @@ def _veto(run: Recording, id: str) -> Veto:
     for name, side in zip(parts, sides, strict=True):
         if not side:
             return Veto(id, first, second, None, f"{graph} has no node {name}")
-    loops = [group for group in groups[-1].groups if group.kind not in CALLS]
+    loops = [group for group in groups[-1].groups if group.kind not in ("extern", "nop")]
     for group in loops:
         if all(side & set(group.nodes) for side in sides):
             return Veto(id, first, second, False, f"both are in {group.label or group.name}")

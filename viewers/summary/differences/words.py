@@ -96,19 +96,18 @@ def call_words(measured: MeasuredDifference) -> str:
     if measured.outcome == "not measured":
         return f"call time not measured: {record.reason}"
     before, after, unit = measured.times
-    how = (
-        measured.outcome
-        if measured.outcome == "in noise"
-        else (f"{measured.share_text} {measured.outcome}")
-    )
+    how: str = measured.outcome
+    if how != "in noise":
+        how = f"{measured.share_text} {how}"
     turns = plural(record.pairs, "turn")
     return f"a call takes {before} → {after} {unit}, {measured.change_text}: {how} ({turns})"
 
 
 def veto_words(veto: Veto) -> tuple[str, str]:
     """The sentence on a veto, and its evidence."""
-    if veto.holds is None:
-        return "unknown whether the veto holds", veto.evidence
-    if veto.holds:
-        return "the veto holds: no shared loop nest", veto.evidence
-    return "the veto does not hold", veto.evidence
+    said = {
+        True: "the veto holds: no shared loop nest",
+        False: "the veto does not hold",
+        None: "unknown whether the veto holds",
+    }
+    return said[veto.holds], veto.evidence

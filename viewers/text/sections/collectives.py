@@ -30,7 +30,11 @@ def section(view: SectionView) -> list[TextLine]:
     graphs = [one for one in found if one.where == "graph"]
     for graph in dict.fromkeys(one.graph for one in graphs):
         lines.append(line(f"  {graph}"))
-        rows = [_row(view, one) for one in graphs if one.graph == graph]
+        rows: list[list[Cell]] = [
+            [one.words, (_place(view, one.place), "dim"), overlap(one, view.recording)]
+            for one in graphs
+            if one.graph == graph
+        ]
         lines += table(rows, "llf", view.width, 4)
     lines += _outside(view, [one for one in found if one.where == "eager"])
     if log:
@@ -52,10 +56,6 @@ def counted(found: Sequence[Started]) -> str:
         counts["eager"] = sum(likes.values())
     parts = [f"{counts[where]:,} {words}" for where, words in places.items() if counts.get(where)]
     return ", ".join(parts)
-
-
-def _row(view: SectionView, one: Started) -> list[Cell]:
-    return [one.words, (_place(view, one.place), "dim"), overlap(one, view.recording)]
 
 
 def overlap(one: Started, recording: Recording) -> str:

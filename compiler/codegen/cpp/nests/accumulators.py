@@ -113,7 +113,7 @@ class Accumulators:
                 accumulator.array = array
                 self.arrays.fill_identity(array, statement.op, scope)
                 if statement.op in ARG:
-                    index = self._index_dtype(accumulator)
+                    index = self.vector.index_dtype
                     indices = self.arrays.array(
                         f"{base_name(statement.name)}_at", index, accumulator.row_axes
                     )
@@ -123,9 +123,6 @@ class Accumulators:
                     )
             found.append(accumulator)
         return found
-
-    def _index_dtype(self, accumulator: Accumulator) -> str:
-        return self.vector.index_dtype
 
     def _op(self, statement: Reduction) -> str:
         """The operation, in a variant that may lose NaN if other reductions propagate it."""

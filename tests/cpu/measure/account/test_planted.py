@@ -110,7 +110,6 @@ class Planted:
         cost = {"0/0": Timed(median=guards, spread=0.0, runs=3)}
         measured = Measured(
             call=1,
-            engine="inductor",
             device="cpu",
             probes=compiled.graphs,
             bases=compiled.bases,

@@ -58,7 +58,6 @@ def on_a_gpu() -> Measured:
     ]
     return Measured(
         call=1,
-        engine="inductor",
         device="cuda",
         probes=[Probe()],
         bases=[0],

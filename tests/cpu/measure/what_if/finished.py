@@ -77,13 +77,12 @@ def finished(
 
     torch._dynamo.reset()
     recorder.start_over()
-    models = compile_and_call(recorder)
+    compile_and_call(recorder)
     kept = tuple(one for one in trace.records[start:] if not isinstance(one, NOT_KEPT))
     return FinishedRun(
         number=number,
         settings=chosen,
         sets=inputs,
-        compiled=models,
         records=kept,
         compile_again=lambda: compile_and_call(Recorder(TraceWriter(), chosen)),
     )

@@ -140,7 +140,6 @@ def _cause(
         notes=tuple(notes),
         fixes=tuple(fixes),
         suggestions=(*masks, *other_engine(index)),
-        refs=row.refs,
     )
 
 

@@ -135,7 +135,6 @@ def _cause(
             f"only in eager: {_where(file, left)}, "
             f"{seconds_text(-sum(row.difference for row in left))}: {operations}",
         ),
-        refs=tuple(dict.fromkeys(ref for row in both for ref in row.refs)),
     )
 
 

@@ -74,7 +74,6 @@ def _cause(
         notes=tuple(notes),
         fixes=site.advice,
         suggestions=of_break(index.recording, site) or _source_change(site),
-        refs=(site.place.ref,),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.trace import refs
 from compiler.trace.records import Advice
 from viewers.kit.figures import change_text
 from viewers.summary.place import Place
@@ -64,7 +63,6 @@ class Cause:
     fixes: tuple[Advice, ...] = ()
     """What to try, best first."""
     suggestions: tuple[Suggestion, ...] = ()
-    refs: tuple[refs.Ref, ...] = ()
 
     @property
     def cost(self) -> str:
@@ -85,4 +83,4 @@ def cause_of(row: RegionRow, kind: CauseKind, title: str, **more: Any) -> Cause:
     """The cause of a row's whole difference, at its place, unless `more` says otherwise."""
     regions = tuple(region.id for region in row.regions)
     given = {"seconds": row.difference, "noise": row.noise, "place": row.place, **more}
-    return Cause(kind, title, regions=regions, refs=row.refs, **given)
+    return Cause(kind, title, regions=regions, **given)

@@ -133,5 +133,4 @@ def _cause(index: Index, rows: Sequence[RegionRow], products: Sequence[Padded]) 
         notes=tuple(notes),
         fixes=(Advice(text="keeps products unpadded", code=_SETTING),) if seconds > 0 else (),
         suggestions=tuple(of_setting(_SETTING, "padding")) if seconds > 0 else (),
-        refs=tuple(dict.fromkeys(ref for row in rows for ref in row.refs)),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from compiler.trace import refs
 from compiler.trace.precision import worst_output
 from compiler.trace.records import Advice, KernelPrecision, Location
 from viewers.command_line import command_line, near
@@ -50,7 +49,6 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         place=place_of(index.recording, places[0]) if places else None,
         notes=tuple(notes),
         fixes=(_file_of(index, first.kernel),) if first.repro else (),
-        refs=(refs.kernel(first.kernel),),
     )
 
 

@@ -90,7 +90,6 @@ def _cause(
         notes=tuple(notes),
         fixes=_fixes(causes, len(again), place),
         suggestions=_suggestions(index, causes, place),
-        refs=(place.ref,) if place else (),
     )
 
 
