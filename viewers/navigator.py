@@ -246,8 +246,10 @@ class Navigator:
         if isinstance(source, BreakSite):
             view.site = view.summary.breaks.index(source)
             return "break"
-        if isinstance(source, RecompileCause):
-            view.cause = view.summary.recompiles.index(source)
+        causes = findings[view.finding].causes
+        cause = source if isinstance(source, RecompileCause) else causes[0] if causes else None
+        if cause is not None:
+            view.cause = view.summary.recompiles.index(cause)
             return "recompiles"
         return ""
 
@@ -261,7 +263,7 @@ class Navigator:
             case ToFinding(index):
                 arrangement = self.finding(index)
                 if not arrangement:
-                    return False
+                    return self._open_thing(row.selects, focus)
                 self.show_finding(arrangement, focus)
             case ToRegion(key):
                 self.view.region = key

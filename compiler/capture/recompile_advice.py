@@ -46,7 +46,7 @@ AdviceRule = Callable[[Changed, Settings], tuple[Advice, ...]]
 
 ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
 """A source that is an argument of the frame, or an item of one."""
-_STACK = re.compile(r"^L\['___stack\d+'\]$")
+STACK = re.compile(r"^L\['___stack\d+'\]$")
 """A value that was on the stack at a graph break; no name of the user's."""
 _MODULE_STATE = re.compile(r"\._(parameters|buffers)\[")
 _FLOAT = re.compile(r"^-?(\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)$")
@@ -222,9 +222,10 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         return _float(changed, settings, argument)
     if _INT.match(changed.expected):
         if argument:
+            it = "the value" if on_stack(changed) else name
             return (
                 Advice(
-                    text=f"If the code does not branch on {name}, this makes it a symbol from the "
+                    text=f"If the code does not branch on {it}, this makes it a symbol from the "
                     "first call; else each value costs a compile",
                     code="torch.compile(model, dynamic=True)",
                 ),
@@ -245,13 +246,18 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     )
 
 
+def on_stack(changed: Changed) -> bool:
+    """Whether a graph break in the middle of an expression left the value on the stack."""
+    return changed.resumed and STACK.match(changed.source) is not None
+
+
 def _as_tensor(name: str) -> tuple[str, ...]:
     return ("--as-tensor", name) if name.isidentifier() else ()
 
 
 def _float(changed: Changed, settings: Settings, argument: bool) -> tuple[Advice, ...]:
     name = changed.name
-    if changed.resumed and _STACK.match(changed.source):
+    if on_stack(changed):
         advice = Advice(
             text="It was made by the call before the graph break: keep it a tensor there, if the "
             "code only calculates with it; a Python float is a constant of the graph"
@@ -452,6 +458,13 @@ def _backend(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 
 def _deallocated(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+    if on_stack(changed):
+        return (
+            Advice(
+                text="Compute what breaks the graph on a line of its own before this one: in the "
+                "middle of a call, it leaves a new bound method for the resumed code each time"
+            ),
+        )
     return (
         Advice(
             text="Keep the model or function alive and reuse it: the object that owned the "

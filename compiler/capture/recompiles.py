@@ -17,7 +17,7 @@ import msgspec
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line
 from compiler.capture.failing_entry import Tried, why_not
-from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
+from compiler.capture.recompile_advice import ARGUMENT, STACK, Changed, advise
 from compiler.capture.skips import users_own
 from compiler.control.hooks import Hook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
@@ -159,12 +159,16 @@ def _location(tried: Tried, caller: Caller, code: Any, root: str) -> Location:
     """The line that made torch depend on the value, in the user's own files if possible.
 
     An argument used only by library code is located at its declaration in the signature, but for
-    `self`, whose declaration says nothing. Guards without a line (global state) are located at the
-    function's first line.
+    `self`, whose declaration says nothing. A value that a graph break left on the stack is located
+    at that line, and a guard without a line (global state) at the function's first.
     """
     line = tried.guard.location if tried.guard is not None else None
     if line is not None and users_own(line.file, root):
         return line
+    resumed_at = resumes_at(code)
+    if resumed_at is not None and STACK.match(tried.failed.source):
+        place = function_location(code)
+        return msgspec.structs.replace(place, line=resumed_at, end_line=resumed_at)
     root_name = _root(caller.named(readable(tried.failed.source)))
     argument = caller.parameter(root_name)
     if root_name == "self":

@@ -42,8 +42,38 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
 
 def _number(broken: Broken) -> tuple[Advice, ...]:
     """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors."""
+    if _is_size(broken):
+        return (_SIZE,)
     stay = _stay_tensor(broken)
     return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
+
+
+_SIZES = ("range", "view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "new_empty")
+"""Calls that need numbers: a tensor given to them breaks the graph again."""
+
+
+def _is_size(broken: Broken) -> bool:
+    """Whether the number is assigned to a variable that bounds a slice or is a size further on."""
+    statement = broken.statement
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Name):
+        return False
+    for node in broken.rest:
+        sizes: list[ast.expr | None] = []
+        if isinstance(node, ast.Slice):
+            sizes = [node.lower, node.upper]
+        elif isinstance(node, ast.Call) and _name(node.func) in _SIZES:
+            sizes = list(node.args)
+        if any(_name(size) == target.id for size in sizes):
+            return True
+    return False
+
+
+def _name(node: ast.expr | None) -> str:
+    """`view` of `x.view`, `n` of `n`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _stay_tensor(broken: Broken) -> Advice:

@@ -232,3 +232,24 @@ def test_a_number_that_is_made_an_integer_becomes_a_symbol_first() -> None:
     assert advise(item)[0].code == symbol
     item = replace(item, lines=("n = x.max().item()",), end_column=18)
     assert [advice.code for advice in advise(item)] == ["n = x.max()", symbol]
+
+
+@pytest.mark.parametrize(
+    ("further", "fixes"),
+    [
+        ("w = y[:, :n]", 1),
+        ("for i in range(n):", 1),
+        ("z = y.view(n, -1)", 1),
+        ("z = y * n", 2),
+        ("z = y[:, n]", 2),
+    ],
+)
+def test_a_number_that_is_a_size_further_on_cannot_stay_a_tensor(further: str, fixes: int) -> None:
+    lines = ("    n = x.max().item()", "", "    y = x + 1", f"    {further}", "        pass")
+    item = Broken(
+        type="Unsupported Tensor.item() call",
+        lines=lines if further.startswith("for") else lines[:-1],
+        column=8,
+        end_column=22,
+    )
+    assert len(advise(item)) == fixes

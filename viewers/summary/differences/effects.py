@@ -24,7 +24,7 @@ from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
-from viewers.summary.findings import ON_STACK
+from viewers.summary.on_stack import ON_STACK
 from viewers.words import bytes_change, error_text, listed, plural
 
 if TYPE_CHECKING:
