@@ -2,7 +2,8 @@
 
 Wrong results come first, then a slower result without a known cause, code that runs eagerly
 although it should be compiled, and seconds of recompiling, also those that a graph break causes.
-The other breaks follow, by the graphs and bytes that they add to each call. CUDA graphs that are recorded again or not used come last.
+The other breaks follow, by the graphs and bytes that they add to each call. CUDA graphs that are
+recorded again or not used come last.
 """
 
 from __future__ import annotations
