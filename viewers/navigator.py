@@ -471,8 +471,7 @@ class Navigator:
 
     def _first_language(self) -> KernelLanguage:
         """Triton where it is what the reader recorded for, or all that there is."""
-        start, languages = self.view.recording.start, self.view.facts.languages
-        wanted = start is not None and start.settings.device == "cuda"
+        languages, wanted = self.view.facts.languages, self.view.for_gpu
         return "triton" if "triton" in languages and (wanted or "cpp" not in languages) else "cpp"
 
 
