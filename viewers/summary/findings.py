@@ -220,13 +220,13 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
     for record in recording.all(EagerFallback):
         grouped.setdefault((record.kind, record.function, record.reason), []).append(record)
     found = []
-    for (kind, function, reason), records in grouped.items():
+    for (kind, function, _), records in grouped.items():
         first = records[0]
         what = function or first.compile_id or "a frame"
         when = f" from call {first.call} on" if first.call else ""
         if not first.call and recording.all(CallStart):
             when = " in the timed calls"
-        why = "the recompile limit was reached" if kind == "recompile-limit" else reason
+        why = fallback_reason(first)
         place = place_of(recording, first.location)
         ids = tuple(dict.fromkeys(record.compile_id for record in records if record.compile_id))
         found.append(
@@ -244,6 +244,12 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
         if kind == "recompile-limit":
             found[-1] = _with_cause(found[-1], causes)
     return found
+
+
+def fallback_reason(record: EagerFallback) -> str:
+    """Why torch gave up; its own words but for the limit, which it words by its setting."""
+    limit = record.kind == "recompile-limit"
+    return "the recompile limit was reached" if limit else record.reason
 
 
 def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:
@@ -337,11 +343,14 @@ def _break(
     notes = []
     for cause in carried:
         who = cause.callers or "a call"
-        took = f", {seconds_text(cause.seconds)}" if cause.seconds is not None else ""
+        several = len(carried) > 1 or not site.more_graphs
+        took = f", {seconds_text(cause.seconds)}" if several and cause.seconds is not None else ""
         why = "for its value"
         if cause.change.seen == "deallocated":
             why = f"for {cause.change.name}, a new object each time"
         notes.append(f"{who} recompiled {why}{took}")
+    # what helps against a value does not help against a new object, and is the break's own advice
+    kept = [one for cause in carried if cause.change.seen == "deallocated" for one in cause.advice]
     again = [cause.seconds for cause in carried if cause.seconds is not None]
     if again and site.more_graphs:
         notes.append(cost)
@@ -370,7 +379,7 @@ def _break(
         cost=cost,
         title=_break_title(site),
         place=site.place,
-        fixes=next((one.advice for one in every if one.advice), ()),
+        fixes=(*kept, *next((one.advice for one in every if one.advice), ())),
         refs=(site.place.ref,),
         compile_ids=tuple(dict.fromkeys(cid for ids in compile_ids for cid in ids)),
         notes=tuple(notes),

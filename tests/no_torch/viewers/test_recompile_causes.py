@@ -111,7 +111,7 @@ def test_a_recompile_for_what_item_returned_belongs_to_the_break() -> None:
     (finding,) = found.findings
     assert finding.kind == "break"
     assert finding.cost == "2.0 s"
-    assert finding.notes[:2] == ("call 2 recompiled for its value, 2.0 s", "+1 graph")
+    assert finding.notes[:2] == ("call 2 recompiled for its value", "+1 graph")
     assert finding.compile_ids == ("0/0", "1/1")
     assert len(found.recompiles) == 1
     another = msgspec.structs.replace(failed, name="y", source="L['y']")
