@@ -37,6 +37,8 @@ class Changed:
     """The frame resumes after a graph break, so its locals are not the caller's arguments."""
     sizes: tuple[tuple[str, int], ...] = ()
     """If a size failed: each (argument, dimension) whose size changed."""
+    line: str = ""
+    """The source line that made torch depend on the value."""
     passed: Literal["", "*", "**"] = ""
     """Set if the source is the frame's whole `*args` or `**kwargs`."""
 
@@ -218,6 +220,13 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
             ),
         )
     argument = ARGUMENT.match(changed.source) is not None
+    if _branches(changed):
+        return (
+            Advice(
+                text=f"Call once with each value during warm-up, or keep {name} the same: the code "
+                "branches on it, so that each value is compiled separately"
+            ),
+        )
     if _FLOAT.match(changed.expected):
         return _float(changed, settings, argument)
     if _INT.match(changed.expected):
@@ -249,6 +258,12 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 def on_stack(changed: Changed) -> bool:
     """Whether a graph break in the middle of an expression left the value on the stack."""
     return changed.resumed and STACK.match(changed.source) is not None
+
+
+def _branches(changed: Changed) -> bool:
+    """Whether the line that needs the value decides with it."""
+    line = changed.line.strip().replace('"', "'")
+    return line.startswith(("if ", "elif ", "while ", "assert ")) and changed.name in line
 
 
 def _as_tensor(name: str) -> tuple[str, ...]:

@@ -88,10 +88,13 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:
     tried, caller = search.tried, search.caller
-    changed = [_changed(entry, caller, resumes_at(code) is not None) for entry in tried]
+    locations = [_location(entry, caller, code, recorder.user_root) for entry in tried]
+    changed = [
+        _changed(entry, caller, resumes_at(code) is not None, source_line(location))
+        for entry, location in zip(tried, locations, strict=True)
+    ]
     failed = []
-    for index, entry in enumerate(tried):
-        location = _location(entry, caller, code, recorder.user_root)
+    for index, (entry, location) in enumerate(zip(tried, locations, strict=True)):
         recorder.source(location.file)
         one = msgspec.structs.replace(
             entry.failed,
@@ -118,7 +121,7 @@ def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> Non
     )
 
 
-def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
+def _changed(tried: Tried, caller: Caller, resumed: bool, line: str) -> Changed:
     failed = tried.failed
     return Changed(
         what=tried.what,
@@ -132,6 +135,7 @@ def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        line=line,
         sizes=tuple(
             (caller.named(readable(source)), index)
             for source, index in tried.sizes

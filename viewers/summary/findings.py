@@ -198,13 +198,14 @@ def _numerics(recording: Recording) -> list[Finding]:
         return []
     worst = numerics.worst[0] if numerics.worst else None
     where = f" in {worst.path} of call {worst.call}" if worst else ""
-    note = f" ({worst.note})" if worst and worst.note else ""
+    how = f"max error {error_text(numerics.max_abs)}"
+    if worst and worst.note:
+        how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
     return [
         Finding(
             kind="numerics",
             cost="results",
-            title=f"compiled results differ from eager{where}: "
-            f"max error {error_text(numerics.max_abs)}{note}",
+            title=f"compiled results differ from eager{where}: {how}",
             place=None,
             fixes=(),
             refs=(),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 
-from compiler.capture.advice.broken import Broken
+from compiler.capture.advice.broken import Broken, calls
 from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
 
@@ -23,6 +24,7 @@ _SIZE = Advice(
 _LIST = Advice(
     text="Keep it a tensor: index it, or unbind() it; tolist() copies every element to the host"
 )
+_CONVERSION = re.compile(r"(?P<function>float|int|bool)\((?P<tensor>.+)\)$", re.DOTALL)
 COPIES = (".item()", ".tolist()")
 """What makes Python numbers of a tensor."""
 
@@ -77,15 +79,22 @@ def _name(node: ast.expr | None) -> str:
 
 
 def _stay_tensor(broken: Broken) -> Advice:
-    """`y.sum().item()` -> `y.sum()`: correct if the result is only combined with tensors."""
-    code, call = "", next((one for one in COPIES if broken.expression.endswith(one)), "")
-    if call and broken.end_column is not None:
+    """`y.sum().item()` or `float(y.sum())` -> `y.sum()`: correct if the result is only combined
+    with tensors."""
+    call = next((one for one in COPIES if broken.expression.endswith(one)), "")
+    function, tensor = _converted(broken.expression)
+    if call:
+        function, tensor = call[1:], broken.expression.removesuffix(call)
+    elif function:
+        function += "()"
+    code = ""
+    if tensor and broken.column is not None and broken.end_column is not None:
         line = broken.lines[0].encode()
-        end = broken.end_column
-        code = (line[: end - len(call)] + line[end:]).decode(errors="replace").strip()
-    if call and isinstance(broken.statement, ast.Return):
+        start, end = line[: broken.column], line[broken.end_column :]
+        code = (start + tensor.encode() + end).decode(errors="replace").strip()
+    if function and isinstance(broken.statement, ast.Return):
         return Advice(
-            text=f"If callers need the numbers, they can call {call[1:]} on the tensor that is"
+            text=f"If callers need the numbers, they can call {function} on the tensor that is"
             " returned, after the compiled call",
             code=code,
         )
@@ -96,6 +105,14 @@ def _stay_tensor(broken: Broken) -> Advice:
         " like a number",
         code=code,
     )
+
+
+def _converted(expression: str) -> tuple[str, str]:
+    """`float`, `y.sum()` of `float(y.sum())`; empty if the expression makes no number so."""
+    match = _CONVERSION.match(expression)
+    if match is None or not calls(expression, match["function"]):
+        return "", ""
+    return match["function"], match["tensor"].strip()
 
 
 def _torch_math(broken: Broken, function: str) -> tuple[Advice, ...]:

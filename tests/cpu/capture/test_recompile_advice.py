@@ -243,3 +243,15 @@ def test_of_several_entries_a_size_that_can_be_a_symbol_decides() -> None:
 def test_nothing_is_said_of_what_is_not_known(what: str) -> None:
     assert advise([Changed(what)], SETTINGS) == ()
     assert advise([], SETTINGS) == ()
+
+
+def test_a_value_on_which_the_code_branches_cannot_be_a_tensor() -> None:
+    changed = Changed(
+        what="value", source="L['opts']['gain']", name="opts['gain']", expected="2.0", seen="3.0",
+        line='        if opts and opts["gain"]:',
+    )  # fmt: skip
+    (branch,) = advise([changed], SETTINGS)
+    assert branch.text.startswith("Call once with each value during warm-up")
+    assert not branch.code
+    used = replace(changed, line='        x = x * opts["gain"]')
+    assert advise([used], SETTINGS)[0].code == "opts['gain'] = torch.tensor(opts['gain'])"
