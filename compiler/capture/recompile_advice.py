@@ -224,7 +224,7 @@ def _value(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
         return (
             Advice(
                 text=f"Call once with each value during warm-up, or keep {name} the same: the code "
-                "branches on it, so that each value is compiled separately"
+                "branches or loops on it, so that each value is compiled separately"
             ),
         )
     if _FLOAT.match(changed.expected):
@@ -261,9 +261,10 @@ def on_stack(changed: Changed) -> bool:
 
 
 def _branches(changed: Changed) -> bool:
-    """Whether the line that needs the value decides with it."""
+    """Whether the line that needs the value decides with it, or loops so often."""
     line = changed.line.strip().replace('"', "'")
-    return line.startswith(("if ", "elif ", "while ", "assert ")) and changed.name in line
+    decides = line.startswith(("if ", "elif ", "while ", "assert ")) and changed.name in line
+    return decides or f"range({changed.name}" in line
 
 
 def _as_tensor(name: str) -> tuple[str, ...]:
@@ -472,6 +473,15 @@ def _backend(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     )
 
 
+def _attribute(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
+    return (
+        Advice(
+            text=f"Set the attribute before the first call, in __init__ say: the code asks "
+            f"{changed.name}, and each case is compiled separately"
+        ),
+    )
+
+
 def _deallocated(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     if on_stack(changed):
         return (
@@ -506,6 +516,7 @@ RULES: dict[str, AdviceRule] = {
     "alias": _alias,
     "marking": _marking,
     "backend": _backend,
+    "attribute": _attribute,
     "deallocated": _deallocated,
 }
 """Rules by `failed_guard.Failure.what`."""

@@ -265,8 +265,8 @@ def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:
     most = max(counts)
     cause = causes[counts.index(most)]
     note = f"{most} of {plural(sum(counts), 'recompile')} for {values_text(cause)}"
-    fixes = tuple(one for one in cause.advice if one.code)[:1]
-    return replace(finding, notes=(note,), fixes=(*fixes, *finding.fixes), causes=(cause,))
+    fixes = (*cause.advice[:1], *finding.fixes)
+    return replace(finding, notes=(note,), fixes=fixes, causes=(cause,))
 
 
 def _cudagraphs(recording: Recording) -> list[Finding]:

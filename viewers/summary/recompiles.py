@@ -99,7 +99,9 @@ class RecompileCause:
         numbers = [call for call in self.calls if call]
         found = []
         if numbers:
-            found.append(f"{'call' if len(numbers) == 1 else 'calls'} {numbers_text(numbers)}")
+            which = numbers_text(numbers)
+            which = which.replace(", ", " and ") if len(numbers) == 2 else which
+            found.append(f"{'call' if len(numbers) == 1 else 'calls'} {which}")
         if self.repeated:
             found.append("the timed calls")
         return " and ".join(found)

@@ -253,5 +253,27 @@ def test_a_value_on_which_the_code_branches_cannot_be_a_tensor() -> None:
     (branch,) = advise([changed], SETTINGS)
     assert branch.text.startswith("Call once with each value during warm-up")
     assert not branch.code
+    count = Changed("value", source="L['n']", name="n", expected="2", seen="3")
+    loop = replace(count, line="for i in range(n):")
+    assert advise([loop], SETTINGS) != advise([count], SETTINGS)
+    assert not advise([loop], SETTINGS)[0].code
     used = replace(changed, line='        x = x * opts["gain"]')
     assert advise([used], SETTINGS)[0].code == "opts['gain'] = torch.tensor(opts['gain'])"
+
+
+def test_an_attribute_that_the_first_call_adds_is_set_before_it() -> None:
+    class Lazy(torch.nn.Module):
+        def forward(self, x):
+            if not hasattr(self, "scale"):
+                self.scale = x.mean()
+            return x - self.scale
+
+    class Eager(Lazy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.zeros(())
+
+    assert compiles(Lazy(), [x, x, x], lambda f, one: f(one)) == 2
+    assert compiles(Eager(), [x, x, x], lambda f, one: f(one)) == 1
+    changed = Changed("attribute", name="hasattr(self, 'scale')", expected="False", seen="True")
+    assert advise([changed], SETTINGS)[0].text.startswith("Set the attribute before the first call")

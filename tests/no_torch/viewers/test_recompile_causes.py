@@ -342,3 +342,4 @@ def test_a_recompile_limit_names_what_used_it_up() -> None:
     ]
     limit = summary(records).findings[0]
     assert limit.notes == ("7 of 7 recompiles for step 0 → 1 → 2 → …",)
+    assert limit.fixes[0].text == "pass step as a tensor"
