@@ -32,6 +32,8 @@ from viewers.words import (
 )
 
 FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
+_SHORT_MS = 0.05
+"""An eager call of less time is shorter than what calling compiled code may take by itself."""
 GLYPHS: dict[FindingKind, str] = {
     "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
     "cudagraph": "✗",
@@ -113,13 +115,20 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
     cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
+    fixes = (look,) if captured else ()
+    if captured and speed.eager_ms < _SHORT_MS:
+        cause = ": it is so short that guards and wrappers outweigh what is saved"
+        fixes = (
+            Advice(text="Compile a larger part of the program, or more data in a call"),
+            look,
+        )
     return [
         Finding(
             kind="slower",
             cost=f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}",
             title=f"each call is slower than eager{cause}",
             place=None,
-            fixes=(look,) if captured else (),
+            fixes=fixes,
             refs=(),
             compile_ids=(),
         )
