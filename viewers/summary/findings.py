@@ -115,7 +115,7 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
     cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
-    fixes = (look,) if captured else ()
+    fixes: tuple[Advice, ...] = (look,) if captured else ()
     if captured and speed.eager_ms < _SHORT_MS:
         cause = ": it is so short that guards and wrappers outweigh what is saved"
         fixes = (

@@ -210,7 +210,8 @@ class Twin:
         no module."""
         if self.shared or not isinstance(self.model, torch.nn.Module):
             return self.model
-        return copy.deepcopy(self.model)
+        copied: Model = copy.deepcopy(self.model)
+        return copied
 
     def remember(self) -> None:
         """Before the compiled run: keep the state that the eager run starts from."""
