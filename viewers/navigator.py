@@ -74,6 +74,8 @@ class Navigator:
         self.arrangement = arrangement
         if arrangement == "source" and not self.view.lit:
             self._start_reading()
+        elif arrangement == "break":
+            self._show_site()
         elif arrangement == "fusion":
             self.light_pair()
         elif arrangement == "autograd":

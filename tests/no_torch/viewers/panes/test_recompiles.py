@@ -63,3 +63,12 @@ def test_enter_on_a_recompile_limit_shows_its_cause(compile_id: str, leads: str)
 def test_no_value_is_marked_as_cut_that_is_whole() -> None:
     rows = cache.content(view_of(traces.recompile_limit()), 60).rows
     assert not any("›" in row.text for row in rows)
+
+
+def test_the_breaks_are_shown_at_their_line(block_records: list[AnyRecord]) -> None:
+    """Also where the command led there, not a row."""
+    navigator = Navigator(view_of(block_records))
+    navigator.go("break")
+    (site, *_) = navigator.view.summary.breaks
+    assert navigator.view.ref == site.place.ref
+    assert navigator.view.compile_id == site.compile_ids[0]
