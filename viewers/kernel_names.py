@@ -67,7 +67,8 @@ class KernelNames:
             main = next((one for one in reversed(found) if not is_view(one)), None)
             if main is None or label != short_label(short_target(main.target)):
                 return label
-            return f"{label} {main.module.rpartition('.')[2]}".rstrip()
+            module = main.module.rpartition(".")[2]
+            return label if module == label else f"{label} {module}".rstrip()
         if label.endswith("…"):
             return self.purpose(graph, self._origins(kernel)) or label
         return label

@@ -47,7 +47,10 @@ _ARITHMETIC = frozenset({
     "constant pad nd", "addcmul", "addcdiv",
 })  # fmt: skip
 _PREFIXES = ("native_", "cudnn_", "prepare_", "fused_")
-_SUFFIXES = ("_for_cpu", "_online", "_data", "_forward", "_overrideable", "_input")
+_SUFFIXES = (
+    "_for_cpu", "_online", "_data", "_forward", "_overrideable", "_input", "_no_training",
+    "_functional", "_legit", "_with_indices",
+)  # fmt: skip
 VIEWS = frozenset({
     "view", "reshape", "permute", "transpose", "expand", "select", "slice",
     "squeeze", "unsqueeze", "t", "alias", "detach", "getitem", "as_strided",

@@ -74,6 +74,8 @@ class Navigator:
         self.arrangement = arrangement
         if arrangement == "source" and not self.view.lit:
             self._start_reading()
+        elif arrangement == "break":
+            self._show_site()
         elif arrangement == "fusion":
             self.light_pair()
         elif arrangement == "autograd":
@@ -246,8 +248,10 @@ class Navigator:
         if isinstance(source, BreakSite):
             view.site = view.summary.breaks.index(source)
             return "break"
-        if isinstance(source, RecompileCause):
-            view.cause = view.summary.recompiles.index(source)
+        causes = findings[view.finding].causes
+        cause = source if isinstance(source, RecompileCause) else causes[0] if causes else None
+        if cause is not None:
+            view.cause = view.summary.recompiles.index(cause)
             return "recompiles"
         return ""
 
@@ -261,7 +265,7 @@ class Navigator:
             case ToFinding(index):
                 arrangement = self.finding(index)
                 if not arrangement:
-                    return False
+                    return self._open_thing(row.selects, focus)
                 self.show_finding(arrangement, focus)
             case ToRegion(key):
                 self.view.region = key
@@ -469,8 +473,7 @@ class Navigator:
 
     def _first_language(self) -> KernelLanguage:
         """Triton where it is what the reader recorded for, or all that there is."""
-        start, languages = self.view.recording.start, self.view.facts.languages
-        wanted = start is not None and start.settings.device == "cuda"
+        languages, wanted = self.view.facts.languages, self.view.for_gpu
         return "triton" if "triton" in languages and (wanted or "cpp" not in languages) else "cpp"
 
 

@@ -86,8 +86,12 @@ def caller_of(
 
 
 def _wrapped_forward(code: CodeType, f_locals: Mapping[str, Any]) -> CodeType | None:
-    """The code of the forward of the frame's `self`, if this frame is its wrapper."""
+    """The code of the forward of the frame's `self`, if this frame is its wrapper. Of a frame that
+    takes only `*args`, `self` is their first."""
     owner = f_locals.get("self")
+    if owner is None and code.co_flags & inspect.CO_VARARGS and not code.co_argcount:
+        items = f_locals.get(code.co_varnames[code.co_kwonlyargcount])
+        owner = items[0] if isinstance(items, tuple) and items else None
     function = inspect.getattr_static(type(owner), "forward", None) if owner is not None else None
     seen = 0
     inside = False

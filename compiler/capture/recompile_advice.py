@@ -38,6 +38,8 @@ class Changed:
     """The frame resumes after a graph break, so its locals are not the caller's arguments."""
     sizes: tuple[tuple[str, int], ...] = ()
     """If a size failed: each (argument, dimension) whose size changed."""
+    line: str = ""
+    """The source line that made torch depend on the value."""
     passed: Literal["", "*", "**"] = ""
     """Set if the source is the frame's whole `*args` or `**kwargs`."""
 
@@ -47,7 +49,7 @@ AdviceRule = Callable[[Changed, Settings], Advised]
 
 ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
 """A source that is an argument of the frame, or an item of one."""
-_STACK = re.compile(r"^L\['___stack\d+'\]$")
+STACK = re.compile(r"^L\['___stack\d+'\]$")
 """A value that was on the stack at a graph break; no name of the user's."""
 _MODULE_STATE = re.compile(r"\._(parameters|buffers)\[")
 _FLOAT = re.compile(r"^-?(\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)$")
@@ -196,12 +198,18 @@ def _value(changed: Changed, settings: Settings) -> Advised:
             "are compiled once and kept"
         )
     argument = ARGUMENT.match(changed.source) is not None
+    if _branches(changed):
+        return (
+            f"Call once with each value during warm-up, or keep {name} the same: the code "
+            "branches or loops on it, so that each value is compiled separately"
+        )
     if _FLOAT.match(changed.expected):
         return _float(changed, settings, argument)
     if _INT.match(changed.expected):
         if argument:
+            it = "the value" if on_stack(changed) else name
             return Advice(
-                text=f"If the code does not branch on {name}, this makes it a symbol from the "
+                text=f"If the code does not branch on {it}, this makes it a symbol from the "
                 "first call; else each value costs a compile",
                 code="torch.compile(model, dynamic=True)",
             )
@@ -217,13 +225,25 @@ def _value(changed: Changed, settings: Settings) -> Advised:
     )
 
 
+def on_stack(changed: Changed) -> bool:
+    """Whether a graph break in the middle of an expression left the value on the stack."""
+    return changed.resumed and STACK.match(changed.source) is not None
+
+
+def _branches(changed: Changed) -> bool:
+    """Whether the line that needs the value decides with it, or loops so often."""
+    line = changed.line.strip().replace('"', "'")
+    decides = line.startswith(("if ", "elif ", "while ", "assert ")) and changed.name in line
+    return decides or f"range({changed.name}" in line
+
+
 def _as_tensor(name: str) -> tuple[str, ...]:
     return ("--as-tensor", name) if name.isidentifier() else ()
 
 
 def _float(changed: Changed, settings: Settings, argument: bool) -> Advised:
     name = changed.name
-    if changed.resumed and _STACK.match(changed.source):
+    if on_stack(changed):
         advice = Advice(
             text="It was made by the call before the graph break: keep it a tensor there, if the "
             "code only calculates with it; a Python float is a constant of the graph"
@@ -374,6 +394,25 @@ def _shape(changed: Changed, settings: Settings) -> Advised:
     )
 
 
+def _attribute(changed: Changed, settings: Settings) -> Advised:
+    return (
+        f"Set the attribute before the first call, in __init__ say: the code asks {changed.name}, "
+        "and each case is compiled separately"
+    )
+
+
+def _deallocated(changed: Changed, settings: Settings) -> Advised:
+    if on_stack(changed):
+        return (
+            "Compute what breaks the graph on a line of its own before this one: in the middle of "
+            "a call, it leaves a new bound method for the resumed code each time"
+        )
+    return (
+        "Keep the model or function alive and reuse it: the object that owned the compiled code "
+        "is gone, for example because each call creates a new one"
+    )
+
+
 RULES: dict[str, AdviceRule | str] = {
     "size": _size,
     "rank": _rank,
@@ -401,9 +440,7 @@ RULES: dict[str, AdviceRule | str] = {
         "Compile once and keep the result: torch.compile was called again with another "
         "backend for the same function"
     ),
-    "deallocated": (
-        "Keep the model or function alive and reuse it: the object that owned the "
-        "compiled code is gone, for example because each call creates a new one"
-    ),
+    "attribute": _attribute,
+    "deallocated": _deallocated,
 }
 """Rules by `failed_guard.Failure.what`; a text is the advice in every such case."""

@@ -17,7 +17,7 @@ import msgspec
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line
 from compiler.capture.failing_entry import Tried, why_not
-from compiler.capture.recompile_advice import ARGUMENT, Changed, advise
+from compiler.capture.recompile_advice import ARGUMENT, STACK, Changed, advise
 from compiler.capture.skips import users_own
 from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
@@ -88,10 +88,13 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:
     tried, caller = search.tried, search.caller
-    changed = [_changed(entry, caller, resumes_at(code) is not None) for entry in tried]
+    locations = [_location(entry, caller, code, recorder.user_root) for entry in tried]
+    changed = [
+        _changed(entry, caller, resumes_at(code) is not None, source_line(location))
+        for entry, location in zip(tried, locations, strict=True)
+    ]
     failed = []
-    for index, entry in enumerate(tried):
-        location = _location(entry, caller, code, recorder.user_root)
+    for index, (entry, location) in enumerate(zip(tried, locations, strict=True)):
         recorder.source(location.file)
         one = msgspec.structs.replace(
             entry.failed,
@@ -118,7 +121,7 @@ def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> Non
     )
 
 
-def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
+def _changed(tried: Tried, caller: Caller, resumed: bool, line: str) -> Changed:
     failed = tried.failed
     return Changed(
         what=tried.what,
@@ -132,6 +135,7 @@ def _changed(tried: Tried, caller: Caller, resumed: bool) -> Changed:
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        line=line,
         sizes=tuple(
             (caller.named(readable(source)), index)
             for source, index in tried.sizes
@@ -159,12 +163,16 @@ def _location(tried: Tried, caller: Caller, code: Any, root: str) -> Location:
     """The line that made torch depend on the value, in the user's own files if possible.
 
     An argument used only by library code is located at its declaration in the signature, but for
-    `self`, whose declaration says nothing. Guards without a line (global state) are located at the
-    function's first line.
+    `self`, whose declaration says nothing. A value that a graph break left on the stack is located
+    at that line, and a guard without a line (global state) at the function's first.
     """
     line = tried.guard.location if tried.guard is not None else None
     if line is not None and users_own(line.file, root):
         return line
+    resumed_at = resumes_at(code)
+    if resumed_at is not None and STACK.match(tried.failed.source):
+        place = function_location(code)
+        return msgspec.structs.replace(place, line=resumed_at, end_line=resumed_at)
     root_name = _root(caller.named(readable(tried.failed.source)))
     argument = caller.parameter(root_name)
     if root_name == "self":

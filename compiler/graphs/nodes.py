@@ -131,7 +131,9 @@ _SUBSCRIPTS = (
 
 
 def readable_path(path: str) -> str:
-    """`L['self']._modules['layers'][0].norm` -> `layers.0.norm`."""
+    """`L['self']._modules['layers'][0].norm` -> `layers.0.norm`, and so from `L['args'][0]`: a
+    wrapper's `*args` start with `self`."""
+    path = re.sub(r"^L\['args'\]\[0\]", "self", path)
     path = re.sub(r"^[LG]\['(\w+)'\]", r"\1", path)
     for pattern, replacement in _SUBSCRIPTS:
         path = pattern.sub(replacement, path)

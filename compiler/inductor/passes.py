@@ -291,6 +291,22 @@ def install(recorder: Recorder) -> Uninstall:
     undo.append(patch(GraphTransformObserver, "__enter__", entered))
     undo.append(patch(GraphTransformObserver, "__exit__", left))
 
+    replace_uses = fx.Node.replace_all_uses_with
+
+    def replaced(self: Any, replace_with: Any, *args: Any, **kwargs: Any) -> Any:
+        module = self.graph.owning_module
+        if isinstance(replace_with, fx.Node) or not getattr(module, "_replace_hooks", None):
+            return replace_uses(self, replace_with, *args, **kwargs)
+        # tensorify_python_scalars puts numbers in the place of nodes; torch asks what replaces a
+        # node for its name if there is a hook
+        hooks, module._replace_hooks = module._replace_hooks, []
+        try:
+            return replace_uses(self, replace_with, *args, **kwargs)
+        finally:
+            module._replace_hooks = hooks
+
+    undo.append(patch(fx.Node, "replace_all_uses_with", replaced))
+
     def pattern(kind: Any) -> None:
         original = kind.apply
 
@@ -320,6 +336,7 @@ HOOK = RecordingHook(
         "torch._inductor.compile_fx:fx_codegen_and_compile",
         "torch.fx:GraphModule._register_create_node_hook",
         "torch.fx:GraphModule._register_replace_node_hook",
+        "torch.fx:Node.replace_all_uses_with(replace_with)",
         "torch.fx:GraphModule._register_deepcopy_hook",
         *(f"torch._inductor.pattern_matcher:{name}.apply(match, graph)" for name in PATTERNS),
     ),

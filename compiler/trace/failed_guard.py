@@ -203,6 +203,14 @@ def _contains(text: str, match: re.Match[str]) -> GuardFailure:
     )
 
 
+def _attribute(text: str, match: re.Match[str]) -> GuardFailure:
+    absent = match["absent"] is not None
+    source, name = match["source"], f"hasattr({readable(match['source'])}, '{match['name']}')"
+    return GuardFailure(
+        text, "attribute", "HASATTR", source, name, None, str(not absent), str(absent)
+    )
+
+
 def _equal(text: str, match: re.Match[str]) -> GuardFailure:
     source = match["source"]
     return GuardFailure(
@@ -289,6 +297,7 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
         (r"\.(?:size|stride)\(\)\[|\.storage_offset\(\)", _shape),
         (r"^hasattr\((?P<source>.+?), '_(?:dynamo|has_dynamo)_\w+'\) ==", _marking),
         (r"_has_dynamo_dim_marking", _marking),
+        (rf"^(?P<absent>not )?hasattr\({_L}, '(?P<name>\w+)'\)$", _attribute),
         (rf"^{_L} == (?P<expected>.+)$", _equal),
         (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _equal),
         (

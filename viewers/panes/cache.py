@@ -7,6 +7,7 @@ from viewers.kit.cells import cut, keep_end, pad
 from viewers.kit.spans import Line, Span, text, width_of
 from viewers.panes.recompiles import cause_of
 from viewers.panes.rows import BLANK, Content, Row, empty
+from viewers.panes.spine import call_name
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import Call
@@ -27,7 +28,7 @@ def _frame(view: View) -> str:
 
 def content(view: View, width: int) -> Content:
     """Rows are calls, columns the cache entries of one frame: which served, which did not, why.
-    What was compiled outside of all calls, as while timing, is the row `outside`."""
+    What was compiled outside of all calls is the row `timing` or `outside`."""
     frame = _frame(view)
     entries = [cid for cid in view.facts.pieces if cid.partition("/")[0] == frame]
     calls = [call for call in view.summary.calls if call.number or frame in _frames(call)]
@@ -41,10 +42,10 @@ def content(view: View, width: int) -> Content:
     }
     label = min(CALL + sum(columns.values()), max(CALL, width // 2))
     column = max(12, min(24, (width - label - 1) // len(entries)))
-    shown = entries[-max(1, (width - label - 1) // column) :]
+    shown = _shown(entries, max(1, (width - label - 1) // column), view)
     hidden = len(entries) - len(shown)
     head = "".join(pad(name, size) for name, size in columns.items())
-    heads: list[Span] = [text(pad(" " * CALL + cut(head, label - CALL), label + 1), "dim")]
+    heads: list[Span] = [text(pad(" " * CALL + cut(head.rstrip(), label - CALL), label + 1), "dim")]
     heads += [text(pad(entry, column), "accent") for entry in shown]
     demands = _demands(shown, recompiles, column)
     rows = [BLANK, Row(body=tuple(heads))]
@@ -56,8 +57,8 @@ def content(view: View, width: int) -> Content:
             pad(inputs[name].get(call.number, ""), size) for name, size in columns.items()
         )
         spans: list[Span] = [
-            (pad(f" call {call.number}" if call.number else " outside", CALL), "strong"),
-            text(pad(cut(values, label - CALL), label - CALL + 1), "text"),
+            (pad(f" {call_name(view, call)}", CALL), "strong"),
+            text(pad(cut(values.rstrip(), label - CALL), label - CALL + 1), "text"),
         ]
         for entry in shown:
             cell = _cell(call, entry, failed, column)
@@ -67,9 +68,20 @@ def content(view: View, width: int) -> Content:
     numbered = sum(call.number > 0 for call in calls)
     words = f"{plural(numbered, 'call')}, {plural(len(entries), 'entry', 'entries')}"
     if hidden:
-        words += f", {hidden} older not shown"
+        words += f", {hidden} not shown"
     function = view.facts.pieces[entries[0]].function
     return Content("cache", f"of frame {frame}  {function}", ((words, "dim"),), rows)
+
+
+def _shown(entries: list[str], room: int, view: View) -> list[str]:
+    """The last entries; if there is no room for all, those around the chosen cause's first."""
+    cause = cause_of(view)
+    chosen = cause.frames[0].compile_id if cause is not None else ""
+    end = len(entries)
+    if chosen in entries:
+        # the entry before it, which did not serve, is shown too
+        end = min(end, max(room, entries.index(chosen) - 1 + room))
+    return entries[max(0, end - room) : end]
 
 
 def _frames(call: Call) -> set[str]:
@@ -85,11 +97,17 @@ def _cell(call: Call, entry: str, failed: dict[str, str], column: int) -> Line:
         fits = len("● compiled") + len(took) < column
         return (("● compiled", "accent"), (took, "dim")) if fits else (("● compiled", "accent"),)
     if entry in failed:
-        return ((f"✗ {keep_end(plain(failed[entry]), column - 3)}", "bad"),)
+        return ((f"✗ {_short(failed[entry], column - 3)}", "bad"),)
     if entry in call.hits:
         return (("✓ hit", "good"),)
     unknown = call.seconds is not None and not call.hits and not call.pieces
     return (("?", "faint"),) if unknown else ()
+
+
+def _short(words: str, room: int) -> str:
+    """Names without `self.` if they do not fit, then the end of what is left."""
+    words = plain(words)
+    return keep_end(words if len(words) <= room else words.replace("self.", ""), room)
 
 
 def _failures(call: int, frame: str, recompiles: dict[str, Recompile]) -> dict[str, str]:
@@ -131,5 +149,5 @@ def _demands(entries: list[str], recompiles: dict[str, Recompile], column: int) 
     for entry in entries:
         known = demanded.get(entry, {})
         words = " ".join(f"{name}={value}" for name, value in known.items() if value)
-        spans.append((pad(keep_end(plain(words), column - 2), column), "faint"))
+        spans.append((pad(_short(words, column - 2), column), "faint"))
     return tuple(spans) if any(words.strip() for words, _ in spans) else ()

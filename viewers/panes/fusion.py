@@ -186,11 +186,15 @@ def _column(view: View, pairs: list[PairResult], width: int) -> int:
     return max(least, min(room, longest + 4))
 
 
-def _names(view: View, pair: PairResult) -> str:
-    """`amax,exp + sum`."""
+def _names(view: View, pair: PairResult, room: int = 0) -> str:
+    """`amax,exp + sum`. With little `room`, both sides are cut rather than the second away."""
     first, second = (
         label_of(view, pair.graph, name).replace(", ", ",") for name in (pair.first, pair.second)
     )
+    if room and cell_len(first) + cell_len(second) + 3 > room:
+        half = (room - 3) // 2
+        first = cut(first, max(half, room - 3 - cell_len(second)))
+        second = cut(second, room - 3 - cell_len(first))
     return f"{first} + {second}"
 
 
@@ -237,17 +241,18 @@ def _row(view: View, pair: PairResult, column: int, width: int, indent: int = 0)
     glyph, role = GLYPHS[pair.verdict]
     quiet: Role = {"fused": "text", "asked": "strong"}.get(pair.verdict, "dim")  # type: ignore[assignment]
     names = _names(view, pair)
+    room = column - (indent - 3 if indent else 0)
+    shown = _names(view, pair, room - 1)
     lead: Span = (f" {glyph} ", role) if not indent else (" " * indent, "text")
     override = pair.override
     if override is not None:
         lead = (f"*{glyph} " if not indent else "*".rjust(indent - 1) + " ", "warn")
-    room = column - (indent - 3 if indent else 0)
     left, right = operations_text(pair.first), operations_text(pair.second)
     size = saved_bytes(pair)
     kind = {"vertical": "chain", "horizontal": "beside", "": ""}[pair.kind]
     spans: list[Span] = [
         lead,
-        text(pad(cut(names, room - 1), room), quiet),
+        text(pad(shown, room), quiet),
     ]
     if width >= WITH_NODES:
         nodes = "" if names.startswith(f"{left} + ") else f"{left} {right}"

@@ -59,7 +59,7 @@ def content(view: View, width: int) -> Content:
         rows += _fold(view, f"guards:{name}:{group.kind}", [kind], group.guards, width)
     facts = [number(record.count)]
     if record.check_us is not None:
-        facts.append(f"{check_words(record.check_us)} a check")
+        facts.append(f"{check_words(record.check_us)} a cold check")
     return Content("guards", name, ((" · ".join(facts), "dim"),), rows)
 
 

@@ -27,19 +27,20 @@ def content(view: View, width: int) -> Content:
         return Content("kernels", view.compile_id, rows=empty(width, why, next_step))
     wanted = {kernel.id for kernel in kernels}
     listed = [row for row in view.summary.kernels.rows if row.kernel.id in wanted]
-    listed.sort(key=lambda row: row.kernel.predicted)
+    listed.sort(key=lambda row: row.kernel.predicted != view.for_gpu)
     rows: list[Row] = []
     real = [row.kernel for row in listed if not row.kernel.predicted]
     halves = len({kernel.graph for kernel in real}) > 1
+    first = [row.kernel for row in listed if row.kernel.predicted == listed[0].kernel.predicted]
     title = ""
     for row, body in zip(listed, _lines(view, listed, width), strict=True):
-        above = _title(row.kernel, halves)
+        above = _title(row.kernel, halves, first[0].predicted)
         if above != title:
             title = above
             rows += [*([BLANK] if rows else []), Row(body=((f" {above}", "dim"),))]
         rows.append(_row(row.kernel, body))
-    calls = [kernel.language for kernel in real if not kernel.generated]
-    words = f"{len(real) - len(calls)} generated"
+    calls = [kernel.language for kernel in first if not kernel.generated]
+    words = f"{len(first) - len(calls)} generated"
     if calls:
         words += f", {calls_text(calls) if width >= WIDE else plural(len(calls), 'call')}"
     start = str(ToKernel(view.kernel)) if view.kernel else ""
@@ -61,10 +62,12 @@ def _lines(view: View, listed: Sequence[KernelRow], width: int) -> list[Line]:
     return [one.spans for one in lines]
 
 
-def _title(kernel: Kernel, halves: bool) -> str:
+def _title(kernel: Kernel, halves: bool, second: bool) -> str:
+    """The heading above a kernel; `second`: those that were built come after predicted ones."""
     if kernel.predicted:
         return "predicted for a GPU that was not there"
-    return ("backward" if "backward" in kernel.graph else "forward") if halves else ""
+    half = ("backward" if "backward" in kernel.graph else "forward") if halves else ""
+    return " ".join(filter(None, (half, "built for the CPU"))) if second else half
 
 
 def _row(kernel: Kernel, body: Line) -> Row:

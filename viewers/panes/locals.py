@@ -13,8 +13,9 @@ from viewers.summary.steps import StepState
 
 
 def rows_of(view: View, state: StepState, width: int) -> list[Row]:
-    """One row per name; what the previous instruction stored is highlighted."""
-    known = state.locals
+    """One row per name; what the previous instruction stored is highlighted. What torch adds to a
+    resume function (`__nested_resume_fns`) comes last."""
+    known = dict(sorted(state.locals.items(), key=lambda one: one[0].startswith("__")))
     if not known:
         return empty(width, f"{state.frame.function} has no local variable yet")
     column = min(max(len(name) for name in known) + 2, max(8, width // 3))

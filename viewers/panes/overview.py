@@ -182,7 +182,7 @@ def _totals(summary: Summary, width: int) -> list[Row]:
         word = "call" if again.isdigit() else "calls"
         where = [f"on {word} {again.replace(', ', ' and ')}"] if again else []
         if any(cause.repeated for cause in summary.recompiles):
-            where.append("with the same inputs")
+            where.append("in the timed calls")
         words += f": {seconds_text(seconds)} of recompiling {' and '.join(where)}".rstrip()
     parts.append(words)
     if summary.numerics is not None:

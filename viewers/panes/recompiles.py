@@ -121,7 +121,7 @@ def why(view: View, width: int) -> Content:
 
 def seen_in(call: int) -> str:
     """The call whose arguments failed a guard; 0 stands for those that were made to time it."""
-    return f"in call {call}" if call else "in a call made for timing"
+    return f"in call {call}" if call else "in a timed call"
 
 
 def _pair(label: str, value: str, note: str, role: Role = "dim") -> Row:

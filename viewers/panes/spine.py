@@ -20,10 +20,8 @@ WIDE = 24
 
 def content(view: View, width: int) -> Content:
     rows: list[Row] = []
-    # a model's calls are the recording's own, so that it compiles outside of them only when timed
-    outside = "timing" if any(call.number for call in view.summary.calls) else "outside"
     for call in view.summary.calls:
-        rows.append(_call(call, outside, width))
+        rows.append(_call(view, call, width))
         for piece in call.pieces:
             rows.extend(_piece(view, piece, width))
         if call.hits and not call.pieces and width >= WIDE:
@@ -36,9 +34,16 @@ def content(view: View, width: int) -> Content:
     return Content("calls", rows=rows, start=str(ToCompile(view.compile_id)), tracks=True)
 
 
-def _call(call: Call, outside: str, width: int) -> Row:
-    name = f"call {call.number}" if call.number else outside
-    spans: list[Span] = [(" ", "text"), (name, "strong")]
+def call_name(view: View, call: Call) -> str:
+    """`call 2`; `timing` or `outside` for what was compiled outside of all calls. A model's calls
+    are the recording's own, so that it compiles outside of them only when timed."""
+    if call.number:
+        return f"call {call.number}"
+    return "timing" if any(one.number for one in view.summary.calls) else "outside"
+
+
+def _call(view: View, call: Call, width: int) -> Row:
+    spans: list[Span] = [(" ", "text"), (call_name(view, call), "strong")]
     if width >= WIDE:
         spans.append(text("  " + "  ".join(_values(call)), "dim"))
     elif call.hits and not call.pieces:

@@ -383,6 +383,12 @@ class View:
         return next((name for name in self.facts.pairs if name.startswith(prefix)), "")
 
     @property
+    def for_gpu(self) -> bool:
+        """Whether the reader recorded for a GPU."""
+        start = self.recording.start
+        return start is not None and start.settings.device == "cuda"
+
+    @property
     def predicted(self) -> bool:
         """Whether the kernels shown are for a GPU that was not there."""
         return self.language != "cpp"

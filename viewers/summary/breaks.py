@@ -87,7 +87,7 @@ def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
     for record in recording.all(GraphBreak):
         grouped[record.location.file, record.location.line, record.gb or record.type].append(record)
     captured = {one.compile_id for one in recording.all(Graph) if one.kind == "captured"}
-    resumed = _resumed(recording)
+    resumed = resumed_after(recording)
     after: dict[int, set[str]] = defaultdict(set)
     for one, record in resumed.items():
         if one in captured:
@@ -167,7 +167,7 @@ def _site(
     )
 
 
-def _resumed(recording: Recording) -> dict[str, GraphBreak]:
+def resumed_after(recording: Recording) -> dict[str, GraphBreak]:
     """Compile of a resume function -> the break after which it resumes.
 
     A resume function continues on the line of the break, or on the line that called the function

@@ -1,16 +1,16 @@
 """What needs attention, grouped by cause, then site, and ranked by measured cost.
 
 Wrong results come first, then a slower result without a known cause, code that runs eagerly
-although it should be compiled, and seconds of recompiling. Graph breaks follow, by the graphs and
-bytes that they add to each call. CUDA graphs that are recorded again or not used come last.
+although it should be compiled, and seconds of recompiling, also those that a graph break causes.
+The other breaks follow, by the graphs and bytes that they add to each call. CUDA graphs that are
+recorded again or not used come last.
 """
 
 from __future__ import annotations
 
 import os.path
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
@@ -18,6 +18,7 @@ from viewers.command_line import command_line
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
+from viewers.summary.on_stack import on_stack
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause
 from viewers.words import (
@@ -30,6 +31,8 @@ from viewers.words import (
 )
 
 FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
+_SHORT_MS = 0.05
+"""An eager call of less time is shorter than what calling compiled code may take by itself."""
 GLYPHS: dict[FindingKind, str] = {
     "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
     "cudagraph": "✗",
@@ -52,6 +55,9 @@ class Finding:
     """Further facts, one phrase each."""
     source: BreakSite | RecompileCause | EagerFallback | Numerics | CudagraphCost | None = None
     """The records behind the finding."""
+    causes: tuple[RecompileCause, ...] = ()
+    """Of a break: recompiles of the code after it, which would go with it. Of a recompile limit:
+    the cause of most of them."""
 
     @property
     def glyph(self) -> str:
@@ -69,12 +75,13 @@ def findings_of(
     causes: tuple[RecompileCause, ...],
 ) -> tuple[Finding, ...]:
     """All findings, the costliest first."""
-    found = [*_numerics(recording), *_fallbacks(recording)]
+    found = [*_numerics(recording), *_fallbacks(recording, causes)]
+    costly: list[Finding] = []
     carried: dict[int, list[RecompileCause]] = {}
     for cause in causes:
         site = next((site for site in breaks if _made_at(cause, site)), None)
         if site is None:
-            found.append(_recompile(cause))
+            costly.append(_recompile(cause))
         else:
             carried.setdefault(id(site), []).append(cause)
     ranked = sorted(
@@ -86,7 +93,8 @@ def findings_of(
     joined = _joined(ranked)
     for site in ranked:
         if id(site) in joined:
-            found.append(_break(site, joined[id(site)], carried.get(id(site), ())))
+            costly.append(_break(site, joined[id(site)], carried.get(id(site), ())))
+    found += sorted(costly, key=_rank)
     found += _cudagraphs(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
     return (*found[:wrong], *_slower(recording, found), *found[wrong:])
@@ -105,13 +113,20 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
     cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
+    fixes: tuple[Advice, ...] = (look,) if captured else ()
+    if captured and speed.eager_ms < _SHORT_MS:
+        cause = ": it is so short that guards and wrappers outweigh what is saved"
+        fixes = (
+            Advice(text="Compile a larger part of the program, or more data in a call"),
+            look,
+        )
     return [
         Finding(
             kind="slower",
             cost=f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}",
             title=f"each call is slower than eager{cause}",
             place=None,
-            fixes=(look,) if captured else (),
+            fixes=fixes,
         )
     ]
 
@@ -126,14 +141,18 @@ def _slows(finding: Finding) -> bool:
     return finding.kind == "fallback"
 
 
-ON_STACK = re.compile(r"___stack\d+\b")
-"""The name in a resumed frame of a value that was on the stack at the graph break."""
+def _rank(finding: Finding) -> float:
+    """Most seconds of recompiling first; breaks that cost none keep their order."""
+    source = finding.source
+    causes = [source] if isinstance(source, RecompileCause) else finding.causes
+    return -sum(cause.seconds or 0.0 for cause in causes)
 
 
 def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
-    """Whether the value that changed was computed by the line of the break."""
-    frames = {frame.compile_id.partition("/")[0] for frame in cause.frames}
-    return bool(ON_STACK.match(cause.change.name)) and frames <= site.resumed
+    """Whether the value that changed was left on the stack by the line of the break."""
+    first = cause.frames[0]
+    on = first.why is not None and on_stack(first.why)
+    return on and first.compile_id.partition("/")[0] in site.resumed
 
 
 def _unless_told(recording: Recording, breaks: Sequence[BreakSite]) -> list[BreakSite]:
@@ -184,13 +203,14 @@ def _numerics(recording: Recording) -> list[Finding]:
         return []
     worst = numerics.worst[0] if numerics.worst else None
     where = f" in {worst.path} of call {worst.call}" if worst else ""
-    note = f" ({worst.note})" if worst and worst.note else ""
+    how = f"max error {error_text(numerics.max_abs)}"
+    if worst and worst.note:
+        how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
     return [
         Finding(
             kind="numerics",
             cost="results",
-            title=f"compiled results differ from eager{where}: "
-            f"max error {error_text(numerics.max_abs)}{note}",
+            title=f"compiled results differ from eager{where}: {how}",
             place=None,
             notes=("outside the default tolerances of torch.testing.assert_close",),
             source=numerics,
@@ -198,18 +218,18 @@ def _numerics(recording: Recording) -> list[Finding]:
     ]
 
 
-def _fallbacks(recording: Recording) -> list[Finding]:
+def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[Finding]:
     grouped: dict[tuple[str, str, str], list[EagerFallback]] = {}
     for record in recording.all(EagerFallback):
         grouped.setdefault((record.kind, record.function, record.reason), []).append(record)
     found = []
-    for (kind, function, reason), records in grouped.items():
+    for (kind, function, _), records in grouped.items():
         first = records[0]
         what = function or first.compile_id or "a frame"
         when = f" from call {first.call} on" if first.call else ""
         if not first.call and recording.all(CallStart):
-            when = " after calls with the same inputs"
-        why = "the recompile limit was reached" if kind == "recompile-limit" else reason
+            when = " in the timed calls"
+        why = fallback_reason(first)
         place = place_of(recording, first.location)
         ids = tuple(dict.fromkeys(record.compile_id for record in records if record.compile_id))
         found.append(
@@ -223,7 +243,31 @@ def _fallbacks(recording: Recording) -> list[Finding]:
                 source=first,
             )
         )
+        if kind == "recompile-limit":
+            found[-1] = _with_cause(found[-1], causes)
     return found
+
+
+def fallback_reason(record: EagerFallback) -> str:
+    """Why torch gave up; its own words but for the limit, which it words by its setting."""
+    limit = record.kind == "recompile-limit"
+    return "the recompile limit was reached" if limit else record.reason
+
+
+def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:
+    """A frame's recompile limit with the cause of most of its recompiles, and what to do about
+    that."""
+    frames = {one.partition("/")[0] for one in finding.compile_ids}
+    counts = [
+        sum(one.compile_id.partition("/")[0] in frames for one in cause.frames) for cause in causes
+    ]
+    if not any(counts):
+        return finding
+    most = max(counts)
+    cause = causes[counts.index(most)]
+    note = f"{most} of {plural(sum(counts), 'recompile')} for {values_text(cause)}"
+    fixes = (*cause.advice[:1], *finding.fixes)
+    return replace(finding, notes=(note,), fixes=fixes, causes=(cause,))
 
 
 def _cudagraphs(recording: Recording) -> list[Finding]:
@@ -272,10 +316,15 @@ def recompile_title(cause: RecompileCause) -> str:
     else:
         what = plural(len(distinct), "frame")
     subject = f"{who}{what}" if who else f"{what} recompiled"
+    return f"{subject}: {values_text(cause)}"
+
+
+def values_text(cause: RecompileCause) -> str:
+    """What changed, with at most four of its values: `step 0 → 1 → 2 → …`."""
     if len(cause.values) > 2:
         shown = cause.values if len(cause.values) <= 4 else (*cause.values[:3], "…")
-        return f"{subject}: {cause.change.name} {' → '.join(shown)}"
-    return f"{subject}: {cause.change.text}"
+        return f"{cause.change.name} {' → '.join(shown)}"
+    return cause.change.text
 
 
 def _break(
@@ -292,6 +341,20 @@ def _break(
     else:
         cost = f"+{plural(site.more_graphs, 'graph')}"
     notes = []
+    for cause in carried:
+        who = cause.callers or "a call"
+        several = len(carried) > 1 or not site.more_graphs
+        took = f", {seconds_text(cause.seconds)}" if several and cause.seconds is not None else ""
+        why = "for its value"
+        if cause.change.seen == "deallocated":
+            why = f"for {cause.change.name}, a new object each time"
+        notes.append(f"{who} recompiled {why}{took}")
+    # what helps against a value does not help against a new object, and is the break's own advice
+    kept = [one for cause in carried if cause.change.seen == "deallocated" for one in cause.advice]
+    again = [cause.seconds for cause in carried if cause.seconds is not None]
+    if again and site.more_graphs:
+        notes.append(cost)
+        cost = seconds_text(sum(again))
     if site.outcome == "skip-frame":
         notes.append("the whole function runs in Python")
     if _adds_nothing(site):
@@ -308,10 +371,6 @@ def _break(
     if site.inside is not None:
         file = os.path.basename(site.inside.file)
         notes.append(f"torch reports it at {file}:{site.inside.line}")
-    for cause in carried:
-        who = cause.callers or "a call"
-        took = f", {seconds_text(cause.seconds)}" if cause.seconds is not None else ""
-        notes.append(f"{who} recompiled for its value{took}")
     notes += [f"also breaks {_where(other, site)}: {_break_title(other)}" for other in also]
     every = (site, *also)
     compile_ids = [*(one.compile_ids for one in every), *(one.compile_ids for one in carried)]
@@ -320,10 +379,11 @@ def _break(
         cost=cost,
         title=_break_title(site),
         place=site.place,
-        fixes=next((one.advice for one in every if one.advice), ()),
+        fixes=(*kept, *next((one.advice for one in every if one.advice), ())),
         compile_ids=tuple(dict.fromkeys(cid for ids in compile_ids for cid in ids)),
         notes=tuple(notes),
         source=site,
+        causes=tuple(carried),
     )
 
 

@@ -18,6 +18,7 @@ from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
 from viewers.summary.compile_seconds import compile_seconds
+from viewers.summary.on_stack import StackNames
 from viewers.summary.place import Place, place_of
 from viewers.words import numbers_text
 
@@ -94,13 +95,15 @@ class RecompileCause:
 
     @property
     def callers(self) -> str:
-        """`calls 4 and 6`, `calls with the same inputs`; "" if the calls are unknown."""
+        """`calls 4 and 6`, `the timed calls`; "" if the calls are unknown."""
         numbers = [call for call in self.calls if call]
         found = []
         if numbers:
-            found.append(f"{'call' if len(numbers) == 1 else 'calls'} {numbers_text(numbers)}")
+            which = numbers_text(numbers)
+            which = which.replace(", ", " and ") if len(numbers) == 2 else which
+            found.append(f"{'call' if len(numbers) == 1 else 'calls'} {which}")
         if self.repeated:
-            found.append("calls with the same inputs")
+            found.append("the timed calls")
         return " and ".join(found)
 
     @property
@@ -114,15 +117,16 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     Frames recompiled in one call belong together if the same value changed. A resumed frame whose
     tensor changed size belongs to the size change of the frame that it resumes. A number in an
     inner function that changed like a size (`batch_size` 2 → 3) follows from that size; an
-    argument of the call itself does not. If the same name fails again at the same place in a
-    later call, it is the same cause.
+    argument of the call itself does not, and neither does an attribute or the length of another
+    object. If the same name fails again at the same place in a later call, it is the same cause.
     """
     calls = _Calls(recording)
+    names = StackNames(recording)
     seconds = compile_seconds(recording)
     resumed = {start.compile_id for start in recording.all(FrameStart) if start.resumes_at}
     groups: list[list[RecompiledFrame]] = []
     for record in recording.all(Recompile):
-        frame = _frame(recording, record, calls, seconds)
+        frame = _frame(recording, record, calls, seconds, names)
         for group in groups:
             follows = frame.compile_id in resumed
             if _same_cause(group[0], frame, follows, calls.takes(frame)):
@@ -182,10 +186,17 @@ class _Calls:
 
 
 def _frame(
-    recording: Recording, record: Recompile, calls: _Calls, seconds: dict[str, float]
+    recording: Recording,
+    record: Recompile,
+    calls: _Calls,
+    seconds: dict[str, float],
+    names: StackNames,
 ) -> RecompiledFrame:
     why = calls.nearest(record)
-    change = GuardChange(_words(record.reason), "", "") if why is None else change_of(why)
+    change = GuardChange(_words(record.reason), "", "")
+    if why is not None:
+        change = change_of(why)
+        change = replace(change, name=names.named(change.name, why.entry))
     return RecompiledFrame(
         compile_id=record.compile_id,
         instead_of=why.entry if why else "",
@@ -245,8 +256,16 @@ def _same_cause(
     one, two = first.change, other.change
     if one.is_size and two.is_size and (resumed or one.name == two.name):
         return True
-    same_values = (one.expected, one.seen) == (two.expected, two.seen)
-    return bool(one.seen) and same_values and (one.is_size == two.is_size or not argument)
+    if not one.seen or (one.expected, one.seen) != (two.expected, two.seen):
+        return False
+    if one.is_size == two.is_size:
+        return one.name == two.name or one.is_size or _is_plain(two.name)
+    return not argument
+
+
+def _is_plain(name: str) -> bool:
+    """Whether it is a variable of the frame, which may hold what another frame passed to it."""
+    return name.isidentifier()
 
 
 def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFrame]]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
+from viewers.kit.cells import cut
 from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.places import FileNames
+from viewers.plain import plain
 from viewers.summary import Finding
 from viewers.tables.findings import finding_lines, role_of
 from viewers.words import plural
@@ -31,7 +35,7 @@ def findings_lines(
     rest = findings[whole:]
     shown = rest if len(rest) <= left else rest[: left - 1]
     for finding, cost in zip(shown, costs[whole:], strict=False):
-        lines.append(_short(finding, names, cost, column))
+        lines.append(_short(finding, names, cost, column, width))
     if len(shown) < len(rest):
         more = rest[len(shown) :]
         sections = dict.fromkeys(
@@ -42,14 +46,15 @@ def findings_lines(
     return [BLANK, *lines] if lines else []
 
 
-def _short(finding: Finding, names: FileNames, cost: str, column: int) -> TextLine:
-    """One line: cost, title, place."""
+def _short(finding: Finding, names: FileNames, cost: str, column: int, width: int) -> TextLine:
+    """One line: cost, title, place. A long title is cut, the place is not."""
     place = finding.place
     where = f"  {names.place(place.file, place.line)}" if place else ""
     head = (finding.glyph + "  " + cost).ljust(column)
-    return line((head, role_of(finding)), finding.title, (where, "dim"), fixed=True)
+    title = cut(plain(finding.title), max(8, width - column - cell_len(where)))
+    return line((head, role_of(finding)), title, (where, "dim"), fixed=True)
 
 
 def _cost(finding: Finding) -> str:
     """Pad a cost: seconds are right-aligned, words left-aligned."""
-    return finding.cost.rjust(6) if finding.kind == "recompile" else finding.cost
+    return finding.cost.rjust(6) if finding.cost[:1].isdigit() else finding.cost

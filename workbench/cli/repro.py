@@ -134,6 +134,9 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
         del parts[-1]  # the whole trace repeats what its parts have
     found = [(part, one) for part in parts for one in part.all(KernelPrecision)]
     if not found:
+        if not of_trace and not recording.kernels:
+            why = "was generated" if recording.graphs else "to compare: no graph was captured"
+            return Written([line(f"no kernel {why}")], codes.OK)
         lines = [line("no kernel was compared with float64")]
         lines += [line(f"  {warned.message}", hang=2) for warned in recording.all(Warned)]
         return Written([*lines, line("record it with 'tcw profile --verify'")], codes.USAGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 BUILTIN = re.compile(r"^builtin (\w+)\b")
@@ -51,13 +52,26 @@ class Broken:
         """The statement that starts on the first line, with its block; None if there is none."""
         return parse(self.lines)
 
+    @property
+    def rest(self) -> Iterator[ast.AST]:
+        """All nodes of the statements after this one in its block, as far as `lines` has them."""
+        lines = self.lines
+        while statement := parse(lines):
+            lines = lines[statement.end_lineno :]
+            while lines and not lines[0].strip():
+                lines = lines[1:]
+            if not lines or _indent(lines[0]) != _indent(self.lines[0]):
+                return
+            following = parse(lines)
+            yield from ast.walk(following) if following is not None else ()
+
 
 @functools.lru_cache(maxsize=256)
 def parse(lines: tuple[str, ...]) -> ast.stmt | None:
     """The first statement of these lines, at any indent; None if none starts there."""
     if not lines or not lines[0].strip():
         return None
-    indent = len(lines[0]) - len(lines[0].lstrip())
+    indent = _indent(lines[0])
     block = [lines[0][indent:]]
     whole: ast.stmt | None = None
     for line in (*lines[1:], None):
@@ -65,12 +79,16 @@ def parse(lines: tuple[str, ...]) -> ast.stmt | None:
         whole = parsed or whole
         if line is None:
             break
-        continues = not line.strip() or len(line) - len(line.lstrip()) > indent
+        continues = not line.strip() or _indent(line) > indent
         branch = line[indent:].startswith(("else:", "elif ", ")", "]", "}"))
         if parsed is not None and not continues and not branch:
             break
         block.append(line[indent:] if line[:indent].strip() == "" else line)
     return whole
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _parse(block: list[str]) -> ast.stmt | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import Broken
+from compiler.capture.advice.broken import Broken, calls
 from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
 
@@ -24,6 +25,7 @@ _SIZE = Advice(
 _LIST = Advice(
     text="Keep it a tensor: index it, or unbind() it; tolist() copies every element to the host"
 )
+_CONVERSION = re.compile(r"(?P<function>float|int|bool)\((?P<tensor>.+)\)$", re.DOTALL)
 COPIES = (".item()", ".tolist()")
 """What makes Python numbers of a tensor."""
 
@@ -43,20 +45,57 @@ def advise(broken: Broken) -> Advised:
 
 def _number(broken: Broken) -> Advised:
     """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors."""
+    if _is_size(broken):
+        return (_SIZE,)
     stay = _stay_tensor(broken)
     return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
 
 
+_SIZES = ("range", "view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "new_empty")
+"""Calls that need numbers: a tensor given to them breaks the graph again."""
+
+
+def _is_size(broken: Broken) -> bool:
+    """Whether the number is assigned to a variable that bounds a slice or is a size further on."""
+    statement = broken.statement
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Name):
+        return False
+    for node in broken.rest:
+        sizes: list[ast.expr | None] = []
+        if isinstance(node, ast.Slice):
+            sizes = [node.lower, node.upper]
+        elif isinstance(node, ast.Call) and _name(node.func) in _SIZES:
+            sizes = list(node.args)
+        if any(_name(size) == target.id for size in sizes):
+            return True
+    return False
+
+
+def _name(node: ast.expr | None) -> str:
+    """`view` of `x.view`, `n` of `n`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _stay_tensor(broken: Broken) -> Advice:
-    """`y.sum().item()` -> `y.sum()`: correct if the result is only combined with tensors."""
-    code, call = "", next((one for one in COPIES if broken.expression.endswith(one)), "")
-    if call and broken.end_column is not None:
+    """`y.sum().item()` or `float(y.sum())` -> `y.sum()`: correct if the result is only combined
+    with tensors."""
+    call = next((one for one in COPIES if broken.expression.endswith(one)), "")
+    function, tensor = _converted(broken.expression)
+    if call:
+        function, tensor = call[1:], broken.expression.removesuffix(call)
+    elif function:
+        function += "()"
+    code = ""
+    if tensor and broken.column is not None and broken.end_column is not None:
         line = broken.lines[0].encode()
-        end = broken.end_column
-        code = (line[: end - len(call)] + line[end:]).decode(errors="replace").strip()
-    if call and isinstance(broken.statement, ast.Return):
+        start, end = line[: broken.column], line[broken.end_column :]
+        code = (start + tensor.encode() + end).decode(errors="replace").strip()
+    if function and isinstance(broken.statement, ast.Return):
         return Advice(
-            text=f"If callers need the numbers, they can call {call[1:]} on the tensor that is"
+            text=f"If callers need the numbers, they can call {function} on the tensor that is"
             " returned, after the compiled call",
             code=code,
         )
@@ -67,6 +106,14 @@ def _stay_tensor(broken: Broken) -> Advice:
         " like a number",
         code=code,
     )
+
+
+def _converted(expression: str) -> tuple[str, str]:
+    """`float`, `y.sum()` of `float(y.sum())`; empty if the expression makes no number so."""
+    match = _CONVERSION.match(expression)
+    if match is None or not calls(expression, match["function"]):
+        return "", ""
+    return match["function"], match["tensor"].strip()
 
 
 def _torch_math(broken: Broken, function: str) -> Advised:

@@ -205,6 +205,14 @@ class Twin:
             except Exception as error:
                 self.shared = f"{type(error).__name__}: {error}"
 
+    def again(self) -> Model:
+        """A model in the present state of this one, to call once more; itself if it is shared or
+        no module."""
+        if self.shared or not isinstance(self.model, torch.nn.Module):
+            return self.model
+        copied: Model = copy.deepcopy(self.model)
+        return copied
+
     def remember(self) -> None:
         """Before the compiled run: keep the state that the eager run starts from."""
         if self.shared and isinstance(self.model, torch.nn.Module):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 import torch
@@ -68,8 +70,10 @@ class OutputComparison:
         if not isinstance(ours, torch.Tensor) or not isinstance(theirs, torch.Tensor):
             if isinstance(ours, torch.Tensor) or isinstance(theirs, torch.Tensor):
                 self._differ(call, path, "a tensor on one side only")
+            elif _is_float(ours) and _is_float(theirs):
+                self._numbers(call, path, float(ours), float(theirs))
             elif not _same(ours, theirs):
-                self._differ(call, path, "values differ")
+                self._differ(call, path, _values_differ(ours, theirs))
             return
         self.compared += 1
         if ours.shape != theirs.shape:
@@ -93,6 +97,36 @@ class OutputComparison:
         self._errors.append(
             OutputError(call=call, path=path, max_abs=max_abs, max_rel=max_rel, note=note)
         )
+
+    def _numbers(self, call: int, path: str, ours: float, theirs: float) -> None:
+        """Two floats, such as `loss.item()`. They do not say from which dtype they come, so they
+        may differ as float32 may."""
+        self.compared += 1
+        one, two = (
+            torch.tensor(ours, dtype=torch.float64),
+            torch.tensor(theirs, dtype=torch.float64),
+        )
+        max_abs, max_rel, note = tensor_error(one, two)
+        if max_abs or note:
+            self.equal = False
+        if note or not torch.allclose(one, two, rtol=1.3e-6, atol=1e-5, equal_nan=True):
+            self.within = False
+        self._errors.append(
+            OutputError(call=call, path=path, max_abs=max_abs, max_rel=max_rel, note=note)
+        )
+
+
+def _is_float(value: Any) -> bool:
+    """Python's and NumPy's floats."""
+    return isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
+
+
+def _values_differ(ours: Any, theirs: Any) -> str:
+    """`values differ: 3, eager 4`; only the fact if they are no short numbers."""
+    for one in (ours, theirs):
+        if type(one) not in (int, bool, NoneType) or (one is not None and one.bit_length() > 63):
+            return "values differ"
+    return f"values differ: {ours}, eager {theirs}"
 
 
 def tensor_error(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float, str]:

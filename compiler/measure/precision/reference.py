@@ -20,6 +20,9 @@ _WHY = (
     "torch.compile draws other random numbers than eager: "
     "torch._inductor.config.fallback_random = True makes them equal"
 )
+_UNSTEADY = (
+    "not comparable: eager gives another result each time (the code keeps state outside the model)"
+)
 _UNKNOWN = "in a compiled graph that was not recorded"
 _SHOWN = 3
 
@@ -33,6 +36,8 @@ class Reference:
         self.twin = Twin(model)
         self._comparison = OutputComparison()
         self._random = False
+        self._unsteady: bool | None = None
+        """Whether eager disagrees with itself; None until a difference made that a question."""
         self._before = RandomState.now()
         if self.twin.shared:
             host.emit(
@@ -59,7 +64,6 @@ class Reference:
             reference = prepare(self.twin.model, inputs, self.host.settings.grad)
             theirs = reference.result(reference())
             drew = self._before.drawn_since()
-            after.restore()
         pairs = [
             (list(leaves(ours.outputs)), list(leaves(theirs.outputs))),
             (ours.gradients, theirs.gradients),
@@ -70,6 +74,24 @@ class Reference:
         draws = bool(self.host.recorder.random_operations) or self.host.recorder.graphs_unknown
         draws &= self.engine == "inductor"  # ours draws through ATen, as eager does
         self._random |= drew and draws and not all(accepted)
+        if not all(accepted) and self._unsteady is None:
+            with self.host.unrecorded():
+                self._unsteady = self._disagrees(call, inputs)
+        after.restore()
+
+    def _disagrees(self, call: int, inputs: InputSet) -> bool:
+        """Whether eager, from equal states and random numbers, gives two results: then its code
+        keeps state that is not the model's, and the compiled call started from another one."""
+        found = []
+        try:
+            for _ in range(2):
+                self.twin.rewind()
+                self._before.restore()
+                run = prepare(self.twin.again(), inputs, self.host.settings.grad)
+                found.append(list(leaves(run.result(run()).outputs)))
+        except Exception:  # it worked before: calling it once more proves nothing
+            return False
+        return not OutputComparison().add(call, *found)
 
     def finish(self) -> None:
         """Record the verdict."""
@@ -79,6 +101,8 @@ class Reference:
             drawn = tuple(self.host.recorder.random_operations)
             note = "; ".join(filter(None, (random_note(drawn), _WHY, found.note)))
             found = structs.replace(found, within=None, note=note, random=drawn)
+        elif self._unsteady:
+            found = structs.replace(found, within=None, note=_UNSTEADY)
         self.host.emit(found)
 
 

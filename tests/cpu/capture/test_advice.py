@@ -232,3 +232,43 @@ def test_a_number_that_is_made_an_integer_becomes_a_symbol_first() -> None:
     assert advise(item)[0].code == symbol
     item = replace(item, lines=("n = x.max().item()",), end_column=18)
     assert [advice.code for advice in advise(item)] == ["n = x.max()", symbol]
+
+
+@pytest.mark.parametrize(
+    ("further", "fixes"),
+    [
+        ("w = y[:, :n]", 1),
+        ("for i in range(n):", 1),
+        ("z = y.view(n, -1)", 1),
+        ("z = y * n", 2),
+        ("z = y[:, n]", 2),
+    ],
+)
+def test_a_number_that_is_a_size_further_on_cannot_stay_a_tensor(further: str, fixes: int) -> None:
+    lines = ("    n = x.max().item()", "", "    y = x + 1", f"    {further}", "        pass")
+    item = Broken(
+        type="Unsupported Tensor.item() call",
+        lines=lines if further.startswith("for") else lines[:-1],
+        column=8,
+        end_column=22,
+    )
+    assert len(advise(item)) == fixes
+
+
+@pytest.mark.parametrize(
+    ("line", "expression", "code", "words"),
+    [
+        ("return z, float(y), 3", "float(y)", "return z, y, 3", "call float() on the tensor"),
+        ("v = float(x.max())", "float(x.max())", "v = x.max()", "only combined with tensors"),
+        ("v = float(x) + float(y)", "float(x) + float(y)", "", "only combined with tensors"),
+    ],
+)
+def test_a_conversion_is_left_out(line: str, expression: str, code: str, words: str) -> None:
+    column = line.index(expression)
+    item = Broken(
+        type="Data dependent operator", context="aten._local_scalar_dense.default",
+        lines=(line,), column=column, end_column=column + len(expression),
+    )  # fmt: skip
+    first = advise(item)[0]
+    assert first.code == code
+    assert words in first.text

@@ -89,6 +89,34 @@ def test_the_wrapper_of_a_forward_is_named_by_the_forward() -> None:
     assert plain.wrapped is None
 
 
+def star_decorated(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class StarWrapped(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 2)
+
+    @star_decorated
+    def forward(self, x):
+        return self.inner(x) + 1
+
+
+def test_a_wrapper_that_takes_self_among_its_arguments() -> None:
+    """The frame is its forward, and paths of modules start below the model."""
+    recording = compiled(StarWrapped(), (X,)).recording
+    (start,) = recording.all(FrameStart)
+    assert start.called == "forward"
+    graph = next(one for one in recording.all(Graph) if one.kind == "captured")
+    modules = {node.module for node in graph.nodes if node.op == "call_function"}
+    assert modules == {"inner", ""}
+
+
 def test_a_frame_without_operations_is_empty() -> None:
     result = compiled(lambda x: 3, (X,))
     assert ends(result) == [("0/0", "empty", 1)]

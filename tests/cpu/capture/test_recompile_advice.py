@@ -243,3 +243,37 @@ def test_of_several_entries_a_size_that_can_be_a_symbol_decides() -> None:
 def test_nothing_is_said_of_what_is_not_known(what: str) -> None:
     assert advise([Changed(what)], SETTINGS) == ()
     assert advise([], SETTINGS) == ()
+
+
+def test_a_value_on_which_the_code_branches_cannot_be_a_tensor() -> None:
+    changed = Changed(
+        what="value", source="L['opts']['gain']", name="opts['gain']", expected="2.0", seen="3.0",
+        line='        if opts and opts["gain"]:',
+    )  # fmt: skip
+    (branch,) = advise([changed], SETTINGS)
+    assert branch.text.startswith("Call once with each value during warm-up")
+    assert not branch.code
+    count = Changed("value", source="L['n']", name="n", expected="2", seen="3")
+    loop = replace(count, line="for i in range(n):")
+    assert advise([loop], SETTINGS) != advise([count], SETTINGS)
+    assert not advise([loop], SETTINGS)[0].code
+    used = replace(changed, line='        x = x * opts["gain"]')
+    assert advise([used], SETTINGS)[0].code == "opts['gain'] = torch.tensor(opts['gain'])"
+
+
+def test_an_attribute_that_the_first_call_adds_is_set_before_it() -> None:
+    class Lazy(torch.nn.Module):
+        def forward(self, x):
+            if not hasattr(self, "scale"):
+                self.scale = x.mean()
+            return x - self.scale
+
+    class Eager(Lazy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.zeros(())
+
+    assert compiles(Lazy(), [x, x, x], lambda f, one: f(one)) == 2
+    assert compiles(Eager(), [x, x, x], lambda f, one: f(one)) == 1
+    changed = Changed("attribute", name="hasattr(self, 'scale')", expected="False", seen="True")
+    assert advise([changed], SETTINGS)[0].text.startswith("Set the attribute before the first call")

@@ -425,6 +425,41 @@ def test_an_object_that_is_gone(capture: Capture) -> None:
     assert (failed.name, failed.seen) == ("kind", "deallocated")
 
 
+def test_a_method_that_a_break_leaves_on_the_stack(capture: Capture) -> None:
+    """`append` is a new object in each call. The advice is at the break, and helps."""
+
+    class Inside(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: list[float] = []
+
+        def forward(self, x):
+            self.seen.append(float(x.max()))
+            return x + 1
+
+    class Before(Inside):
+        def forward(self, x):
+            value = float(x.max())
+            self.seen.append(value)
+            return x + 1
+
+    def gone(module: torch.nn.Module) -> list[Recompile]:
+        torch._dynamo.reset()
+        compiled = torch.compile(module, backend="eager")
+        for _ in range(3):
+            capture.call(lambda: compiled(x))
+        return [one for one in capture.all(Recompile) if one.failed[0].seen == "deallocated"]
+
+    assert gone(Before()) == []
+    found = gone(Inside())
+    assert len(found) == 2
+    for one in found:
+        assert one.failed[0].source == "L['___stack0']"
+        assert one.location is not None
+        assert one.location.line == Inside.forward.__code__.co_firstlineno + 1
+        assert one.advice[0].text.startswith("Compute what breaks the graph on a line of its")
+
+
 def test_a_refused_recompile_is_recorded_all_the_same(capture: Capture) -> None:
     compiled = torch.compile(scaled, backend="eager")
     capture.call(lambda: compiled(x))

@@ -242,3 +242,17 @@ def test_text_of_a_graph():
         "view: f32[2, 2] = relu.view(2, 2)\n"
         "return (view, 1)\n"
     )
+
+
+def test_a_number_that_replaces_a_node_disturbs_nothing() -> None:
+    """torch puts the value of a symbolic float in the place of what it cannot make a tensor of;
+    with a hook on replacements it asks that number for its name."""
+
+    def clamped(x, most):
+        return x.clamp(max=most)
+
+    with record((*AUTOGRAD, passes.HOOK)) as recorded:
+        compiled = torch.compile(clamped, backend=without_codegen)
+        for most in (2.5, 4.5, 6.5):
+            compiled(torch.ones(4), most)
+    assert not recorded.all(Warned)

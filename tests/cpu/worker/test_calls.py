@@ -322,3 +322,18 @@ def test_inductor_in_a_backend_of_the_script_is_told(tmp_path: Path) -> None:
     assert found.end.status == "ok"
     (warned,) = found.all(Warned)
     assert "a backend of its own" in warned.message
+
+
+def test_a_model_that_counts_outside_of_itself_is_not_called_wrong(tmp_path: Path) -> None:
+    text = """
+        import torch
+        count = {"n": 0}
+        def model(x):
+            count["n"] += 1
+            return x * count["n"]
+        example_inputs = [(torch.ones(4),), (torch.ones(4),)]
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), until="run")
+    (numerics,) = found.all(Numerics)
+    assert numerics.within is None
+    assert numerics.note.startswith("not comparable: eager gives another result each time")

@@ -44,7 +44,7 @@ def test_a_model_that_recompiles_in_each_call_is_found_with_one_input_set(tmp_pa
     (speed,) = found.all(Speed)
     assert speed.compiled_again
     titles = [one.title for one in summarise(found.recording).findings]
-    assert any("calls with the same inputs recompiled forward" in title for title in titles)
+    assert any("the timed calls recompiled forward" in title for title in titles)
 
 
 def test_a_profile_names_the_guard_that_fails_in_its_rounds(tmp_path: Path) -> None:

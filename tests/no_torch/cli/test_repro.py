@@ -19,8 +19,11 @@ from compiler.trace.records import (
 )
 from compiler.trace.writer import TraceWriter
 from tests.no_torch.cli.test_commands import Client, client
+from viewers.recording import Recording
+from viewers.text.lines import to_text
 from workbench.cli import codes
 from workbench.cli.main import main
+from workbench.cli.repro import written
 
 __all__ = ["client"]
 
@@ -196,6 +199,13 @@ def test_a_trace_of_both_engines(
     assert code == codes.FINDING
     assert text.startswith("2 kernels: 1 within rounding of float64, 1 not (k0)\n")
     assert "k0 nest_add  wrong" in text
+
+
+def test_a_file_without_a_graph_has_no_kernel_to_compare() -> None:
+    """It was just compared: recording it once more would not help."""
+    result = written(Recording([]), "", None, of_trace=False)
+    assert to_text(result.lines, 100) == "no kernel to compare: no graph was captured\n"
+    assert result.code == codes.OK
 
 
 def test_nothing_was_compared(

@@ -108,7 +108,15 @@ TEXTS = [
         "hasattr(L['x'], '_dynamo_dynamic_indices') == False",
         ("marking", "L['x']", "dynamic marks of x", "none", "marked"),
     ),
+    (
+        "not hasattr(L['self'], 'cache')      # if not hasattr(self, 'cache'):  # m.py:6 in f",
+        ("attribute", "L['self']", "hasattr(self, 'cache')", "False", "True"),
+    ),
     # as in a log, and as a reason to compile again: without the scope of local names
+    (
+        "hasattr(m.layer, 'w')",
+        ("attribute", "L['m'].layer", "hasattr(m.layer, 'w')", "True", "False"),
+    ),
     ("n == 3", ("value", "L['n']", "n", "3", "")),
     ("self.training == True", ("value", "L['self'].training", "self.training", "True", "")),
     ("len(items) == 2", ("length", "L['items']", "len(items)", "2", "")),

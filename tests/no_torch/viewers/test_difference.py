@@ -9,6 +9,7 @@ from compiler.trace.records import (
     AnyRecord,
     Decided,
     DynamicSize,
+    Graph,
     Guard,
     Guards,
     Kernel,
@@ -152,6 +153,14 @@ def test_a_kernel_that_is_in_another_graph_now_is_the_same() -> None:
     ]
     assert compared(base_run(), moved).changed_kernels == ()
     assert compared(moved, base_run()).changed_kernels == ()
+
+
+def test_no_graph_at_all_is_not_fewer_graphs() -> None:
+    """Then everything runs eagerly."""
+    without = [one for one in base_run() if not isinstance(one, Graph)]
+    found = compared(base_run(), without)
+    (graphs,) = [one for one in found.effects if one.kind == "graph"]
+    assert (graphs.tone, graphs.words) == ("bad", "graphs 3 → 0")
 
 
 def test_guards_by_kind_and_name() -> None:

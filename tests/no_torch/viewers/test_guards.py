@@ -157,7 +157,7 @@ def test_of_a_recompile_what_differs() -> None:
 
 
 def test_the_check_is_timed_in_microseconds() -> None:
-    assert "22 guards, one check 221.7 µs" in text(record(*GUARDS[:22]))
+    assert "22 guards, one cold check 221.7 µs" in text(record(*GUARDS[:22]))
 
 
 def test_guards_are_no_longer_offered_once_all_are_shown() -> None:

@@ -27,6 +27,9 @@ from viewers.labels import kernel_label, short_label
         ("embedding, softmax, layer_norm, gelu + 3 more", "embedding … gelu"),
         ("add + 3 more", "add …"),
         ("addmm", "addmm"),
+        ("_native_batch_norm_legit_no_training, relu", "batch norm, relu"),
+        ("_native_batch_norm_legit_functional", "batch norm"),
+        ("max_pool2d_with_indices", "max pool2d"),
         ("", ""),
     ],
 )

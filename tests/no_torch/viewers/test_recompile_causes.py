@@ -10,6 +10,7 @@ from compiler.trace.records import (
     AnyRecord,
     Argument,
     CallStart,
+    EagerFallback,
     FailedGuard,
     FrameEnd,
     FrameStart,
@@ -69,7 +70,7 @@ def repeated_recompiles() -> list[AnyRecord]:
 def test_a_call_that_recompiles_when_it_is_repeated_is_no_all_clear() -> None:
     found = summary(repeated_recompiles())
     (finding,) = found.findings
-    assert finding.title.startswith("calls with the same inputs recompiled forward 3 times: step ")
+    assert finding.title.startswith("the timed calls recompiled forward 3 times: step ")
     assert finding.place is not None
     assert found.verdict.headline == "Recompiled during timing"
 
@@ -109,7 +110,8 @@ def test_a_recompile_for_what_item_returned_belongs_to_the_break() -> None:
     found = summary(records)
     (finding,) = found.findings
     assert finding.kind == "break"
-    assert finding.notes[-1] == "call 2 recompiled for its value, 2.0 s"
+    assert finding.cost == "2.0 s"
+    assert finding.notes[:2] == ("call 2 recompiled for its value", "+1 graph")
     assert finding.compile_ids == ("0/0", "1/1")
     assert len(found.recompiles) == 1
     another = msgspec.structs.replace(failed, name="y", source="L['y']")
@@ -274,3 +276,70 @@ def test_a_recompile_without_a_reason_is_no_cause_of_torchs_bug() -> None:
     assert _recompiled(unexpected) == UNEXPLAINED
     assert _recompiled() == UNEXPLAINED
     assert _recompiled(unexpected, "L['x'].size()[0] == 3") == "L['x'].size()[0] == 3"
+
+
+def broken_append() -> list[AnyRecord]:
+    """`seen.append(float(x))` breaks the graph: `append` and the number are on the stack."""
+    line = "        seen.append(float(x))"
+    site = traces.graph_break(
+        gb="GB0124", location=traces.at(7, 20, 28), source_line=line,
+        type="Unsupported Tensor.item() call with capture_scalar_outputs=False",
+    )  # fmt: skip
+    rest = traces.resumed("1/0")
+    stack = Guards(
+        compile_id="1/0",
+        guards=tuple(
+            Guard(kind="ID_MATCH", name=f"___stack{index}", source=f"L['___stack{index}']")
+            for index in (0, 1)
+        ),
+        function="forward",
+    )
+    return [*traces.opening(), *traces.frame()[:1], site, *traces.frame()[1:], rest,
+            *traces.frame("1/0")[1:2], stack, *traces.frame("1/0")[3:]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("index", "expected", "seen", "name"),
+    [(0, "alive", "deallocated", "seen.append"), (1, "2.5", "3.5", "float(x)")],
+)
+def test_a_value_on_the_stack_is_named_by_its_expression(
+    index: int, expected: str, seen: str, name: str
+) -> None:
+    failed = FailedGuard(
+        entry="1/0", guard="", source=f"L['___stack{index}']", name=f"___stack{index}",
+        expected=expected, seen=seen,
+    )  # fmt: skip
+    again = Recompile(compile_id="1/1", call=2, failed=(failed,), function="forward")
+    (cause,) = recompile_causes(Recording([*broken_append(), again]))
+    assert cause.change.text == f"{name} {expected} → {seen}"
+
+
+def test_attributes_that_change_alike_are_two_causes() -> None:
+    """Two counters of one module are two things to fix, though both go from 3 to 4."""
+    again = [
+        Recompile(
+            compile_id=f"0/{number}", call=2, function="forward",
+            failed=(FailedGuard(entry="0/0", guard="", name=name, source=source, expected="3",
+                                seen="4"),),
+        )
+        for number, (name, source) in enumerate(
+            [("self.step", "L['self'].step"), ("len(self.seen)", "L['self'].seen")], 1
+        )
+    ]  # fmt: skip
+    causes = recompile_causes(Recording([*traces.opening(), *again]))
+    assert [cause.change.name for cause in causes] == ["self.step", "len(self.seen)"]
+    passed = msgspec.structs.replace(
+        again[1], failed=(msgspec.structs.replace(again[1].failed[0], name="step"),)
+    )
+    (one,) = recompile_causes(Recording([*traces.opening(), again[0], passed]))
+    assert one.compile_ids == ("0/1", "0/2")
+
+
+def test_a_recompile_limit_names_what_used_it_up() -> None:
+    records = [
+        msgspec.structs.replace(one, compile_id="0/8") if isinstance(one, EagerFallback) else one
+        for one in traces.recompile_limit()
+    ]
+    limit = summary(records).findings[0]
+    assert limit.notes == ("7 of 7 recompiles for step 0 → 1 → 2 → …",)
+    assert limit.fixes[0].text == "pass step as a tensor"

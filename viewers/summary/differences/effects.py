@@ -24,7 +24,8 @@ from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
-from viewers.summary.findings import ON_STACK
+from viewers.summary.findings import fallback_reason
+from viewers.summary.on_stack import ON_STACK
 from viewers.words import bytes_change, error_text, listed, plural
 
 if TYPE_CHECKING:
@@ -179,11 +180,13 @@ def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
     for key, one in new.items():
         if key not in old:
             line = matched_line(one.location)
-            yield Effect("fallback", "bad", f"runs eagerly now: {one.reason}", line=line)
+            yield Effect("fallback", "bad", f"runs eagerly now: {fallback_reason(one)}", line=line)
     for key, one in old.items():
         if key not in new:
             line = alignment.place(one.location)
-            yield Effect("fallback", "good", f"no longer runs eagerly: {one.reason}", line=line)
+            yield Effect(
+                "fallback", "good", f"no longer runs eagerly: {fallback_reason(one)}", line=line
+            )
 
 
 def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
@@ -215,7 +218,9 @@ def _sizes(alignment: Alignment) -> Iterator[Effect]:
 
 def _graphs(before: Summary, after: Summary) -> Iterator[Effect]:
     if before.graphs != after.graphs:
-        tone: EffectTone = "bad" if after.graphs > before.graphs else "good"
+        # without any graph, all of it runs eagerly
+        worse = after.graphs > before.graphs or not after.graphs
+        tone: EffectTone = "bad" if worse else "good"
         yield Effect("graph", tone, f"graphs {before.graphs} → {after.graphs}")
 
 

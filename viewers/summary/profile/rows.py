@@ -29,6 +29,7 @@ from viewers.summary.profile.work import Work, sum_of, work_of
 
 RowStanding = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
+_CLEARLY = 1.25
 SORTS: tuple[Sort, ...] = ("difference", "time", "line")
 
 
@@ -67,6 +68,9 @@ class RegionRow:
     """Whether others have the same rank."""
     small: bool = False
     """Less than a hundredth of the call."""
+    disturbed: bool = False
+    """On one side it took clearly longer than the whole call, which undisturbed rounds measure: its
+    own rounds were disturbed, so its difference says nothing."""
 
     @property
     def standing(self) -> RowStanding:
@@ -74,7 +78,8 @@ class RegionRow:
         differences of what runs the same calls come from their surroundings."""
         same = self.same_calls and self.small
         both = self.eager is not None and self.compiled is not None
-        if not self.known or same or (both and abs(self.difference) <= self.noise):
+        within = both and abs(self.difference) <= self.noise
+        if not self.known or same or within or self.disturbed:
             return "noise"
         return "lost" if self.difference > 0 else "won"
 
@@ -115,8 +120,17 @@ def region_rows(index: Index) -> tuple[RegionRow, ...]:
     rows = []
     for order, regions in enumerate(grouped.values()):
         row = _row(index, regions)
-        rows.append(replace(row, order=order, small=abs(row.difference) < limit))
+        small = abs(row.difference) < limit
+        rows.append(replace(row, order=order, small=small, disturbed=_disturbed(index, row)))
     return ordered(_ranked(rows), "difference")
+
+
+def _disturbed(index: Index, row: RegionRow) -> bool:
+    sides = ((row.eager, index.head.eager), (row.compiled, index.head.compiled))
+    return row.phase != "step" and any(
+        part is not None and part.median > _CLEARLY * (whole.median + whole.spread)
+        for part, whole in sides
+    )
 
 
 def _ranked(rows: Sequence[RegionRow]) -> list[RegionRow]:

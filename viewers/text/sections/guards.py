@@ -42,7 +42,7 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
     groups = guard_groups(view.recording, record)
     cost = ""
     if record.check_us is not None:
-        cost = f", one check {check_words(record.check_us)}"
+        cost = f", one cold check {check_words(record.check_us)}"
     starts = view.recording.all(FrameStart)
     wrapped = (one.called for one in starts if one.compile_id == record.compile_id and one.wrapped)
     function = next(wrapped, record.function)

@@ -104,8 +104,12 @@ def test_odd_values(ours: list[float], theirs: list[float], note: str, largest: 
         (torch.ones(2), torch.ones(3), "shapes differ: (2,), eager (3,)"),
         (torch.ones(2), torch.ones(2).double(), "dtypes differ: float32, eager float64"),
         (torch.ones(2), 1.0, "a tensor on one side only"),
-        (1, 2, "values differ"),
-        (1, True, "values differ"),
+        (1, 2, "values differ: 1, eager 2"),
+        (1, True, "values differ: 1, eager True"),
+        ("a", "b", "values differ"),
+        (1 << 70, 2, "values differ"),
+        (1.0, 1, "values differ"),
+        (INF, 1.0, "inf in compiled only"),
         ((1, 2), (1,), "returned by the compiled model only"),
         ((1,), (1, 2), "returned by eager only"),
     ],
@@ -115,6 +119,15 @@ def test_what_cannot_be_close(ours: Any, theirs: Any, note: str) -> None:
     assert found.within is False
     assert not found.equal
     assert note in [error.note for error in found.worst]
+
+
+def test_a_float_may_differ_as_the_float32_that_it_comes_from() -> None:
+    """`loss.item()` is rounded as the loss is."""
+    found = compared((3.0000002, 0.5), (3.0, 0.5))
+    assert found.within
+    assert found.max_abs == pytest.approx(2e-7)
+    assert not found.equal
+    assert compared(3.01, 3.0).within is False
 
 
 @pytest.mark.parametrize(

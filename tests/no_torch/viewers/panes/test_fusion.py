@@ -271,3 +271,14 @@ def test_names_take_the_room_that_nothing_else_needs(block: View) -> None:
 
     assert cut_names(60) == cut_names(84) == 1
     assert cut_names(80) == cut_names(100) == 0
+
+
+def test_both_sides_of_a_pair_are_told_where_names_are_cut(
+    block: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "_native_batch_norm_legit_no_training"
+    pair = block.facts.pairs[fusion.graph_of(block)][0]
+    names = {pair.first: name, pair.second: "relu"}
+    monkeypatch.setattr(fusion, "label_of", lambda view, graph, node: names.get(node, node))
+    rows = fusion.decisions(block, 60).rows
+    assert any("_native_ba" in row.text and "› + relu " in row.text for row in rows)

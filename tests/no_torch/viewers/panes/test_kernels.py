@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from compiler.trace.records import Kernel, Location
+from compiler.trace.records import Kernel, Location, Start
 from tests.no_torch import profiles
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import kernel, kernels
@@ -36,6 +36,19 @@ def test_what_the_engine_draws_is_not_a_library_call(block: View) -> None:
     assert "drawn by the engine" in "".join(words for words, _ in shown.right)
     assert any("drawn by the engine: no code is generated" in row.text for row in shown.rows)
     assert not any("library" in row.text for row in shown.rows)
+
+
+def test_what_was_recorded_for_a_gpu_comes_first(block: View) -> None:
+    records = [
+        replace(one, settings=replace(one.settings, device="cuda"))
+        if isinstance(one, Start)
+        else one
+        for one in block.recording.records
+    ]
+    rows = [row.text.strip() for row in kernels.content(view_of(records), 80).rows if row.text]
+    built = rows.index("built for the CPU")
+    assert rows[0] == "predicted for a GPU that was not there"
+    assert all("registers" in row for row in rows[1:built] if row)
 
 
 def test_the_chosen_kernel_is_where_the_cursor_stands(block: View) -> None:

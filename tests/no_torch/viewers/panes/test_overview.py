@@ -134,6 +134,6 @@ def test_a_long_cost_does_not_run_into_the_title(block_records: list[AnyRecord])
 
 def test_compiles_of_the_timing_are_told_where_no_call_compiled_again() -> None:
     view = view_of(repeated_recompiles())
-    assert "of recompiling with the same inputs" in texts(view)[2]
+    assert "of recompiling in the timed calls" in texts(view)[2]
     names = [row.text.strip() for row in spine.content(view, 60).rows]
     assert "timing" in names

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from compiler.trace.records import AnyRecord, CallEnd, FailedGuard, Recompile
+from compiler.trace.records import AnyRecord, CallEnd, EagerFallback, FailedGuard, Recompile
+from tests.no_torch import traces
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import cache, recompiles
+from viewers.navigator import Navigator
+from viewers.panes import cache, findings, recompiles
 
 
 def test_values_are_never_cut_only_names(block_records: list[AnyRecord]) -> None:
@@ -32,3 +35,40 @@ def test_what_served_a_call_is_unknown_where_it_was_not_recorded(
         msgspec.structs.replace(r, hits=()) if isinstance(r, CallEnd) else r for r in block_records
     ]
     assert "?" in next(line for line in lines(without) if "call 3" in line)
+
+
+def test_the_entry_of_the_chosen_cause_is_on_screen() -> None:
+    """Where there is no room for all entries, those of the first recompile are shown, not the
+    last."""
+    rows = cache.content(view_of(traces.recompile_limit()), 60).rows
+    assert any("0/1" in row.text for row in rows)
+
+
+@pytest.mark.parametrize(("compile_id", "leads"), [("0/8", "recompiles"), ("", "source")])
+def test_enter_on_a_recompile_limit_shows_its_cause(compile_id: str, leads: str) -> None:
+    """Without a known cause it shows the function."""
+    records = [
+        msgspec.structs.replace(one, compile_id=compile_id)
+        if isinstance(one, EagerFallback)
+        else one
+        for one in traces.recompile_limit()
+    ]
+    navigator = Navigator(view_of(records))
+    row = next(row for row in findings.content(navigator.view, 110).rows if row.opens)
+    assert "the recompile limit was reached" in row.text
+    assert navigator.opened(row, "findings")
+    assert navigator.arrangement == leads
+
+
+def test_no_value_is_marked_as_cut_that_is_whole() -> None:
+    rows = cache.content(view_of(traces.recompile_limit()), 60).rows
+    assert not any("›" in row.text for row in rows)
+
+
+def test_the_breaks_are_shown_at_their_line(block_records: list[AnyRecord]) -> None:
+    """Also where the command led there, not a row."""
+    navigator = Navigator(view_of(block_records))
+    navigator.go("break")
+    (site, *_) = navigator.view.summary.breaks
+    assert navigator.view.ref == site.place.ref
+    assert navigator.view.compile_id == site.compile_ids[0]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -9,7 +11,7 @@ from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import bytecode, growing, guards, source, stack
 from viewers.panes import locals as locals_
 from viewers.panes.rows import Content
-from viewers.panes.stepping import kind_words
+from viewers.panes.stepping import kind_words, state_of
 from viewers.panes.view import View
 
 
@@ -83,6 +85,17 @@ def test_stack_and_locals(replay: View) -> None:
     assert "0.125" in row(known, "local:temperature")
     both = texts(locals_.frame(replay, 60))
     assert any("locals of attention" in line for line in both)
+
+
+def test_what_torch_adds_to_a_resume_function_comes_after_the_users_variables(replay: View) -> None:
+    state = state_of(replay)
+    assert state is not None
+    known = state.frame.locals
+    known = {"__nested_resume_fns": next(iter(known.values())), **known}
+    frame = dataclasses.replace(state.frame, locals=known)
+    state = dataclasses.replace(state, frames=(*state.frames[:-1], frame))
+    keys = [row.key for row in locals_.rows_of(replay, state, 60)]
+    assert keys.index("local:__nested_resume_fns") == len(keys) - 1
 
 
 def test_the_graph_says_what_the_call_will_add(replay: View) -> None:
