@@ -39,6 +39,8 @@ class Changed:
     """If a size failed: each (argument, dimension) whose size changed."""
     passed: Literal["", "*", "**"] = ""
     """Set if the source is the frame's whole `*args` or `**kwargs`."""
+    wrapped: bool = False
+    """The frame is a decorator's wrapper, and the entry is for another function that it wraps."""
 
 
 Settings = Mapping[str, object]
@@ -346,6 +348,14 @@ def _keys_of_dict(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
 
 def _identity(changed: Changed, settings: Settings) -> tuple[Advice, ...]:
     name = changed.name
+    if changed.wrapped:
+        return (
+            Advice(
+                text=f"Call once with each {name} during warm-up, or remove the graph break that "
+                "keeps torch from inlining the call: a decorator's wrapper is compiled for each "
+                "function that it wraps"
+            ),
+        )
     if changed.seen.removeprefix("another ").startswith("function "):
         return (
             Advice(
