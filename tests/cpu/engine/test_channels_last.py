@@ -94,6 +94,32 @@ def test_small_images_that_aten_convolves_itself_stay_as_they_are(
     assert converted == [0]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "size", "order", "follows"),
+    [
+        (3, 4, torch.contiguous_format, False),
+        (3, 32, torch.contiguous_format, True),
+        (1, 4, torch.contiguous_format, True),
+        (3, 4, torch.channels_last, True),
+    ],
+)
+def test_images_much_smaller_than_a_weight_stay_as_they_are(
+    kernel: int, size: int, order: torch.memory_format, follows: bool
+) -> None:
+    """ATen would copy the weight into the images' order in each call, and its gradient back: not
+    one of a single pixel, or one that has that order."""
+    weight = torch.randn(64, 64, kernel, kernel).to(memory_format=order).requires_grad_()
+    x = torch.randn(2, 64, size, size)
+
+    def gradient(function: Callable[..., Any]) -> Any:
+        return torch.autograd.grad(function(x, weight).square().sum(), weight)[0]
+
+    plain = lambda x, w: F.conv2d(x, w, padding="same").relu()  # noqa: E731
+    function, converted = compiled(plain)
+    torch.testing.assert_close(gradient(function), gradient(plain), rtol=1e-4, atol=1e-2)
+    assert [images > 0 for images in converted] == [follows, follows]
+
+
 @pytest.mark.parametrize("groups", [1, 4])
 def test_the_gradient_of_a_strided_and_dilated_convolution_gets_contiguous_images(
     groups: int,
