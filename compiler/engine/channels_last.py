@@ -305,9 +305,14 @@ def _refresh(node: fx.Node) -> bool:
     except (RuntimeError, ValueError):
         if node.target is not aten.view.default:
             raise
-        # A view of memory in another order may be a copy; lowering treats both alike.
-        node.target = aten.reshape.default
-        after = aten.reshape.default(*args, **kwargs)
+        # A view of memory in another order is one of a copy, which has memory of its own.
+        given: Any = node.args[0]
+        order = {"memory_format": torch.contiguous_format}
+        with node.graph.inserting_before(node):
+            copied = node.graph.call_function(aten.clone.default, (given,), order)
+        copied.meta = {**given.meta, "val": args[0].clone(**order)}
+        node.args = (copied, *node.args[1:])
+        after = aten.view.default(copied.meta["val"], *args[1:], **kwargs)
     node.meta["val"] = after
     return bool(_all_strides(before) != _all_strides(after))
 
