@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler.capture import guard_book
@@ -35,6 +35,8 @@ class Tried:
     """The line in the user's own files that made torch depend on the value."""
     sizes: tuple[tuple[str, int], ...] = ()
     """If a size failed: (source, dimension) of every size of a local tensor that differs."""
+    wrapped: bool = False
+    """The entry belongs to another function that the frame, a decorator's wrapper, wraps."""
 
 
 class Scope:
@@ -59,17 +61,25 @@ class Scope:
 
 
 def why_not(
-    guard_manager: Any, f_locals: Any, compile_id: Any, reason: str, caller: Caller
+    guard_manager: Any,
+    f_locals: Any,
+    compile_id: Any,
+    reason: str,
+    caller: Caller,
+    free: Sequence[str] = (),
 ) -> Tried:
     """Explain why this entry did not serve these locals, given torch's own `compile_id` and
-    `reason`."""
+    `reason`. `free`: the frame's free variables."""
     own_words = _own_words(reason, str(compile_id))
     entry = guard_book.entry_of(guard_manager)
     guards = entry.guards if entry is not None else ()
     parts, tested = _failing_parts(guard_manager, f_locals)
     failure = _failing_part(parts, own_words)
-    guard = guard_behind(failure, guards)
     scope = Scope(guard_manager, f_locals)
+    other = _other_function(guards, scope, free)
+    if other is not None:
+        failure, own_words = other, other.text
+    guard = guard_behind(failure, guards)
     state = entry.global_state if entry is not None else {}
     expected, seen = _values(failure, guard, scope, state)
     name = caller.named(failure.name)
@@ -96,7 +106,33 @@ def why_not(
         guard=guard,
         own_line=_own_line(entry, guard, failure),
         sizes=_sizes(guards, scope) if failure.what == "size" else (),
+        wrapped=other is not None,
     )
+
+
+def _other_function(guards: Sequence[Guard], scope: Scope, free: Sequence[str]) -> Failure | None:
+    """The failure of an entry made for another function in one of the frame's free variables.
+
+    Functions under one decorator share its wrapper's code, and so its cache entries. What torch
+    tests before it comes to the function, such as the number of arguments, differs by chance.
+    """
+    sources = {f"L['{name}']" for name in free}
+    for guard in guards:
+        if guard.kind != "CLOSURE_MATCH" or guard.source not in sources:
+            continue
+        seen = scope.described(guard.source)
+        if seen and seen != guard.value:
+            text = guard.code[0] if guard.code else guard.source
+            return replace(
+                take_apart(text),
+                what="identity",
+                kind=guard.kind,
+                source=guard.source,
+                name=guard.name,
+                expected=guard.value,
+                seen=seen,
+            )
+    return None
 
 
 def _own_line(

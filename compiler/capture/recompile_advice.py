@@ -42,6 +42,8 @@ class Changed:
     """The source line that made torch depend on the value."""
     passed: Literal["", "*", "**"] = ""
     """Set if the source is the frame's whole `*args` or `**kwargs`."""
+    wrapped: bool = False
+    """The frame is a decorator's wrapper, and the entry is for another function that it wraps."""
 
 
 Settings = Mapping[str, object]
@@ -327,6 +329,14 @@ def _keys_of_dict(changed: Changed, settings: Settings) -> Advised:
 
 def _identity(changed: Changed, settings: Settings) -> Advised:
     name = changed.name
+    if changed.wrapped:
+        return (
+            Advice(
+                text=f"Call once with each {name} during warm-up, or remove the graph break that "
+                "keeps torch from inlining the call: a decorator's wrapper is compiled for each "
+                "function that it wraps"
+            ),
+        )
     if changed.seen.removeprefix("another ").startswith("function "):
         return (
             f"Pass the same function as {name} in every call, or call once with each "

@@ -74,7 +74,14 @@ def install(recorder: Recorder) -> Uninstall:
             with Safely(recorder, "the guard that failed"):
                 search = searches[-1]
                 search.tried.append(
-                    why_not(guard_manager, f_locals, compile_id, reason, search.caller)
+                    why_not(
+                        guard_manager,
+                        f_locals,
+                        compile_id,
+                        reason,
+                        search.caller,
+                        getattr(code, "co_freevars", ()),
+                    )
                 )
         return reason
 
@@ -142,6 +149,7 @@ def _changed(tried: Tried, caller: Caller, resumed: bool, line: str) -> Changed:
             if ARGUMENT.match(source)
         ),
         passed=_passed(failed.source, caller),
+        wrapped=tried.wrapped,
     )
 
 

@@ -4,7 +4,9 @@ oneDNN's convolutions are faster on channels-last memory, as are cuDNN's of 16-b
 on tensor cores without transposing then, and pointwise loops work in any order. So each image that
 such a convolution reads is converted to channels-last if necessary. Strides are then recomputed
 downstream, which leaves one conversion at the start, and one at each output whose strides the user
-was promised. The idea is Inductor's (`decide_layout_opt` in torch/_inductor/graph.py).
+was promised. Convolutions whose weight is much larger than their images stay contiguous on the CPU,
+since ATen copies the weight into the images' order. The idea is Inductor's (`decide_layout_opt` in
+torch/_inductor/graph.py).
 """
 
 from __future__ import annotations
@@ -43,6 +45,9 @@ _OPERANDS = {aten.convolution.default: (0, 1), aten.convolution_backward.default
 
 _NARROW = (torch.float16, torch.bfloat16)
 
+_HEAVY = 4
+"""Elements of a weight to each of its images from which on copying it costs more than it saves."""
+
 _BLOCK = 16
 """Channels in the widest block of oneDNN's kernels."""
 
@@ -77,7 +82,7 @@ def channels_last(
     """
     mode = _fake_mode(module)
     convolutions = [node for node in module.graph.nodes if node.target in _IMAGES]
-    nodes = [n for n in convolutions if _images(n) and not (_overruns(n) or _scattered(n))]
+    nodes = [n for n in convolutions if _images(n) and not (_contiguous(n) or _scattered(n))]
     restrided = _restride_inputs(module, example_inputs)
     wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
     if mode is None or not (wanted or restrided):
@@ -99,7 +104,7 @@ def channels_last(
                 # the forward is fast on either order
                 if node.target is aten.convolution_backward.default:
                     stale |= _convert_images(module, node, made, torch.contiguous_format)
-            elif node.target in _IMAGES and _overruns(node):
+            elif node.target in _IMAGES and _contiguous(node):
                 stale |= _convert_images(module, node, made, torch.contiguous_format)
             elif wanted and node.target in _IMAGES:
                 stale |= _convert_images(module, node, made, torch.channels_last)
@@ -205,6 +210,29 @@ def _scattered(node: fx.Node) -> bool:
     return strided and any(dilation != 1 and size != 1 for dilation, size in sizes)
 
 
+def _contiguous(node: fx.Node) -> bool:
+    """Whether a convolution is to get contiguous images."""
+    return _overruns(node) or _heavy(node)
+
+
+def _heavy(node: fx.Node) -> bool:
+    """Whether a CPU's weight is so large that copying it decides. For channels-last images ATen
+    copies one of several pixels into their order, and its gradient back, in each call (1-2 ns an
+    element; `mkldnn_convolution` in ATen/native/mkldnn/Conv.cpp). oneDNN's own order for contiguous
+    ones takes a tenth of that. Convolutions of 3 x 3 pixels and 512 channels on images of 2 x 2 are
+    3-5 times as fast on contiguous memory."""
+    image, weight = (node.args[place].meta["val"] for place in _OPERANDS[node.target])
+    if not _images(node) or image.device.type != "cpu":
+        return False
+    if weight.is_contiguous(memory_format=torch.channels_last):
+        return False
+    forward = node.target is aten.convolution.default
+    other = node.meta["val"] if forward else node.args[0].meta["val"]
+    elements = [one.numel() for one in (image, other, weight)]
+    known = all(isinstance(count, int) for count in elements)
+    return known and elements[2] >= _HEAVY * (elements[0] + elements[1])
+
+
 def _overruns(node: fx.Node) -> bool:
     """Whether oneDNN writes beyond its workspace if these images are channels-last: the gradient of
     a strided 1 x 1 weight with fewer input channels than a block has
@@ -260,9 +288,14 @@ def _refresh(node: fx.Node) -> bool:
     except (RuntimeError, ValueError):
         if node.target is not aten.view.default:
             raise
-        # A view of memory in another order may be a copy; lowering treats both alike.
-        node.target = aten.reshape.default
-        after = aten.reshape.default(*args, **kwargs)
+        # A view of memory in another order is one of a copy, which has memory of its own.
+        given: Any = node.args[0]
+        order = {"memory_format": torch.contiguous_format}
+        with node.graph.inserting_before(node):
+            copied = node.graph.call_function(aten.clone.default, (given,), order)
+        copied.meta = {**given.meta, "val": args[0].clone(**order)}
+        node.args = (copied, *node.args[1:])
+        after = aten.view.default(copied.meta["val"], *args[1:], **kwargs)
     node.meta["val"] = after
     return bool(_all_strides(before) != _all_strides(after))
 

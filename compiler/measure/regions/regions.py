@@ -210,7 +210,10 @@ class _Tasks:
             [names[i] for i in calls], [plain_word(word(one.operation)) for one in runs]
         )
         whole: Hashable = ("line", site)
-        if found is None or len(calls) < 2:
+        # of several compiles of one frame, which one ran how often is not known here
+        graphs = {graph for graph, _ in refs}
+        several = len({graph.partition("/")[0] for graph in graphs}) < len(graphs)
+        if found is None or len(calls) < 2 or several:
             self._calls |= dict.fromkeys(refs, whole)
             self._runs |= {one.id: whole for one in operations}
             self._at[site] = [whole]

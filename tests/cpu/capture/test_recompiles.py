@@ -295,6 +295,38 @@ def test_a_wrappers_arguments_are_named_as_the_caller_passes_them(
         assert record.advice[0].text.startswith("Pass the same")
 
 
+class Around(torch.nn.Module):
+    """Two forwards under one decorator: the break sends the inner one through its own frame."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Broken()
+
+    @passing
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x, 1.0) * 2
+
+
+class Broken(torch.nn.Module):
+    @passing
+    def forward(self, x: torch.Tensor, *rest: float) -> torch.Tensor:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos()
+
+
+def test_functions_under_one_decorator_share_its_wrapper(capture: Capture) -> None:
+    """That one passes more arguments by position is chance; the function is the reason."""
+    capture.call(lambda: torch.compile(Around(), backend="eager")(x))
+    (failed,) = capture.all(Recompile)[0].failed
+    assert (failed.kind, failed.name) == ("CLOSURE_MATCH", "function")
+    assert (failed.expected.split()[:2], failed.seen.split()[:2]) == (
+        ["function", "Around.forward"],
+        ["function", "Broken.forward"],
+    )
+    assert failed.advice[0].text.startswith("Call once with each function during warm-up")
+
+
 def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None:
     """A plain wrapper has no useful signature, but the worker knows what it passes."""
 

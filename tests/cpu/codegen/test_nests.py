@@ -156,6 +156,24 @@ def _inputs(program: Any) -> set[str]:
     return {name for name, value in program.graph.values().items() if hasattr(value, "constant")}
 
 
+def test_columns_of_three_vectors_beside_a_sum_of_their_row() -> None:
+    """One step has all columns, so the row's sum has as many partial ones: three, in some
+    instruction set."""
+
+    def function(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        length = x.square().sum(-1, keepdim=True)
+        slope = (-x * (weight / length.clamp_min(1e-12))).sum(-1, keepdim=True)
+        y = x + torch.where(length >= 1e-12, slope, 0.0) * weight
+        return y, y.sum((0, 1)), x.sum((0, 1))
+
+    check(
+        {
+            f"{columns} columns": (function, (torch.randn(2, 16, columns), torch.randn(columns)))
+            for columns in (14, 28, 56)
+        }
+    )
+
+
 def test_errors() -> None:
     cases = {
         "index": (lambda x, i: x[i] + 1, (torch.randn(50, 3), torch.tensor([3, 50, 2]))),

@@ -117,6 +117,53 @@ def test_small_images_that_aten_convolves_itself_stay_as_they_are(
     assert converted == [0]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "size", "order", "follows"),
+    [
+        (3, 4, torch.contiguous_format, False),
+        (3, 32, torch.contiguous_format, True),
+        (1, 4, torch.contiguous_format, True),
+        (3, 4, torch.channels_last, True),
+    ],
+)
+def test_images_much_smaller_than_a_weight_stay_as_they_are(
+    kernel: int, size: int, order: torch.memory_format, follows: bool
+) -> None:
+    """ATen would copy the weight into the images' order in each call, and its gradient back: not
+    one of a single pixel, or one that has that order."""
+    weight = torch.randn(64, 64, kernel, kernel).to(memory_format=order).requires_grad_()
+    x = torch.randn(2, 64, size, size)
+
+    def gradient(function: Callable[..., Any]) -> Any:
+        return torch.autograd.grad(function(x, weight).square().sum(), weight)[0]
+
+    plain = lambda x, w: F.conv2d(x, w, padding="same").relu()  # noqa: E731
+    function, converted = compiled(plain)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)  # with one, ATen itself convolves these points
+        torch.testing.assert_close(gradient(function), gradient(plain), rtol=1e-4, atol=1e-2)
+    finally:
+        torch.set_num_threads(threads)
+    assert [images > 0 for images in converted] == [follows, follows]
+
+
+def test_a_view_that_becomes_a_copy_has_memory_of_its_own() -> None:
+    """Queries and keys of channels-last images, saved for the backward: views of copies, not of the
+    images."""
+    filters, mixing = torch.randn(32, 1, 5, 5) / 5, torch.randn(48, 32, 1, 1) / 6
+
+    def scores(x: torch.Tensor) -> torch.Tensor:
+        images = F.conv2d(F.conv2d(x, filters, stride=2, padding=2, groups=32), mixing)
+        q, k = images.reshape(2, 2, 24, 4).permute(0, 1, 3, 2).chunk(2, dim=3)
+        return q @ k.transpose(-2, -1)
+
+    x = torch.randn(2, 32, 4, 4, requires_grad=True)
+    (found,) = torch.autograd.grad(torch.compile(scores, backend=backend)(x).square().sum(), x)
+    (wanted,) = torch.autograd.grad(scores(x).square().sum(), x)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("groups", [1, 4])
 def test_the_gradient_of_a_strided_and_dilated_convolution_gets_contiguous_images(
     groups: int,

@@ -302,10 +302,10 @@ class Accumulators:
                 for part, top in zip(parts, accumulator.tops, strict=True)
             ]
         while len(parts) > 1:
-            parts = [
-                lanes.combine(accumulator.op, parts[i], parts[i + 1], dtype)
-                for i in range(0, len(parts), 2)
-            ]
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            unpaired = parts[-1:] if len(parts) % 2 else []
+            combined = [lanes.combine(accumulator.op, *pair, dtype) for pair in pairs]
+            parts = combined + unpaired
         total = lanes.reduce(accumulator.op, parts[0], dtype)
         if accumulator.array is None:
             if compute_dtype(statement.dtype) != dtype:

@@ -95,7 +95,7 @@ class Program:
         )
         return id
 
-    def regions(self) -> list[Grouped]:
+    def regions(self, compile_ids: Sequence[str] = ("0/0",)) -> list[Grouped]:
         self.origins = Origins([*self.records, *self.kernels])
         computed = self.origins.computed(Call(kernel) for kernel in self.kernels)
         steps = [
@@ -113,7 +113,7 @@ class Program:
             )
             for number, (kernel, computes) in enumerate(zip(self.kernels, computed, strict=True))
         ]
-        return regions(self.origins, steps, self.operations, ["0/0"])
+        return regions(self.origins, steps, self.operations, compile_ids)
 
     def sets(self) -> list[tuple[list[str], list[str]]]:
         """(steps, operations) of each region, by their ids."""
@@ -236,6 +236,31 @@ def test_a_line_that_cannot_be_lined_up_is_one() -> None:
     program.eager("aten.sub.Tensor", 5)
     program.eager("aten.add.Tensor", 5)
     assert program.sets() == [(["s0", "s1"], ["e0", "e1", "e2"])]
+
+
+def test_a_line_compiled_for_several_sizes_is_one() -> None:
+    """One block ran with the graph of the first size, three with that of the second: which of
+    eager's products is whose is unknown."""
+    captured, lowered = [node("linear", "F.linear", 3)], [node("addmm", "aten.addmm", 3, "linear")]
+    program = Program(captured, lowered)
+    program.kernel("addmm")
+    for kind, id in (("captured", "0/1"), ("lowered", "0/1/forward/lowered")):
+        program.records.append(
+            Graph(
+                id=id,
+                kind=kind,
+                compile_id="0/1",
+                nodes=tuple(captured if kind == "captured" else lowered),
+                parent="0/1" if kind == "lowered" else "",
+            )
+        )
+    program.kernels.append(
+        msgspec.structs.replace(program.kernels[0], id="k1", graph="0/1/forward/lowered")
+    )
+    for _ in range(4):
+        program.eager("aten.addmm.default", 3)
+    (one,) = program.regions(["0/0", "0/1"])
+    assert (len(one.steps), len(one.operations)) == (2, 4)
 
 
 def test_a_copy_that_nobody_wrote_has_the_line_of_the_library_call_it_is_made_for() -> None:

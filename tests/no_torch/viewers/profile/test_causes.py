@@ -14,6 +14,7 @@ from compiler.trace.records import (
     Lowered,
     Node,
     Partition,
+    Recompile,
     Region,
     SavedValue,
     TensorMeta,
@@ -185,6 +186,19 @@ def test_a_number_that_math_needs_is_told_to_stay_a_tensor() -> None:
 def test_one_recompile_is_no_recompile_in_each_call() -> None:
     found = cause(profiles.float_argument(calls=2), "recompile")
     assert found.title == "call 2 recompiled forward: temperature 1.0 → 1.25"
+
+
+def test_dynamic_sizes_are_tried_only_where_a_number_changed() -> None:
+    number = profiles.float_argument(calls=2)
+    assert ("--dynamic",) in [one.options for one in cause(number, "recompile").suggestions]
+    values = {"expected": "function first (m.py:3)", "seen": "function second (m.py:7)"}
+    function = [
+        structs.replace(one, failed=tuple(structs.replace(f, **values) for f in one.failed))
+        if isinstance(one, Recompile)
+        else one
+        for one in number
+    ]
+    assert ("--dynamic",) not in [one.options for one in cause(function, "recompile").suggestions]
 
 
 def test_a_decision_can_be_overridden() -> None:

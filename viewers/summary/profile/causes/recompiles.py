@@ -13,7 +13,7 @@ from viewers.summary.profile.causes.remedies import of_recompile
 from viewers.summary.profile.causes.suggestions import DYNAMIC
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
-from viewers.summary.recompiles import RecompileCause, recompile_causes
+from viewers.summary.recompiles import GuardChange, RecompileCause, recompile_causes
 from viewers.words import plural, seconds_text
 
 
@@ -120,8 +120,17 @@ def _title(causes: list[RecompileCause], again: int, calls: int) -> str:
 def _suggestions(
     index: Index, causes: list[RecompileCause], place: Place | None
 ) -> tuple[Suggestion, ...]:
-    """Make dynamic first only what changed, then everything."""
+    """Make dynamic first only what changed, then everything; the latter helps only if a size or a
+    number changed."""
     name = causes[0].change.name
     advice = [one for cause in causes for one in cause.advice]
     found = of_recompile(index.recording, name, advice, place)
-    return (*found, DYNAMIC)
+    return (*found, DYNAMIC) if any(_numeric(cause.change) for cause in causes) else tuple(found)
+
+
+_NUMBER = re.compile(r"-?(\d+(\.\d*)?(e[+-]?\d+)?|inf)|nan", re.IGNORECASE)
+
+
+def _numeric(change: GuardChange) -> bool:
+    """A size, or a plain number."""
+    return change.is_size or all(_NUMBER.fullmatch(one) for one in (change.expected, change.seen))
