@@ -18,6 +18,7 @@ from torch._decomp import _core_aten_decompositions_post_autograd, get_decomposi
 
 from compiler.engine.foreach import foreach_decompositions
 from compiler.engine.graph_facts import aliases
+from compiler.engine.repeated_pieces import traced_once
 from compiler.engine.resampling import RESAMPLING
 
 aten = torch.ops.aten
@@ -375,4 +376,7 @@ def decompositions(training: bool = True) -> Table:
     for operation in LOWERED_WHOLE if training else (*LOWERED_WHOLE, *LOWERED_WHOLE_IN_INFERENCE):
         for overload in operation.overloads():
             table.pop(getattr(operation, overload), None)
-    return {operation: _of_reals(operation, pieces) for operation, pieces in table.items()}
+    return {
+        operation: traced_once(operation, _of_reals(operation, pieces))
+        for operation, pieces in table.items()
+    }

@@ -41,6 +41,8 @@ class Values:
         self.results: dict[str, tuple[Call, Result]] = {}
         self.written: set[str] = set()
         """Everything that a nest writes or a call mutates."""
+        self.refusals: dict[tuple[int, str, str], tuple[str, str] | None] = {}
+        """(id of a nest, written, read) -> why one cannot overwrite the other (`in_place.py`)."""
         self._accesses: dict[int, Access] = {}
         self._shared: dict[str, str] = {}
         self._aliased: set[str] = set()
@@ -52,7 +54,11 @@ class Values:
             self.results.update((result.name, (step, result)) for result in named)
             if step.aliases:
                 self._join([*step.aliases, *(result.name for result in named)])
-        self.outputs = dict.fromkeys(o.value for o in graph.outputs if isinstance(o, Operand))
+        self.outputs: dict[str, list[Operand]] = {}
+        """The graph's outputs that are in each value's memory."""
+        for output in graph.outputs:
+            if isinstance(output, Operand):
+                self.outputs.setdefault(output.value, []).append(output)
         self._numbers = Numbers(program.graph)
 
     def access(self, step: Nest | Call) -> Access:

@@ -17,7 +17,15 @@ Refusal = tuple[str, str]
 
 
 def refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | None:
-    """Why `written` cannot overwrite `read` in this nest, or None if it can."""
+    """Why `written` cannot overwrite `read` in this nest, or None if it can. It is found once for
+    all orders of the steps."""
+    key = id(nest), written, read
+    if key not in values.refusals:
+        values.refusals[key] = _refusal(nest, written, read, values)
+    return values.refusals[key]
+
+
+def _refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | None:
     if values.dtype(written) != values.dtype(read):
         return "dtype", f"{read} is {values.dtype(read)}, {written} {values.dtype(written)}"
     if read in nest.writes():

@@ -11,7 +11,6 @@ from compiler.loops.expressions import (
     ReadIndexed,
     SizeOf,
 )
-from compiler.loops.graph import Operand
 from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, symbols_of
 from compiler.memory.accesses import Values
@@ -110,6 +109,5 @@ def _form_sizes(value: str, values: Values) -> Iterator[Size]:
     else:
         form = values.inputs[value] if value in values.inputs else values.results[value][1]
         yield from (*form.shape, *form.strides)
-    for output in values.program.graph.outputs:
-        if isinstance(output, Operand) and output.value == value:
-            yield from (*output.shape, *output.strides, output.offset)
+    for output in values.outputs.get(value, ()):
+        yield from (*output.shape, *output.strides, output.offset)

@@ -9,6 +9,7 @@ from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.cpp.nests import emit
 from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function
+from compiler.codegen.nests.same import Repeated, form_of
 from compiler.codegen.unit import Unit, buffer_dtypes, shared_buffers
 from compiler.codegen.unit import assemble as assembled
 from compiler.loops.nest import Nest
@@ -25,16 +26,32 @@ def unit(
 ) -> Unit:
     """The unit of a program with planned memory; without a plan, nothing shares memory.
 
-    `ask` decides each choice of the code generator; without it all are the default.
+    `ask` decides each choice of the code generator; without it all are the default. Without
+    `comments` and `ask`, nests that differ only in names are written once, and lines of the others
+    have no origins.
     """
     chooser = None if ask is None else Chooser(ask, program.graph.name)
     dtypes = buffer_dtypes(program)
-    functions: list[tuple[Nest, Function]] = []
-    for step in program.steps:
-        if isinstance(step, Nest):
-            shared = shared_buffers(step, plan)
-            functions.append((step, emit(step, dtypes, vocabulary, comments, shared, chooser)))
-    return assemble(functions, vocabulary)
+    repeated = Repeated(_renamed)
+
+    def function_of(nest: Nest) -> Function:
+        shared = shared_buffers(nest, plan)
+
+        def emitted() -> Function:
+            return emit(nest, dtypes, vocabulary, comments, shared, chooser)
+
+        if comments is not None or chooser is not None:
+            return emitted()
+        function = repeated.code(form_of(nest, dtypes, shared), emitted)
+        return replace(function, nests=(nest.name,))
+
+    nests = [step for step in program.steps if isinstance(step, Nest)]
+    return assemble([(nest, function_of(nest)) for nest in nests], vocabulary)
+
+
+def _renamed(made: Function, names: Mapping[str, str]) -> Function:
+    """The function for other buffers."""
+    return replace(made, pointers=tuple(names[buffer] for buffer in made.pointers), lines=())
 
 
 def assemble(functions: Iterable[tuple[Nest, Function]], vocabulary: Vocabulary) -> Unit:

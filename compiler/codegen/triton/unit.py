@@ -11,13 +11,13 @@ from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.device import DeviceKernel, DeviceModule
 from compiler.codegen.function import Function
 from compiler.codegen.nests.names import Names, title_of
+from compiler.codegen.nests.same import Repeated, form_of
 from compiler.codegen.triton import functions
 from compiler.codegen.triton.alike import shared
 from compiler.codegen.triton.kernel import RESERVED, Kernel
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels, Measure, emit
-from compiler.codegen.triton.same import Repeated, form_of
 from compiler.codegen.triton.streams import read_by_several
 from compiler.codegen.triton.together import launches, together
 from compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
@@ -120,7 +120,7 @@ def unit(
     module = _Module()
     nests = [step for step in program.steps if isinstance(step, Nest)]
     several = read_by_several(program)
-    repeated = Repeated()
+    repeated = Repeated(_renamed)
 
     def kernels_of(nest: Nest) -> Kernels:
         overlapping = shared_buffers(nest, plan)
@@ -130,7 +130,7 @@ def unit(
 
         if comments is not None or chooser is not None or measure is not None:
             return emitted()
-        return repeated.kernels(form_of(nest, dtypes, overlapping, several), emitted)
+        return repeated.code(form_of(nest, dtypes, overlapping, several), emitted)
 
     made = {nest.name: kernels_of(nest) for nest in nests}
     found: list[tuple[Nest, Function]] = []
@@ -160,6 +160,17 @@ def unit(
         found += [(nest, whole if nest is last else silent) for nest in group]
     device = module.module()
     return assemble(found, lambda: _prelude(device), device)
+
+
+def _renamed(made: Kernels, names: Mapping[str, str]) -> Kernels | None:
+    """The kernels for other buffers, unless one has the name of a part of the workspace."""
+    if made.workspace.places.keys() & set(names.values()):
+        return None
+    kernels = tuple(
+        replace(kernel, pointers=tuple(names.get(b, b) for b in kernel.pointers), lines=())
+        for kernel in made.kernels
+    )
+    return Kernels(kernels, made.workspace)
 
 
 def launched(groups: Sequence[Sequence[Nest]], made: Mapping[str, Kernels]) -> list[Kernels]:

@@ -10,9 +10,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from compiler.codegen.cpp import unit as cpp
+from compiler.codegen.cpp.isa import AVX2
+from compiler.codegen.cpp.vocabulary import Vocabulary
+from compiler.codegen.nests.same import Repeated, form_of
 from compiler.codegen.triton import unit as module
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.same import Repeated, form_of
 from compiler.codegen.unit import Unit, buffer_dtypes
 from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
@@ -62,13 +65,49 @@ def test_the_code_is_that_of_each_by_itself(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once = written(program)
-    monkeypatch.setattr(Repeated, "kernels", lambda self, form, emitted: emitted())
+    monkeypatch.setattr(Repeated, "code", lambda self, form, emitted: emitted())
     each = written(program)
     assert once.device is not None
     assert each.device is not None
     assert [one.key for one in once.device.kernels] == [one.key for one in each.device.kernels]
     assert once.device.text == each.device.text
     assert without_comments(once.code) == without_comments(each.code)
+
+
+@pytest.fixture(scope="module")
+def cpu_program() -> Program:
+    (program,) = programs(layers, torch.empty(64, WIDTH), torch.empty(WIDTH, WIDTH))
+    return program
+
+
+def test_one_function_of_each_layer_is_written(
+    cpu_program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emit, names = cpp.emit, []
+
+    def counted(nest: Nest, *rest: Any) -> Any:
+        names.append(nest.name)
+        return emit(nest, *rest)
+
+    monkeypatch.setattr(cpp, "emit", counted)
+    made = cpp.unit(None, cpu_program, Vocabulary(AVX2))
+    nests = [step for step in cpu_program.steps if isinstance(step, Nest)]
+    assert len(nests) >= 2 * LAYERS
+    assert len(names) == len(made.first_lines) <= len(nests) // 2
+    assert [function.nests for _, function in made.kernels.values()] == [(n.name,) for n in nests]
+
+
+def test_the_unit_is_that_of_each_function_by_itself(
+    cpu_program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = cpp.unit(None, cpu_program, Vocabulary(AVX2))
+    monkeypatch.setattr(Repeated, "code", lambda self, form, emitted: emitted())
+    each = cpp.unit(None, cpu_program, Vocabulary(AVX2))
+    assert once.code == each.code
+    assert once.first_lines == each.first_lines
+    for name, (called, function) in each.kernels.items():
+        other, found = once.kernels[name]
+        assert (other, found.pointers, found.sizes) == (called, function.pointers, function.sizes)
 
 
 def without_comments(code: str) -> str:

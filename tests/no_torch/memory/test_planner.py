@@ -16,6 +16,8 @@ from compiler.loops.graph import Call, Graph, Result
 from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
 from compiler.loops.program import Program
 from compiler.loops.sizes import multiply, symbol
+from compiler.memory import in_place
+from compiler.memory.accesses import Values
 from compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 from compiler.memory.planner import plan
 from tests.no_torch.loops.samples import memory, pointwise_nest, source, tensor
@@ -47,6 +49,22 @@ def test_random_programs(program: Program, donate: bool) -> None:
     assert made.peak_bytes is not None
     assert made.without_reuse_bytes is not None
     assert made.peak_bytes <= made.without_reuse_bytes + 64 * len(program.memories) * 8
+
+
+@settings(max_examples=50, deadline=None)
+@given(programs())
+def test_an_overwrite_is_judged_once_for_all_orders(program: Program) -> None:
+    judged: list[tuple[str, str, str]] = []
+    real = in_place._refusal
+
+    def counted(nest: Nest, written: str, read: str, values: Values) -> in_place.Refusal | None:
+        judged.append((nest.name, written, read))
+        return real(nest, written, read, values)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(in_place, "_refusal", counted)
+        plan(program)
+    assert len(judged) == len(set(judged))
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,15 +1,16 @@
-"""Nests that are the same up to names, and the kernels of one for another: layers repeat."""
+"""Nests that are the same up to names, and the code of one for another: layers repeat."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from compiler.codegen.triton.nests import Kernels
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong
+
+Code = TypeVar("Code")
 
 NAMED = (Let, Reduction, ScanAlong, Local)
 """What has the name of a value of its nest."""
@@ -20,7 +21,7 @@ class Form:
     """A nest without its names."""
 
     key: object = None
-    """Equal for nests of which one kernel's code serves all."""
+    """Equal for nests of which one's code serves all."""
     buffers: dict[str, int] = field(default_factory=dict)
     """The nest's buffers -> their numbers."""
     _values: dict[str, int] = field(default_factory=dict)
@@ -65,24 +66,21 @@ def form_of(nest: Nest, dtypes: Mapping[str, str], *sets: Set[str]) -> Form:
     return form
 
 
-class Repeated:
-    """The kernels of each form that a program has."""
+class Repeated(Generic[Code]):
+    """The code of each form that a program has."""
 
-    def __init__(self) -> None:
-        self._known: dict[object, tuple[Form, Kernels]] = {}
+    def __init__(self, renamed: Callable[[Code, Mapping[str, str]], Code | None]) -> None:
+        """`renamed`: code for other buffers, by their names; None if it needs its own."""
+        self._renamed = renamed
+        self._known: dict[object, tuple[Form, Code]] = {}
 
-    def kernels(self, form: Form, emitted: Callable[[], Kernels]) -> Kernels:
-        """Those of an earlier nest of this form, for this nest's buffers; else what is emitted."""
-        theirs, made = self._known.get(form.key, (form, None))
-        if made is None:
+    def code(self, form: Form, emitted: Callable[[], Code]) -> Code:
+        """That of an earlier nest of this form, for this nest's buffers; else what is emitted."""
+        known = self._known.get(form.key)
+        if known is None:
             made = emitted()
             self._known[form.key] = form, made
             return made
-        if made.workspace.places.keys() & form.buffers:
-            return emitted()
-        names = dict(zip(theirs.buffers, form.buffers, strict=True))
-        kernels = tuple(
-            replace(kernel, pointers=tuple(names.get(b, b) for b in kernel.pointers), lines=())
-            for kernel in made.kernels
-        )
-        return Kernels(kernels, made.workspace)
+        theirs, made = known
+        found = self._renamed(made, dict(zip(theirs.buffers, form.buffers, strict=True)))
+        return emitted() if found is None else found
