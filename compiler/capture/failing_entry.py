@@ -110,7 +110,9 @@ def why_not(
     )
 
 
-def _other_function(guards: Sequence[Guard], scope: Scope, free: Sequence[str]) -> Failure | None:
+def _other_function(
+    guards: Sequence[Guard], scope: Scope, free: Sequence[str]
+) -> GuardFailure | None:
     """The failure of an entry made for another function in one of the frame's free variables.
 
     Functions under one decorator share its wrapper's code, and so its cache entries. What torch

@@ -17,9 +17,30 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot, track_tensor_tree
-from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+
+from compiler.control.hooks import Hook
+
+HOOK = Hook(
+    name="repeated pieces",
+    offers="decompositions that repeated layers share",
+    needs=(
+        "torch._C:_DisablePythonDispatcher",
+        "torch.fx.experimental.proxy_tensor:get_proxy_mode",
+        "torch.fx.experimental.proxy_tensor:get_proxy_slot",
+        "torch.fx.experimental.proxy_tensor:track_tensor_tree",
+        "torch.utils._mode_utils:no_dispatch",
+    ),
+    test="engine/test_repeated_pieces.py",
+)
+
+if not HOOK.missing():
+    from torch.fx.experimental.proxy_tensor import (
+        get_proxy_mode,
+        get_proxy_slot,
+        track_tensor_tree,
+    )
+    from torch.utils._mode_utils import no_dispatch
 
 _PLAIN = (int, float, bool, str, type(None))
 _CONSTANTS = (*_PLAIN, torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -45,7 +66,10 @@ copied."""
 
 def traced_once(operation: Any, pieces: Callable[..., Any]) -> Callable[..., Any]:
     """A decomposition that runs once in a graph for arguments of the same sizes, strides, dtypes
-    and values. Pieces of symbolic sizes, and of constants of the graph, are traced each time."""
+    and values. Pieces of symbolic sizes, and of constants of the graph, are traced each time, as
+    are all pieces where torch lacks a need of the hook."""
+    if HOOK.missing():
+        return pieces
 
     @functools.wraps(pieces)
     def once(*arguments: Any, **options: Any) -> Any:
