@@ -150,20 +150,21 @@ class Facts:
 
     def gaps(self) -> int:
         """Bytes of cache lines that are moved beside each position's elements, because they lie
-        apart."""
+        apart. A line that is written in part is also read: it may lie in another core's cache."""
         found = 0
         every = {axis for axis, one in enumerate(self.nest.axes) if one.size != 1}
         for statement in self.nest.statements:
             touched = [p for p in expressions(statement) if isinstance(p, (Read, ReadIndexed))]
-            places = [(part.address, part.dtype) for part in touched]
+            places = [(part.address, part.dtype, 1) for part in touched]
             if isinstance(statement, Write):
-                places.append((statement.address, statement.dtype))
-            for address, dtype in places:
+                places.append((statement.address, statement.dtype, 2))
+            for address, dtype, moves in places:
                 steps = [
                     abs(s) for s in map(address.strides.__getitem__, every) if isinstance(s, int)
                 ]
                 if steps and all(steps) and not address.then:
-                    found += min((min(steps) - 1) * BYTES[dtype], LINE - BYTES[dtype])
+                    gap = min((min(steps) - 1) * BYTES[dtype], LINE - BYTES[dtype])
+                    found += moves * gap
         return found
 
     def in_range(self, term: IndexTerm) -> bool:

@@ -168,6 +168,13 @@ def test_what_eager_shares_is_shared() -> None:
     assert "parallel(" in fill, "numbers of 8 bytes that nothing reads are moved too"
 
 
+def test_threads_write_a_diagonal_into_lines_that_they_have_filled() -> None:
+    body = text(torch.diag_embed, torch.rand(64, 64), comment="y = torch.diag_embed(x)")
+    assert body.count("    parallel(") == 2, body
+    small = text(torch.diag_embed, torch.rand(16, 16), comment="y = torch.diag_embed(x)")
+    assert "    parallel(" not in small, small
+
+
 def test_elements_that_lie_apart_move_a_line_each() -> None:
     x = torch.randn(16_000)
 
