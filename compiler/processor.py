@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 INTEL, AMD = "GenuineIntel", "AuthenticAMD"
+_GUARDED = Path("/sys/devices/system/cpu/vulnerabilities/gather_data_sampling")
 
 
 @cache
@@ -31,3 +32,13 @@ def processor_name() -> str:
 
 def feature_flags() -> frozenset[str]:
     return frozenset(reported("flags").split())
+
+
+@cache
+def gathers_slowly() -> bool:
+    """Whether this processor's microcode guards its gather instructions, which then take several
+    times as long (gather_data_sampling.rst of Linux's guide to hardware vulnerabilities)."""
+    try:
+        return _GUARDED.read_text(encoding="utf-8", errors="replace").startswith("Mitigation")
+    except OSError:
+        return False

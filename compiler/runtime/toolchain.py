@@ -13,6 +13,7 @@ from pathlib import Path
 
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
 from compiler.codegen.cpp.vocabulary import sleef
+from compiler.processor import gathers_slowly
 
 CANDIDATES = ("g++", "clang++")
 
@@ -103,8 +104,11 @@ def _version(command: tuple[str, ...], stamp: int) -> str:
 
 
 def instruction_set(found: Compiler | NoCompiler, isa: Isa | None = None) -> Isa:
-    """This machine's instruction set, or `isa`, restricted to what the compiler supports."""
+    """This machine's instruction set, or `isa`, restricted to what the compiler supports and to
+    what this processor does fast."""
     isa = isa or detect()
+    if isa.gathers and gathers_slowly():
+        isa = replace(isa, gathers=False)
     return replace(isa, builtins=False) if isinstance(found, Compiler) and found.is_clang else isa
 
 

@@ -45,6 +45,8 @@ class Isa:
     builtins: bool = True
     """The compiler has GCC's builtins for this instruction set; otherwise the same functions are
     loops over lanes."""
+    gathers: bool = False
+    """An instruction gathers elements in less time than loads of each."""
 
     def lanes(self, itemsizes: tuple[int, ...]) -> int:
         """Lanes of a loop nest whose registers hold elements of these sizes.
@@ -55,7 +57,9 @@ class Isa:
         return self.vector_bytes // max((4, *itemsizes))
 
 
-AVX512 = Isa("avx512", 64, ("-march=x86-64-v4", "-mprefer-vector-width=512"), fma=True)
+AVX512 = Isa(
+    "avx512", 64, ("-march=x86-64-v4", "-mprefer-vector-width=512"), fma=True, gathers=True
+)
 AVX2 = Isa("avx2", 32, ("-march=x86-64-v3",), fma=True)
 PORTABLE = Isa("portable", 16, (), fma=platform.machine() in ("aarch64", "arm64"), builtins=False)
 ISAS = {isa.name: isa for isa in (AVX512, AVX2, PORTABLE)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.codegen.cpp.isa import AVX2
+from compiler.codegen.cpp.isa import AVX2, AVX512
 from compiler.runtime.build import BuildFailed, build
 from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, instruction_set
 
@@ -52,6 +52,14 @@ def test_clang_where_there_is_no_gcc(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert found.is_clang
     assert not instruction_set(found, AVX2).builtins
     assert instruction_set(Compiler(("g++",), "g++ 12"), AVX2) is AVX2
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_guarded_gathers_are_left_out(guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.runtime.toolchain.gathers_slowly", lambda: guarded)
+    gnu = Compiler(("g++",), "g++ 12")
+    assert instruction_set(gnu, AVX512).gathers is not guarded
+    assert instruction_set(gnu, AVX2) is AVX2
 
 
 def test_a_compiler_that_only_fails(tmp_path: Path) -> None:

@@ -88,9 +88,15 @@ def load_where(
 
 def gather(lanes: Lanes, vector: str, size: int, index_dtype: str, count: str | None) -> str | None:
     """Statements: `raw` of type `vector` gets the elements at `p[index[k]]`, and zeros from lane
-    `count` on. None where AVX-512 has no instruction for it."""
+    `count` on. None where AVX-512 has no fast instruction for it."""
     widest = 64 // max(size, BYTES[index_dtype])
-    if not is_avx512(lanes) or size < 4 or BYTES[index_dtype] < 4 or lanes.count != widest:
+    if (
+        not is_avx512(lanes)
+        or not lanes.isa.gathers
+        or size < 4
+        or BYTES[index_dtype] < 4
+        or lanes.count != widest
+    ):
         return None
     own, suffix = ("float64", "8df") if size == 8 else ("float32", "16sf")
     letter, kind = ("d", "long long") if BYTES[index_dtype] == 8 else ("s", "int")
