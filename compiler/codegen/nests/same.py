@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong
 
-Code = TypeVar("Code")
+Emitted = TypeVar("Emitted")
 
 NAMED = (Let, Reduction, ScanAlong, Local)
 """What has the name of a value of its nest."""
@@ -66,15 +66,15 @@ def form_of(nest: Nest, dtypes: Mapping[str, str], *sets: Set[str]) -> Form:
     return form
 
 
-class Repeated(Generic[Code]):
+class Repeated(Generic[Emitted]):
     """The code of each form that a program has."""
 
-    def __init__(self, renamed: Callable[[Code, Mapping[str, str]], Code | None]) -> None:
+    def __init__(self, renamed: Callable[[Emitted, Mapping[str, str]], Emitted | None]) -> None:
         """`renamed`: code for other buffers, by their names; None if it needs its own."""
         self._renamed = renamed
-        self._known: dict[object, tuple[Form, Code]] = {}
+        self._known: dict[object, tuple[Form, Emitted]] = {}
 
-    def code(self, form: Form, emitted: Callable[[], Code]) -> Code:
+    def code(self, form: Form, emitted: Callable[[], Emitted]) -> Emitted:
         """That of an earlier nest of this form, for this nest's buffers; else what is emitted."""
         known = self._known.get(form.key)
         if known is None:

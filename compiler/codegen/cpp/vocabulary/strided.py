@@ -20,15 +20,24 @@ if TYPE_CHECKING:
 
 
 def _collect(
-    lanes: Lanes, dtype: str, name: str, parameter: str, place: str, count: str | None
+    lanes: Lanes,
+    dtype: str,
+    name: str,
+    parameter: str,
+    place: str,
+    count: str | None,
+    moved: str | None = None,
 ) -> None:
-    """Define a load whose lane k is at p[place]; `place` contains {k}."""
+    """Define a load whose lane k is at p[place]; `place` contains {k}. `moved`: statements that
+    fill `raw` by instructions of their own."""
     element, register = lanes.storage(dtype), lanes.type(dtype)
 
     def text() -> str:
         raw = memory.raw_of(lanes, dtype)
         base = f"const {raw.element}* q = (const {raw.element}*)p;"
-        if count is None:
+        if moved is not None:
+            body = moved
+        elif count is None:
             items = ", ".join(f"q[{place.format(k=k)}]" for k in range(lanes.count))
             body = f"{base} {raw.vector} raw = {{{items}}};"
         else:
@@ -244,18 +253,10 @@ def gather(
     name = f"gather{lanes.suffix}"
     raw = memory.raw_of(lanes, dtype)
     moved = masked.gather(lanes, raw.vector, raw.size, index_dtype, count)
+    parameter, place = f"{lanes.type(index_dtype)} index", ""
     if moved is None:
-        _collect(lanes, dtype, name, *_places(lanes, index_dtype), count)
-        return _call(name, pointer, index, count)
-    element, register, places = lanes.storage(dtype), lanes.type(dtype), lanes.type(index_dtype)
-    tail = "" if count is None else ", long count"
-    lanes.need(
-        f"{name}({element}, {places}{'' if count is None else ', count'})",
-        lambda: (
-            f"INLINE {register} {name}(const {element}* p, {places} index{tail}) "
-            f"{{ {moved} return {memory.widened(lanes, dtype, 'raw')}; }}"
-        ),
-    )
+        parameter, place = _places(lanes, index_dtype)
+    _collect(lanes, dtype, name, parameter, place, count, moved)
     return _call(name, pointer, index, count)
 
 
