@@ -78,6 +78,8 @@ class Bench(Screen[None]):
         )
         self.stage = Stage(lambda: self.view, lambda: self.look)
         self._shown: tuple[object, ...] = ()
+        self._standing = True
+        """Whether the panes are up and one of them has the focus."""
         self._begun = False
         self._offered = ""
         """A text that `y` copies while the footer mentions it."""
@@ -220,13 +222,18 @@ class Bench(Screen[None]):
             self._shown = wanted
             self.spine.display = cells > 0
             self.spine.styles.width = cells
+            self._standing = False
             await self.stage.show(name, arrangement, width, layouts.turned, layouts.zoomed, 2)
             focus = arrangement.focus
             self.focus_on(layouts.zoomed or kept, focus, f"{focus}-narrow")
+            self._standing = True
         self.refresh_all()
 
     def resized(self, pane: PaneView) -> None:
-        """A pane has another size: its content depends on its width."""
+        """A pane has another size: its content depends on its width. A pane that is laid out before
+        it can have the focus would take its cursor from the selection, and is filled afterwards."""
+        if not self._standing:
+            return
         pane.update(self.view.ref, self.view.lit)
         self.stage.fit(pane)
 

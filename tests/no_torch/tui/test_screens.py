@@ -7,9 +7,11 @@ A story is a recording, or a compile that is driven, and the screens that a read
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +41,7 @@ from workbench.tui.again import Word, things
 from workbench.tui.consent import Consent
 from workbench.tui.hints import GOES
 from workbench.tui.notes import Writing
-from workbench.tui.stage import WIDE
+from workbench.tui.stage import WIDE, Stage
 
 PICTURES = {
     "overview-120x40", "source-120x40", "graph-120x40", "asked-120x40", "memory-120x40",
@@ -408,6 +410,28 @@ async def test_recorded(
 ) -> None:
     async with _open(name, size, open_trace, tmp_path) as reader:
         await Album(golden, f"{size[0]}x{size[1]}").fill(reader, RECORDED[name][1])
+
+
+async def test_panes_that_are_laid_out_early_open_alike(
+    open_trace: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine may lay the panes out before one of them has the focus."""
+    async with _open("profiled", SIZES[2], open_trace, tmp_path) as reader:
+        expected = reader.described()
+    shown = Stage.show
+    early: list[bool] = []
+
+    async def slow(stage: Stage, *arguments: Any) -> None:
+        await shown(stage, *arguments)
+        for _ in range(5):
+            stage.screen._on_timer_update()
+            await asyncio.sleep(0.01)
+        early.append(all(pane.size.width for pane in stage.panes))
+
+    monkeypatch.setattr(Stage, "show", slow)
+    async with _open("profiled", SIZES[2], open_trace, tmp_path) as reader:
+        assert early[-1]
+        assert reader.described() == expected
 
 
 @pytest.mark.parametrize(
