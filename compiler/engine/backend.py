@@ -20,6 +20,7 @@ from torch._functorch import config as functorch_config
 from compiler.control.decisions import Gate, read_overrides
 from compiler.engine.aten import Compiled
 from compiler.engine.attention_masks import attention_masks
+from compiler.engine.autograd_function import short_autograd_functions
 from compiler.engine.compile import compile_graph
 from compiler.engine.decompositions import decompositions
 from compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
@@ -124,6 +125,7 @@ def _in_force() -> Iterator[None]:
         torch._dispatch.python.enable_python_dispatcher(),
         functorch_config.patch(unlift_effect_tokens=True),
         unread_texts_unwritten(),
+        short_autograd_functions(),
     ):
         yield
 

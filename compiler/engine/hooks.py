@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.control.hooks import Hook
 from compiler.engine import (
+    autograd_function,
     convolution_library,
     foreach,
     maximum_flow,
@@ -24,6 +25,7 @@ HOOKS: tuple[Hook, ...] = (
     generator.HOOK,
     resampling.HOOK,
     repeated_pieces.HOOK,
+    autograd_function.HOOK,
     convolution_library.HOOK,
     foreach.HOOK,
     kept.HOOK,
