@@ -219,7 +219,7 @@ def _backward(function: Any, metadata: Any, disable_amp: bool) -> Callable[..., 
         # autograd's threads have no context variables of their own
         context = of_tls("context") if in_tls("context") else None
         if context is not None:
-            compiled = partial(context.run, compiled)
+            compiled = partial(context.copy().run, compiled)
         if disable_amp:
             with without_autocast():
                 results = compiled(arguments)
