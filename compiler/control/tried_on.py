@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 TRIED_ON: Mapping[str, tuple[str, ...]] = {
-    "autograd function": ("2.13.0", "2.14.1", "2.15.0"),
+    "autograd function": ("2.11.0", "2.13.0", "2.14.1", "2.15.0"),
     "autograd graphs": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "autotuning": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),
     "backends": ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0"),

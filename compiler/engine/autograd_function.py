@@ -31,6 +31,8 @@ HOOK = Hook(
     name="autograd function",
     offers="a short way from a compiled forward to its backward",
     needs=(
+        # first: the other modules import each other in a circle that only this one opens
+        "torch._dynamo:reset",
         f"{_MODULE}:RuntimeWrapper.post_compile(compiled_fn, aot_config, runtime_metadata)",
         f"{_MODULE}:AOTDispatchAutograd.process_runtime_tangent(x, meta)",
         f"{_MODULE}:OutputType.unsafe_view_alias",

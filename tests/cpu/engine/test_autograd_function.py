@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from torch._functorch._aot_autograd.runtime_wrappers import RuntimeWrapper
 from compiler.engine import autograd_function
 from compiler.engine.backend import backend
 
+ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(
     bool(autograd_function.HOOK.missing()), reason="not available in this torch"
 )
@@ -235,6 +239,14 @@ def test_mutated_inputs_go_the_long_way(long_ways: Counter[str]) -> None:
     torch.compile(changing, backend=backend)(x * 1, w).sum().backward()
     assert long_ways["functions"] == 1
     torch.testing.assert_close(w.grad, 2 * x.detach())
+
+
+def test_a_fresh_process_knows_the_hook() -> None:
+    code = "from compiler.engine.autograd_function import HOOK; print(HOOK.missing())"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == f"{autograd_function.HOOK.missing()}\n"
 
 
 def test_compiled_autograd() -> None:
