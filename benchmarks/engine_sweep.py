@@ -10,10 +10,12 @@ fused patterns (`fused_patterns.py`), in several dtypes and layouts, forward, an
 backward. The sides are called in turn through torch.compile, as a user calls them; each time is the
 lower quartile of the rounds, in CPU time of the thread (wall time of several threads).
 
-A fourth side, `torch`, is the same function compiled by a backend that computes nothing: what
-guards, AOTAutograd's wrappers and autograd take in any compiled call. Where ours is slower than
-eager, but would not be without that, the summary counts the case as torch's own call; all others
-are our kernels (or a library's call).
+A fourth column, `torch`, is what guards, AOTAutograd's wrappers and autograd take in any compiled
+call: the same function compiled by a backend that computes nothing. It is called after eager's
+call, in turn, and eager's time is subtracted. Alone, in a loop, its code and tables would stay in
+the processor's caches, which the kernels of a real call displace. Where ours is slower than eager,
+but would not be without that, the summary counts the case as torch's own call; all others are our
+kernels (or a library's call).
 
 The results are lines of JSON in a file, appended as they come: a sweep that was interrupted goes on
 where it ended, and `--print` only prints. `--only` selects names that contain it (or the whole key,
