@@ -20,8 +20,9 @@ kernels (or a library's call).
 The results are lines of JSON in a file, appended as they come: a sweep that was interrupted goes on
 where it ended, and `--print` only prints. `--only` selects names that contain it (or the whole key,
 `pad float32 medium contiguous forward`); `--again` measures its cases anew, and with
-`--worse-than 0.9` only those below this ratio of Inductor's time over ours. A case that ends its
-process is recorded as a crash of the side that was first called last.
+`--worse-than 0.9` only those below this ratio of Inductor's time over ours, or slower than eager by
+more than torch's own call. A case that ends its process is recorded as a crash of the side that was
+first called last.
 
 The whole sweep takes hours on one core. `--jobs N` measures N cases at a time, each on cores of its
 own (`--threads 2`: two). The order of the cases is random, and a seed's is always the same: a sweep
@@ -121,8 +122,12 @@ def summary(rows: dict[str, Row]) -> list[str]:
 
 
 def behind(row: Row, limit: float) -> bool:
-    """Whether Inductor's time over ours is below the limit."""
-    return "tcw" in row and bool(row["inductor"] < limit * row["tcw"])
+    """Whether Inductor's time over ours is below the limit, or the case counts against us in the
+    comparison with eager."""
+    if "tcw" not in row:
+        return False
+    slower = row["eager"] >= LARGE and slower_kernel(row)
+    return slower or bool(row["inductor"] < limit * row["tcw"])
 
 
 def slower_kernel(row: Row) -> bool:

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 import torch
 
-from benchmarks.engine_sweep import skipped, slower_kernel, summary
+from benchmarks.engine_sweep import behind, skipped, slower_kernel, summary
 from benchmarks.growing import LARGEST, NoCase
 from benchmarks.sweep_cases import SIZES, SweepCase, called, operations
 from benchmarks.sweep_workers import in_workers, measure, without_eager
@@ -63,6 +63,9 @@ def test_the_summary_tells_the_cost_of_a_call_apart() -> None:
     kernel = {"eager": 60e-6, "inductor": 130e-6, "tcw": 160e-6, "torch": 80e-6}
     assert not slower_kernel(call)
     assert slower_kernel(kernel)
+    assert not behind(call, 0.9)
+    assert behind(kernel | {"inductor": 200e-6}, 0.9)
+    assert not behind(kernel | {"inductor": 200e-6, "eager": 40e-6}, 0.9)
     text = "\n".join(summary({"a": call, "b": kernel}))
     assert "below 0.95 2 (100.0%)" in text
     assert "takes by itself: 1 (50.0%)" in text
