@@ -15,7 +15,7 @@ from compiler.engine import (
 )
 from compiler.graphs import lazy_modules
 from compiler.lowering import kept
-from compiler.runtime import addresses, generator, vector_functions, wrapper_helpers
+from compiler.runtime import addresses, generator, operations, vector_functions, wrapper_helpers
 from compiler.runtime.gpu import cuda_graphs
 
 HOOKS: tuple[Hook, ...] = (
@@ -30,6 +30,7 @@ HOOKS: tuple[Hook, ...] = (
     foreach.HOOK,
     kept.HOOK,
     wrapper_helpers.HOOK,
+    operations.HOOK,
     cuda_graphs.HOOK,
     lazy_modules.HOOK,
     maximum_flow.HOOK,

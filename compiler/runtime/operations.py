@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from compiler.control.hooks import Hook
 from compiler.loops.graph import DRAWS
 from compiler.runtime.draws import distribution
 
@@ -19,6 +20,14 @@ PLAIN = {
 }
 """Operations that torch also offers as functions with the same arguments. Calling these skips
 overload resolution, which saves 0.5 to 1.5 µs."""
+
+
+HOOK = Hook(
+    name="calls into ATen",
+    offers="ATen's operations called without a Python function around each",
+    needs=("torch:ops.aten.mm.default._op", "torch._ops:OpOverload"),
+    test="runtime/test_wrapper.py",
+)
 
 
 class UnknownOperation(Exception):
@@ -39,7 +48,7 @@ def operation(name: str) -> Callable[..., Any]:
     plain = PLAIN.get(name)
     if plain is not None and hasattr(torch, plain):
         return getattr(torch, plain)  # type: ignore[no-any-return]
-    return _overload(name)
+    return _function_of(_overload(name))
 
 
 def _overload(name: str) -> Callable[..., Any]:
@@ -50,6 +59,13 @@ def _overload(name: str) -> Callable[..., Any]:
         return getattr(found, overload) if overload else found  # type: ignore[no-any-return]
     except AttributeError as error:
         raise UnknownOperation(f"there is no operation {name}: {error}") from error
+
+
+def _function_of(found: Callable[..., Any]) -> Callable[..., Any]:
+    """The built-in function to which `__call__` of an overload, a Python function, forwards."""
+    if HOOK.missing() or type(found) is not torch._ops.OpOverload:
+        return found
+    return found._op  # type: ignore[no-any-return]
 
 
 def _saving(target: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,7 +31,6 @@ def _of_torch(need: str) -> Callable[..., Any] | None:
 
 
 _check = _of_torch(_CHECK)
-_view = _of_torch(_VIEW)
 
 
 def laid_out(tensor: Any, sizes: Sizes, strides: Sizes) -> Any:
@@ -58,11 +57,12 @@ def row_by_row(tensor: Any) -> Any:
     return tensor.contiguous()
 
 
-def reinterpreted(tensor: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:
-    """Other sizes and strides on the same memory; `offset` is in elements from its start."""
-    if _view is not None:
-        return _view(tensor, sizes, strides, offset)
+def _strided(tensor: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:
     return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)
+
+
+reinterpreted = _of_torch(_VIEW) or _strided
+"""Other sizes and strides on the same memory; `offset` is in elements from its start."""
 
 
 def retyped(tensor: Any, dtype: Any, sizes: Sizes, strides: Sizes, offset: int) -> Any:

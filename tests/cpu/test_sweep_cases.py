@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
 
 import pytest
 import torch
 
-from benchmarks.engine_sweep import skipped, slower_kernel, summary
+from benchmarks.engine_sweep import behind, skipped, slower_kernel, summary
 from benchmarks.growing import LARGEST, NoCase
 from benchmarks.sweep_cases import SIZES, SweepCase, called, operations
-from benchmarks.sweep_workers import in_workers
+from benchmarks.sweep_workers import in_workers, measure, without_eager
 
 
 @cache
@@ -62,9 +63,43 @@ def test_the_summary_tells_the_cost_of_a_call_apart() -> None:
     kernel = {"eager": 60e-6, "inductor": 130e-6, "tcw": 160e-6, "torch": 80e-6}
     assert not slower_kernel(call)
     assert slower_kernel(kernel)
+    assert not behind(call, 0.9)
+    assert behind(kernel | {"inductor": 200e-6}, 0.9)
+    assert not behind(kernel | {"inductor": 200e-6, "eager": 40e-6}, 0.9)
     text = "\n".join(summary({"a": call, "b": kernel}))
     assert "below 0.95 2 (100.0%)" in text
     assert "takes by itself: 1 (50.0%)" in text
+
+
+def test_torch_is_called_in_the_caches_that_eager_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its side calls eager too; its time is what remains without eager's."""
+    assert without_eager({"eager": 3.0, "torch": 5.0}) == {"eager": 3.0, "torch": 2.0}
+    assert without_eager({"eager": 3.0, "torch": 2.5})["torch"] == 0.0
+    calls: list[str] = []
+
+    def timed(sides: dict[str, Callable[[], object]], *_: object) -> dict[str, list[float]]:
+        """Which of eager's function and compiled code each side calls."""
+        found = {}
+        for side, call in sides.items():
+            calls.clear()
+            call()
+            found[side] = [float(calls.count("eager"))] * 2
+        return found
+
+    class Case:
+        backward = False
+
+        def make(self) -> tuple[Callable[[torch.Tensor], torch.Tensor], list[torch.Tensor]]:
+            def function(tensor: torch.Tensor) -> torch.Tensor:
+                if not torch.compiler.is_compiling():
+                    calls.append("eager")
+                return tensor + 1
+
+            return function, [torch.ones(3)]
+
+    monkeypatch.setattr("benchmarks.timing.interleaved", timed)
+    row = measure(Case(), 0.0, 1, lambda row: None)
+    assert row == {"eager": 1.0, "torch": 0.0, "inductor": 0.0, "tcw": 0.0}
 
 
 DIES = """

@@ -38,8 +38,8 @@ def statements(code: str) -> list[Statement]:
 def surrounded(code: str, around: Around, with_next: Collection[str] = ()) -> str:
     """The text of the one function in `code`, with the statements of `around` inserted.
 
-    A following statement that calls one of `with_next` on the bound names belongs to its
-    predecessor.
+    A following statement that calls one of `with_next` on the bound names, on a condition or not,
+    belongs to its predecessor.
     """
     module = ast.parse(code)
     function = next(one for one in module.body if isinstance(one, ast.FunctionDef))
@@ -94,6 +94,8 @@ def _about(statement: ast.stmt, call: ast.Call, local: Collection[str]) -> State
 def _follows(statement: ast.stmt, made: Collection[str], functions: Collection[str]) -> bool:
     if isinstance(statement, ast.Delete):
         return [ast.unparse(one) for one in statement.targets] == ["_"]  # unused results
+    if isinstance(statement, ast.If):
+        return all(_follows(one, made, functions) for one in statement.body)
     call = _call(statement)
     return (
         call is not None

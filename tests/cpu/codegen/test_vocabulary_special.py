@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from compiler.codegen.cpp.vocabulary.special_functions import UNARY
@@ -48,15 +47,35 @@ def test_special_functions(isa, lanes) -> None:
     assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8"])
-def test_greatest_common_divisors(dtype: str) -> None:
-    isa, lanes = WIDTHS[1]
+@each_width
+def test_greatest_common_divisors(isa, lanes) -> None:
     unit = Unit(isa, lanes)
-    number = elementwise(unit, "gcd", [dtype, dtype], dtype, dtype)
+    numbers = {
+        dtype: elementwise(unit, "gcd", [dtype, dtype], dtype, dtype)
+        for dtype in ("int32", "int16", "int8", "uint8", "int64")
+        if dtype != "int64" or lanes * 8 <= max(isa.vector_bytes, 8)
+    }
     unit.build()
-    low = 0 if dtype == "uint8" else -16
-    whole = torch.arange(low, low + 32).to(getattr(torch, dtype))
-    a, b = (side.clone() for side in torch.cartesian_prod(whole, whole).unbind(1))
-    out = torch.empty_like(a)
-    unit.run(number, [a, b, out], a.numel())
-    torch.testing.assert_close(out, torch.gcd(a, b), rtol=0, atol=0)
+    for dtype, number in numbers.items():
+        held = getattr(torch, dtype)
+        limits = torch.iinfo(held)
+        whole = torch.arange(-128, 128) if limits.bits > 8 else torch.arange(256) + limits.min
+        a, b = torch.cartesian_prod(whole, whole).unbind(1)
+        if limits.bits > 8:
+            random = torch.randint(limits.min, limits.max, (2, 4096))
+            step = max(1, limits.max // 46368)
+            ends = torch.tensor([limits.min, limits.max, limits.min + 1, 0, 3, step * 28657])
+            ends = torch.cartesian_prod(ends, ends).T.repeat(1, 4)
+            a, b = torch.cat([torch.stack([a, b]), random, ends], 1)
+        a, b = a.to(held).contiguous(), b.to(held).contiguous()
+        out = torch.empty_like(a)
+        unit.run(number, [a, b, out], a.numel())
+        assert torch.equal(out, torch.gcd(a, b)), dtype
+
+
+def test_divisors_are_found_by_vectors() -> None:
+    isa = max((isa for isa, _ in WIDTHS), key=lambda isa: isa.vector_bytes)
+    for dtype in ("int8", "int32"):
+        unit = Unit(isa, isa.vector_bytes // 4)
+        elementwise(unit, "gcd", [dtype, dtype], dtype, dtype)
+        assert "special::gcd" not in unit.source()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import traceback
 import weakref
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -123,6 +125,34 @@ def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
     assert same is z
 
 
+def test_what_comes_as_foretold_takes_no_function_of_python(store: Store) -> None:
+    """The result's strides are compared in the wrapper, its views and ATen are built-in
+    functions: the only Python function is the wrapper."""
+    views = [Operand("x", "float32", (4,), (1,), 4), Operand("x", "float32", (4,), (1,))]
+    plan = Planned(
+        [tensor("x", [4, 4])],
+        [operand("c", [4])],
+        [Step(aten("c", "aten.atan2.default", tuple(views), (4,)))],
+        [],
+        [],
+    )
+    call = compiled(plan, store).call
+    called: list[str] = []
+
+    def calls(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    x = torch.randn(4, 4)
+    sys.setprofile(calls)
+    try:
+        (c,) = call([x])
+    finally:
+        sys.setprofile(None)
+    assert called == ["call"]
+    assert torch.equal(c, torch.atan2(x[1], x[0]))
+
+
 def test_strides_that_were_not_foretold(store: Store) -> None:
     call = aten("c", "aten.clone.default", (operand("x", [4, 4]),))
     kernel = doubled("twice", "c", "q")
@@ -134,7 +164,9 @@ def test_strides_that_were_not_foretold(store: Store) -> None:
         [memory("q", [4, 4])],
     )
     made = compiled(plan, store)
-    assert "    c = laid_out(c, (4, 4), (4, 1))\n" in made.artifact.wrapper
+    wrapper = made.artifact.wrapper
+    assert "    if c.stride() != (4, 1) or c.shape != (4, 4):\n" in wrapper
+    assert "        c = laid_out(c, (4, 4), (4, 1))\n" in wrapper
     x = torch.randn(4, 4)
     assert torch.equal(made.call([x.t()])[0], x.t() * 2)
     with pytest.raises(RuntimeError, match=r"returned \(16,\), not \(4, 4\)"):
@@ -332,7 +364,8 @@ def test_reasons_are_words_and_nothing_else(store: Store) -> None:
 
 
 def test_operations_by_name() -> None:
-    assert operation("aten.add.Tensor") is torch.ops.aten.add.Tensor
+    x = torch.arange(3.0)
+    assert torch.equal(operation("aten.add.Tensor")(x, x, alpha=2), 3 * x)
     for name, plain in PLAIN.items():
         assert operation(name) is getattr(torch, plain)
         overload = getattr(torch.ops.aten, plain).default

@@ -42,7 +42,7 @@ def of_integers(lanes: Lanes, op: str, held: str) -> str:
     return f"{op}({{0}}, {{1}}, error)"
 
 
-_QUOTIENTS = {"int64": "float64", "int32": "float64"}
+QUOTIENTS = {"int64": "float64", "int32": "float64"}
 """Integer -> the float that holds its quotients; float32 for shorter ones."""
 _CORRECTED = {
     "trunc_divide": "return t;",
@@ -62,9 +62,11 @@ def _on_vectors(lanes: Lanes, op: str, held: str) -> None:
     register = lanes.type(held)
     parameters = f"{register} a, {register} b, int* error"
     each = arithmetic.loop(lanes, register, f"{op}(a[k], b[k], error)")
-    wide = _QUOTIENTS.get(held, "float32")
+    wide = QUOTIENTS.get(held, "float32")
     if BYTES[wide] * lanes.count > lanes.isa.vector_bytes:
-        arithmetic.function(lanes, op, parameters, register, _by_halves(lanes, op, held))
+        _on_vectors(lanes.vocabulary.lanes(lanes.count // 2), op, held)
+        halves = by_halves(lanes, f"{op}({{a}}, {{b}}, error)")
+        arithmetic.function(lanes, op, parameters, register, halves)
         return
     if held == "int64" and not hardware.is_avx512(lanes):
         # no instruction converts 64-bit integers to floats
@@ -75,9 +77,7 @@ def _on_vectors(lanes: Lanes, op: str, held: str) -> None:
         outline = arithmetic.function(
             lanes, f"{op}_far", parameters, register, each, "OUTLINE"
         ).format("a", "b", "error")
-        unsigned, limit = lanes.unsigned(8), 1 << 52
-        near = " & ".join(f"(({unsigned})({x} + {limit}L) < {2 * limit}ul)" for x in "ab")
-        far = f"  {arithmetic.if_any(lanes, f'~({near})', held, outline)}\n"
+        far = f"  {if_too_large(lanes, outline)}\n"
     a, b = (conversions.cast(lanes, name, held, wide) for name in "ab")
     quotient = conversions.cast(lanes, f"{a} / {b}", wide, held)
     report = (
@@ -94,6 +94,13 @@ def _on_vectors(lanes: Lanes, op: str, held: str) -> None:
     arithmetic.function(lanes, op, parameters, register, body)
 
 
+def if_too_large(lanes: Lanes, far: str) -> str:
+    """Statements that return `far` if an element of the int64 vectors a and b is no exact float."""
+    unsigned, limit = lanes.unsigned(8), 1 << 52
+    near = " & ".join(f"(({unsigned})({x} + {limit}L) < {2 * limit}ul)" for x in "ab")
+    return arithmetic.if_any(lanes, f"~({near})", "int64", far)
+
+
 def _corrected(op: str, held: str, register: str) -> str:
     op = (
         {"floor_divide": "trunc_divide", "remainder": "fmod"}.get(op, op) if held == "uint8" else op
@@ -101,18 +108,16 @@ def _corrected(op: str, held: str, register: str) -> str:
     return _CORRECTED[op].format(T=register)
 
 
-def _by_halves(lanes: Lanes, op: str, held: str) -> str:
-    """The body of a function of two vectors that calls its version for half as many lanes."""
-    half = lanes.vocabulary.lanes(lanes.count // 2)
-    _on_vectors(half, op, held)
+def by_halves(lanes: Lanes, call: str) -> str:
+    """The body of a function of vectors a and b: `call`, with {a} and {b}, for half as many lanes
+    each."""
+    half = lanes.count // 2
 
     def part(name: str, start: int) -> str:
-        order = ", ".join(str(start + lane) for lane in range(half.count))
+        order = ", ".join(str(start + lane) for lane in range(half))
         return f"__builtin_shufflevector({name}, {name}, {order})"
 
-    low, high = (
-        f"{op}({part('a', start)}, {part('b', start)}, error)" for start in (0, half.count)
-    )
+    low, high = (call.format(a=part("a", start), b=part("b", start)) for start in (0, half))
     order = ", ".join(map(str, range(lanes.count)))
     return f"return __builtin_shufflevector({low}, {high}, {order});"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, functions
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, divisors, functions
 from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
 from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
 from compiler.loops.operators import OPERATORS
@@ -157,9 +157,7 @@ def _of_integers(lanes: Lanes, op: str, held: str) -> Form:
     if op in DIVISIONS:
         return Form(division.of_integers(lanes, op, held))
     if op == "gcd":
-        name = functions.function(lanes, op, held)
-        assert name is not None
-        return Form(name)
+        return Form(divisors.gcd(lanes, held))
     return Form(arithmetic.of_integers(lanes, op, held))
 
 

@@ -16,24 +16,29 @@ UNARY = {
     "digamma": "digamma",
 }
 """Function -> the file in `special/` that defines it."""
-BINARY = {"gcd": "gcd"}
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None if there is no such function."""
-    file = UNARY.get(op) or BINARY.get(op)
-    if file is None:
-        return None
+    file = UNARY.get(op)
+    return None if file is None else _each(lanes, op, file, held, ("x",), op)
+
+
+def of_two_integers(lanes: Lanes, op: str, held: str, name: str) -> str:
+    """The text of a call of what the file `op` defines; `name` is the function of vectors."""
+    return _each(lanes, op, op, held, ("a", "b"), name)
+
+
+def _each(lanes: Lanes, op: str, file: str, held: str, operands: tuple[str, ...], name: str) -> str:
     for part in ("real", file):
         lanes.need(f"special/{part}", partial(_part, part))
     if lanes.count == 1:
-        return f"special::{op}({'{0}, {1}' if op in BINARY else '{0}'})"
+        return f"special::{op}({', '.join(f'{{{place}}}' for place in range(len(operands)))})"
     register = lanes.type(held)
-    parameters, operands = f"{register} x", "x[k]"
-    if op in BINARY:
-        parameters, operands = f"{register} a, {register} b", "a[k], b[k]"
-    each = arithmetic.loop(lanes, register, f"special::{op}({operands})")
-    return arithmetic.function(lanes, op, parameters, register, each, "OUTLINE")
+    lane = ", ".join(f"{operand}[k]" for operand in operands)
+    each = arithmetic.loop(lanes, register, f"special::{op}({lane})")
+    parameters = ", ".join(f"{register} {operand}" for operand in operands)
+    return arithmetic.function(lanes, name, parameters, register, each, "OUTLINE")
 
 
 @cache
