@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from compiler.trace.records import ModeRow
 from viewers.kit.colours import TONES
 from viewers.kit.figures import unit_of
@@ -62,7 +64,7 @@ def profile(
     lines += modes_section(found[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
-    keep = f"browse it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
+    keep = f"browse it: tcw open {shlex.quote(trace)}" if trace else "keep it: --trace run.tcw"
     return [*lines, BLANK, line((keep, "dim"), hang=2)]
 
 
