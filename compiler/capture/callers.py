@@ -21,7 +21,6 @@ from compiler.capture.code import original, resumes_at
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Location
 
-
 DYNAMO = os.path.join("torch", "_dynamo", "")
 
 
