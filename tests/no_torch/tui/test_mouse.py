@@ -87,3 +87,16 @@ async def test_a_guess_is_made_in_the_bar_and_in_the_footer(
         await reader.pilot.click(offset=(at, y))
         await reader.settle()
         assert tells in reader.text()
+
+
+async def test_the_quiz_goes_on_by_its_buttons(open_trace: Open, block_file: Path) -> None:
+    async with open_trace(block_file) as reader:
+        await reader.bench.predicting.predict()
+        await reader.settle()
+        await click_words(reader, "n kept apart")
+        await click_words(reader, "space next")
+        assert len(reader.bench.predicting.quiz.guesses) == 1
+        assert reader.bench.predicting.quiz.question is not None
+        await click_words(reader, "- skip")
+        await click_words(reader, "esc the score")
+        assert reader.bench.navigator.arrangement == "score"
