@@ -14,6 +14,7 @@ from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.profile import Profile, Sort, profiles_of
 from viewers.summary.profile.doubts import doubts
+from viewers.summary.verdict import RECOMPILED
 from viewers.tables.account import memory_lines
 from viewers.tables.machine import ceilings_lines
 from viewers.text.explain import asked_for_and_missing, warning_lines
@@ -76,6 +77,8 @@ def first_line(one: Profile, names: FileNames, engine: str = "") -> TextLine:
     join = ": "
     if first is not None and first.lost and verdict.tone != "lost":
         join = ", but "
+    elif first is not None and first.once and verdict.headline != RECOMPILED:
+        join = ", and "  # it does not make a call slower
     pieces: list[tuple[str, Role]] = [(f"{engine}  " if engine else "", "dim")]
     pieces.append((verdict.headline, TONES[verdict.tone]))
     if verdict.cause:
