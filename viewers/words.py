@@ -16,6 +16,14 @@ NOT_MEASURED = "not measured"
 DEEPEST = 40
 """Most levels of indentation."""
 
+PEAK_STEP = 256 << 10
+"""Bytes below which a process's peak memory is not known: the kernel counts it in such steps."""
+
+
+def stepped_bytes_text(count: int, step: int) -> str:
+    """`12 MB`; `under 256 KB` for what is less than one step."""
+    return bytes_text(count) if count >= step else f"under {bytes_text(step)}"
+
 
 def bytes_change(before: int, after: int) -> str:
     """`512 KB → 2.0 MB`; `572,400 → 572,416 B` where both would read the same."""

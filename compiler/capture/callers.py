@@ -10,6 +10,7 @@ import ast
 import functools
 import inspect
 import linecache
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from typing import Any
 from compiler.capture.code import original, resumes_at
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Location
+
+DYNAMO = os.path.join("torch", "_dynamo", "")
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ def caller_of(
     """The caller of a frame with these locals. `arguments`: the model's current arguments, by name.
 
     An item of `*args` gets a name if it is the same object as one of these arguments, or if the
-    frame is a `functools.wraps` wrapper of its `self`'s forward: then the signature names it.
+    frame is a `functools.wraps` wrapper of its `self`'s forward, or Dynamo's own wrapper of a
+    callable that it would skip: then the signature names it.
     """
     if resumes_at(code) is not None:
         return Caller(original(code))
@@ -71,12 +75,14 @@ def caller_of(
     rest = list(code.co_varnames[named:])
     positional = rest.pop(0) if code.co_flags & inspect.CO_VARARGS else ""
     keywords = rest.pop(0) if code.co_flags & inspect.CO_VARKEYWORDS else ""
-    wrapped = _wrapped_forward(code, f_locals)
+    wrapped, bound = _wrapped_forward(code, f_locals), code.co_argcount
+    if wrapped is None:
+        wrapped, bound = _inside_torchs_wrapper(code, f_locals)
     names: tuple[str, ...] = ()
     if positional:
         items = f_locals.get(positional)
         if isinstance(items, tuple):
-            given = _positional(wrapped)[code.co_argcount :] if wrapped is not None else []
+            given = _positional(wrapped)[bound:] if wrapped is not None else []
             names = tuple(_name_of(item, arguments or {}) for item in items)
             names = tuple(
                 name or (given[index] if index < len(given) else "")
@@ -102,6 +108,23 @@ def _wrapped_forward(code: CodeType, f_locals: Mapping[str, Any]) -> CodeType | 
             return function.__code__ if inside else None
         function, seen = further, seen + 1
     return None
+
+
+def _inside_torchs_wrapper(
+    code: CodeType, f_locals: Mapping[str, Any]
+) -> tuple[CodeType | None, int]:
+    """The code that a wrapper in Dynamo's own files calls, as it makes one around a module of
+    torch's, and how many of its parameters are bound there."""
+    if DYNAMO not in code.co_filename:
+        return None, 0
+    for name in code.co_freevars:
+        inner = f_locals.get(name)
+        if isinstance(inner, FunctionType):
+            return inner.__code__, 0
+        forward = inspect.getattr_static(type(inner), "forward", None)
+        if isinstance(forward, FunctionType):
+            return forward.__code__, 1
+    return None, 0
 
 
 def _positional(code: CodeType) -> list[str]:

@@ -56,6 +56,8 @@ STACK = re.compile(r"^L\['___stack\d+'\]$")
 _MODULE_STATE = re.compile(r"\._(parameters|buffers)\[")
 _FLOAT = re.compile(r"^-?(\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+|inf|nan)$")
 _INT = re.compile(r"^-?\d+$")
+_SEEN = re.compile(r" = (-?\d+)\b")
+"""The values in `x.size(0) = 12, n = 3`."""
 
 
 def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]:
@@ -393,7 +395,9 @@ def _state(changed: Changed, settings: Settings) -> Advised:
 
 def _shape(changed: Changed, settings: Settings) -> Advised:
     condition = changed.guard
-    if re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition):
+    bounded = re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition)
+    sizes = _SEEN.findall(changed.seen)
+    if bounded and (not sizes or {"0", "1"} & set(sizes)):
         return (
             "Pad the dimension, or use torch._dynamo.decorators.mark_unbacked if the code "
             "works for any size: torch compiles sizes 0 and 1 separately"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,48 @@ async def test_the_slider_goes_through_time(
         await page.press("{")
         await page.press("Escape")
         assert "2 breaks" in await page.evaluate(header)
+        await quiet(page)
+
+
+CENTRE = """(() => {
+  const all = [...document.querySelectorAll("#bar span, #foot .hint")];
+  const box = all.find((one) => one.textContent.trim() === %s).getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+})()"""
+
+
+async def click(page: Page, words: str) -> None:
+    x, y = await page.evaluate(CENTRE % json.dumps(words))
+    for kind in ("mousePressed", "mouseReleased"):
+        await page.call(
+            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+        )
+
+
+async def test_a_class_predicts_with_the_mouse(
+    program: str, tmp_path: Path, first_screens: str
+) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(first_screens)
+    bar = "document.getElementById('bar').textContent"
+    said = "document.getElementById('replay').textContent"
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        theme = "document.documentElement.dataset.theme"
+        before = await page.evaluate(theme)
+        await click(page, "t light or dark")
+        assert await page.evaluate(theme) != before
+        await click(page, "p predict")
+        await click(page, "? hint")
+        assert "hint: " in await page.evaluate(bar)
+        await click(page, "y fused")
+        told = await page.evaluate(bar)
+        assert ("Right: " in told) != ("No: " in told)
+        await click(page, "space next")
+        assert "question 2 of" in await page.evaluate(said)
+        await click(page, "- skip")
+        await click(page, "esc the score")
+        assert "of 1 right" in await page.evaluate(said)
         await quiet(page)
 
 

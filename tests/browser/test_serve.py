@@ -64,6 +64,17 @@ async def test_the_workbench_is_used_in_a_browser(
             assert await page.evaluate(closed), "the page says that it has ended"
 
 
+async def test_a_page_says_that_its_workbench_is_starting(
+    program: str, block_file: Path, tmp_path: Path
+) -> None:
+    with served(str(block_file), cache=tmp_path / "cache") as server:
+        async with chromium(program, tmp_path / "profile") as page:
+            await page.go(server.address)
+            await says(page, "document.querySelector('#starting')?.checkVisibility()", True)
+            await shown(page, b"findings")
+            await says(page, "document.querySelector('#starting').checkVisibility()", False)
+
+
 async def test_a_page_is_loaded_again_without_the_key_in_the_address_bar(
     program: str, block_file: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from viewers.html import BEGIN
-from viewers.html.pool import Numbered, Spans, encoded
+from viewers.html.pool import ROLES, Numbered, Spans, encoded
 from viewers.html.screens import Panel, PanelPlace, Screen
 from viewers.html.style import style_sheet
 from viewers.html.tour import Tour
@@ -94,6 +94,7 @@ def _data(tour: Tour) -> dict[str, Any]:
         "tabs": {name: tables.numbers[key] for name, key in tour.tabs.items()},
         "lights": {ref: _signed(lit) for ref, lit in tour.lights().items()},
         "said": said,
+        "button": ROLES.index("button"),
     }
 
 

@@ -454,7 +454,13 @@
     if (pane) { focus(pane); move(by, pane); }
   };
 
+  const press = (key) => {
+    if (asking(key)) return true;
+    if (keys[key]) keys[key]();
+    return Boolean(keys[key]);
+  };
   const keys = {
+    Tab: () => next(1),
     n: () => ahead(1), N: () => ahead(-1),
     j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
     PageDown: () => move(20), PageUp: () => move(-20), Home: () => move(-1e9), End: () => move(1e9),
@@ -468,10 +474,13 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Tab") { event.preventDefault(); next(event.shiftKey ? -1 : 1); return; }
     if (event.target === slider && event.key.startsWith("Arrow")) return;
-    if (asking(event.key)) { event.preventDefault(); return; }
-    if (event.target.tagName === "BUTTON" && event.key === "Enter") return;
-    const does = keys[event.key];
-    if (does) { event.preventDefault(); does(); }
+    if (state.puzzle < 0 && event.target.tagName === "BUTTON" && event.key === "Enter") return;
+    if (press(event.key)) event.preventDefault();
+  });
+  const NAMED = { "⏎": "Enter", esc: "Escape", space: " ", tab: "Tab" };
+  const clicked = (shown) => press(NAMED[shown] || shown);
+  byId("bar").addEventListener("click", (event) => {
+    if (event.target.matches(".r" + data.button)) clicked(event.target.textContent.trim().split(" ")[0]);
   });
 
   for (const name of Object.keys(tabs)) {
@@ -496,9 +505,15 @@
   byId("replay").append(stopped);
 
   const said = [["j k", "row"], ["tab", "pane"], ["⏎", "open"], ["n N", "next, previous"], ["esc", "back"], ["[ ]", "view"], ["+ -", "more or less of a graph"], ...(stops.length > 1 ? [["{ }", "in time"]] : []), ...(puzzles.length ? [["p", "predict"]] : []), ["t", "light or dark"]];
-  for (const [key, words] of said) {
-    const hint = make("span", "");
-    hint.append(make("b", "", key + " "), words);
+  for (const [shown, words] of said) {
+    const hint = make("span", "hint");
+    for (const key of shown.split(" ")) {
+      const letter = make("b", "", key + " ");
+      letter.addEventListener("click", (event) => { event.stopPropagation(); clicked(key); });
+      hint.append(letter);
+    }
+    hint.append(words);
+    hint.addEventListener("click", () => clicked(shown.split(" ")[0]));
     byId("foot").append(hint);
   }
   if (data.said) byId("foot").append(make("span", "", data.said));

@@ -70,9 +70,8 @@ def modes(view: View, width: int) -> Content:
 
 
 def _no_modes(view: View, width: int) -> list[Row]:
-    start = view.recording.start
-    file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
-    return empty(width, "other modes not measured", f"tcw profile {file} --modes measures them")
+    words = f"{profiled.command(view, '--modes')} measures them"
+    return empty(width, "other modes not measured", words)
 
 
 def _modes(profile: Profile, width: int) -> list[Row]:
@@ -105,9 +104,7 @@ def precision(view: View, width: int) -> Content:
     if profile is None:
         return Content("precision", rows=empty(width, *profiled.not_measured(view)))
     if not found:
-        start = view.recording.start
-        file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
-        words = f"tcw profile {file} --verify compares them"
+        words = f"{profiled.command(view, '--verify')} compares them"
         return Content("precision", rows=empty(width, "kernels not compared with float64", words))
     rank = {False: 0, True: 1, None: 2}
     ranked = sorted(found, key=lambda one: rank[one.within])

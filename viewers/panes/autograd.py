@@ -135,7 +135,7 @@ def _deciding(view: View, width: int) -> Content:
         return Content("autograd", name, rows=empty(width, why, missing))
     at = waits.id if waits is not None and waits.id in told else ""
     rows = [_decided(view, one, one.id == at) for one in told.values()]
-    words = f"{plural(len(told) - bool(at), 'value')} answered, the graph is not cut yet"
+    words = f"{plural(len(told) - bool(at), 'value')} decided, the graph is not cut yet"
     start = str(ToDecision(at)) if at else ""
     return Content("autograd", name, ((words, "dim"),), rows, start, tracks=True)
 

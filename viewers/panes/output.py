@@ -1,16 +1,16 @@
-"""What the user's program printed."""
+"""What the user's program printed, and how it failed, in full."""
 
 from __future__ import annotations
 
 from compiler.trace.records import Output, OutputCapped
-from viewers.kit.spans import Role, text
+from viewers.kit.spans import text
 from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.view import View
 from viewers.words import bytes_text, plural
 
 
 def content(view: View, width: int) -> Content:
-    """Both streams in order; stderr is marked."""
+    """Both streams in order, stderr marked; then the failure."""
     lines: list[tuple[str, bool]] = []
     open_stream = ""
     for record in view.recording.all(Output):
@@ -24,25 +24,42 @@ def content(view: View, width: int) -> Content:
             lines.pop()
             open_stream = ""
     capped = view.recording.all(OutputCapped)
-    if not lines:
+    failure = _failure(view)
+    if not lines and not failure:
         words = "nothing printed yet" if view.live else "nothing was printed before it was cut off"
         if view.recording.end is not None:
             words = "the program printed nothing"
         return Content("output", rows=empty(width, words))
 
-    def make(index: int) -> Row:
-        words, error = lines[index]
-        role: Role = "warn" if error else "text"
-        mark = "! " if error else "  "
-        return Row(gutter=((mark, "warn"),), body=(text(words, role),), key=f"output:{index}")
+    printed, count = len(lines), len(lines) + len(failure)
 
-    right = plural(len(lines), "line")
+    def make(index: int) -> Row:
+        key = f"output:{index}"
+        if index >= printed:
+            first = index == printed
+            said = text(failure[index - printed], "bad" if first else "text")
+            return Row(gutter=(("✗ " if first else "  ", "bad"),), body=(said,), key=key)
+        words, error = lines[index]
+        said = text(words, "warn" if error else "text")
+        return Row(gutter=(("! " if error else "  ", "warn"),), body=(said,), key=key)
+
+    right = plural(printed, "line") if printed else ""
     if capped:
         right += f" · cut at {bytes_text(capped[0].cap_bytes)}"
     return Content(
         "output",
-        right=((right, "dim"),),
-        rows=Rows(len(lines), make, [""] * len(lines)),
-        start=f"output:{len(lines) - 1}",
-        follows=True,
+        right=((right, "dim"),) if right else (),
+        rows=Rows(count, make, [""] * count),
+        start=f"output:{printed if failure else count - 1}",
+        follows=not failure,
     )
+
+
+def _failure(view: View) -> list[str]:
+    """What ended the program, and its traceback, which ends with the message."""
+    failure = view.summary.failure
+    if failure is None:
+        return []
+    trace = view.recording.text(failure.traceback).rstrip()
+    said = trace or (f"{failure.type}: {failure.message}" if failure.message else failure.type)
+    return [view.summary.verdict.headline, *said.split("\n")]

@@ -17,6 +17,7 @@ from viewers.summary import Call, Cut, Piece, Summary
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
+from viewers.summary.printed import last_words
 from viewers.summary.verdict import VerdictDetail
 from viewers.tables.engines import verdict_line
 from viewers.tables.findings import glyph_of
@@ -222,11 +223,17 @@ def _failure(view: View, width: int) -> list[Row]:
             )
         )
     said = f"{failure.type}: {failure.message}" if failure.message else failure.type
-    first, *rest = wrap(said, width - 2)[:MESSAGE_LINES]
+    lines = [line for one in said.split("\n") if one.strip() for line in wrap(one, width - 2)]
+    first, *rest = lines[:MESSAGE_LINES] or [""]
     rows.append(Row(body=((" ", "text"), (first, "bad"))))
     rows.extend(Row(body=((" ", "text"), (line, "text"))) for line in rest)
+    if (left := len(lines) - MESSAGE_LINES) > 0:
+        words = f" … {plural(left, 'more line')}, in the output"
+        rows.append(Row(body=((words, "dim"),), key="more", opens=ToView("output")))
     rows.extend(
-        Row(body=((" ", "text"), text(words, "dim"))) for words in (blame, failure.hint) if words
+        Row(body=((" ", "text"), text(words, "dim")))
+        for words in (last_words(view.recording, failure), blame, failure.hint)
+        if words
     )
     return [*rows, BLANK]
 
@@ -235,13 +242,14 @@ def _cut(view: View, call: Call) -> list[Row]:
     pieces = [piece for piece in call.pieces if not piece.recompiles]
     pieces = pieces or list(call.pieces)
     count = sum(piece.ops > 0 for piece in pieces)
-    headline = (
-        f"One forward pass is cut into {plural(count, 'graph')}"
-        if count > 1
-        else "One forward pass is one graph"
-    )
-    if not count and any(piece.status == "open" for piece in pieces):
+    if count > 1:
+        headline = f"One forward pass is cut into {plural(count, 'graph')}"
+    elif count:
+        headline = "One forward pass is one graph"
+    elif any(piece.status == "open" for piece in pieces):
         headline = "No graph is captured yet" if view.live else "No graph had been captured"
+    else:
+        headline = "No graph was captured"
     rows = [Row(body=((" ", "text"), (headline, "strong")), heading=True), BLANK]
     most = max((piece.ops for piece in pieces), default=1) or 1
     label = max((cell_len(plain(_label(piece))) for piece in pieces), default=8)

@@ -8,8 +8,9 @@ from functools import cached_property
 from msgspec import structs
 
 from compiler.trace import refs
-from compiler.trace.records import CallProfile, Run
+from compiler.trace.records import CallProfile, Run, Settings
 from compiler.trace.refs import Ref
+from viewers.command_line import command_line
 from viewers.kit.spans import Role
 from viewers.panes.view import Facts, View
 from viewers.plain import plain
@@ -224,8 +225,14 @@ def not_measured(view: View) -> tuple[str, str]:
         )
     if view.driven:
         return "not measured", "V compiles it again, and takes a call apart"
-    file = plain(view.facts.names.short(start.settings.file)) if start else "FILE"
-    return "not measured", f"tcw profile {file} --trace run.tcw measures it"
+    return "not measured", f"{command(view, '--trace', 'run.tcw')} measures it"
+
+
+def command(view: View, *options: str) -> str:
+    """What profiles the recorded model, with further options."""
+    start = view.recording.start
+    settings = start.settings if start else Settings(file="FILE")
+    return plain(command_line("profile", settings, options))
 
 
 def role_of(difference: float, in_noise: bool) -> Role:

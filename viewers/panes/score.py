@@ -84,8 +84,10 @@ def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:
         rows.append(Row(body=((pad("why" if not number else "", 9), "dim"), text(line))))
     if truth is not None:
         rows += between_rows(view, guess.question.graph, truth.between)
-    left = (" space next   esc the score", "dim")
-    return [*rows, *[BLANK] * (6 - len(rows)), Row(body=(left,))]  # type: ignore[arg-type]
+    left: Line = (
+        (" ", "text"), (" space next ", "button"), ("   ", "text"), (" esc the score ", "button"),
+    )  # fmt: skip
+    return [*rows, *[BLANK] * (6 - len(rows)), Row(body=left)]
 
 
 def reason_of(guess: Guess) -> str:

@@ -43,11 +43,11 @@ class GuardChange:
 
     @property
     def text(self) -> str:
-        """`temperature 0.125 → 0.25`, `2 <= x.size(1) <= 8, seen 9`; the guard's own text if no
-        values are known."""
+        """`temperature 0.125 → 0.25`, `2 <= x.size(1) <= 8, seen 9`, `n <= x.size(0), seen n = 5,
+        x.size(0) = 4`; the guard's own text if no values are known."""
         if not self.seen:
             return self.name
-        if self.name in self.expected:
+        if all(name in self.expected for name in self.name.split(", ")):
             return f"{self.expected}, seen {self.seen}"
         return f"{self.name} {self.expected} → {self.seen}"
 

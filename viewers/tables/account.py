@@ -11,7 +11,7 @@ from viewers.kit.lines import TextLine
 from viewers.kit.spans import Role
 from viewers.kit.table import GAP, Cell, heading, table
 from viewers.summary.profile.accounts import AccountTable, BothSides, open_remainder
-from viewers.words import NOT_MEASURED, bytes_text, percent
+from viewers.words import NOT_MEASURED, PEAK_STEP, bytes_text, percent, stepped_bytes_text
 
 BARS: tuple[Role, Role] = ("bar", "bar-accent")
 SHORTEST, LONGEST = 8, 16
@@ -80,22 +80,21 @@ def _share(account: Account | None, seconds: float | None) -> str:
 def memory_lines(head: CallProfile) -> list[TextLine]:
     """The bytes of both calls, those that were measured."""
     rows: list[list[Cell]] = []
-    for what, eager, compiled in (
-        ("peak of one call", head.eager_peak_bytes, head.compiled_peak_bytes),
-        ("saved for the backward", head.eager_saved_bytes, head.compiled_saved_bytes),
+    for what, eager, compiled, step in (
+        ("peak of one call", head.eager_peak_bytes, head.compiled_peak_bytes, PEAK_STEP),
+        ("saved for the backward", head.eager_saved_bytes, head.compiled_saved_bytes, 1),
     ):
         if eager is not None or compiled is not None:
-            rows.append(
-                [what, _size(eager), "→", _size(compiled), (_change(eager, compiled), "dim")]
-            )
+            change = _change(eager, compiled, step)
+            rows.append([what, _size(eager, step), "→", _size(compiled, step), (change, "dim")])
     return [heading("memory", "eager → compiled"), *table(rows, "lrlrl", 100, 2)] if rows else []
 
 
-def _size(size: int | None) -> Cell:
-    return (NOT_MEASURED, "dim") if size is None else bytes_text(size)
+def _size(size: int | None, step: int) -> Cell:
+    return (NOT_MEASURED, "dim") if size is None else stepped_bytes_text(size, step)
 
 
-def _change(eager: int | None, compiled: int | None) -> str:
-    if eager is None or compiled is None or eager == compiled:
+def _change(eager: int | None, compiled: int | None, step: int) -> str:
+    if eager is None or compiled is None or abs(compiled - eager) < step:
         return ""
     return f"{bytes_text(abs(compiled - eager))} {'more' if compiled > eager else 'less'}"

@@ -10,7 +10,7 @@ from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
 from viewers.summary.profile.verdict import mode_in_noise
-from viewers.words import bytes_text, number, percent, ratio_text, seconds_text
+from viewers.words import PEAK_STEP, number, percent, ratio_text, seconds_text, stepped_bytes_text
 
 NAME = 26
 """Most cells of a mode's name."""
@@ -51,7 +51,7 @@ def _cells(row: ModeRow, best: float) -> list[Cell]:
         (ratio_text(row.speedup), role),
         (percent(row.noise), "dim"),
         seconds_text(row.compile_seconds) if row.compile_seconds else ("–", "dim"),
-        ("–", "dim") if row.peak_bytes is None else bytes_text(row.peak_bytes),
+        ("–", "dim") if row.peak_bytes is None else stepped_bytes_text(row.peak_bytes, PEAK_STEP),
         _pays(row, quiet) if compared else "",
     ]
 

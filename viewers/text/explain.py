@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from compiler.trace.records import DdpBuckets
@@ -225,7 +226,7 @@ def _footer(
     more = ",".join(name for name, there in has.items() if there and name not in shown)
     program = summary.settings is not None and summary.settings.program and not summary.not_in_log
     unkept = 'keep it: tcw.record("run.tcw")' if program else "keep it: --trace run.tcw"
-    keep = f"browse it: tcw open {trace}" if trace else unkept
+    keep = f"browse it: tcw open {shlex.quote(trace)}" if trace else unkept
     gap = "    "
     text = f"more: --show {more}" if more and not program else ""
     return line((gap.join(filter(None, [text, keep])), "dim"), hang=2)

@@ -7,6 +7,7 @@ from viewers.kit.lines import TextLine, line, prose
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, during, place_of
+from viewers.summary.printed import last_words
 from viewers.tables.places import place_lines
 from viewers.text.header import file_name
 
@@ -43,6 +44,8 @@ def failure_lines(
     kind = "" if failure.type in ("", summary.status) else failure.type
     gap = ": " if kind and first else ""
     lines.append(line("  ", (kind, "strong"), f"{gap}{first}", hang=4))
+    if said := last_words(recording, failure):
+        lines.append(line("    ", ("stderr  ", "dim"), said, hang=4))
     rest = [row for row in rest if row.strip()]
     lines += [line("    ", row, hang=4) for row in rest[:MORE]]
     if len(rest) > MORE:

@@ -313,8 +313,11 @@ class Bench(Screen[None]):
             return
         event.stop()
         event.prevent_default()
-        if not await self.predicting.key(event.key):
-            await self._key(event.key)
+        await self._pressed(event.key)
+
+    async def _pressed(self, key: str) -> None:
+        if not await self.predicting.key(key):
+            await self._key(key)
 
     async def _key(self, key: str) -> None:
         if self.note:
@@ -414,11 +417,11 @@ class Bench(Screen[None]):
     async def on_edge_clicked(self, message: Edge.Clicked) -> None:
         if message.edge.id == "timeline":
             await self.scrubbing.clicked(message.edge.size.width, message.x)
-        elif message.edge.id == "footer":
-            row, width = message.edge.lines[0][0], message.edge.size.width
-            name = edges.clicked(row, self.commands, width, message.x)
-            if name:
-                await self.run_command(name)
+        elif message.edge.id in ("footer", "bar"):
+            row, width = message.edge.lines[message.y][0], message.edge.size.width
+            key = edges.clicked(row, self.commands, width, message.x)
+            if key:
+                await self._pressed(key)
         elif message.edge.id == "header":
             about = edges.badge(message.edge.lines[0][0], message.x)
             if self.navigator.arrangement != about:

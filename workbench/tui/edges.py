@@ -14,6 +14,8 @@ from workbench.tui.commands import Commands
 from workbench.tui.edge import Lines
 from workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
 
+KEYS = {"-": "minus", "?": "question_mark", "←": "left", "↓": "down", "↑": "up", "→": "right"}
+"""Keys, as they are written, that Textual names otherwise."""
 BADGES = {"✗": "break", "↻": "recompiles"}
 """The arrangement that a count in the header is about, by its glyph."""
 
@@ -59,20 +61,30 @@ def footer(note: str, hints: tuple[Hint, ...], commands: Commands, width: int) -
 
 
 def clicked(row: Row, commands: Commands, width: int, x: int) -> str:
-    """Name of the command whose key or words stand in column `x` of the footer; "" for none. Of
-    several keys, the one that was clicked; on their words, the first."""
-    for start, spans in ((0, row.body), (width - width_of(row.right), row.right)):
+    """The key, by Textual's name, that stands in column `x` of a footer or a bar, or in the words
+    before it; "" for none. Of several keys, the one that was clicked; on their words, the first."""
+    for start, spans in (
+        (width_of(row.gutter), row.body),
+        (width - width_of(row.right), row.right),
+    ):
         at, keys = start, [""]
         for words, role in spans:
             end = at + cell_len(words)
             if role == "key":
                 keys = words.split()
+            elif role in ("turn", "button", "off"):
+                keys = words.split()[:1]
             if at <= x < end:
                 place = words[: x - at].count(" ") if role == "key" else 0
-                shown = keys[min(place, len(keys) - 1)]
-                return next((one.name for one in commands.all if one.shown == shown), "")
+                return _key(keys[min(place, len(keys) - 1)], commands) if words.strip() else ""
             at = end
     return ""
+
+
+def _key(shown: str, commands: Commands) -> str:
+    """Textual's name of a key that is written `shown`."""
+    named = (one.keys[0] for one in commands.all if one.shown == shown and one.keys)
+    return next(named, KEYS.get(shown, shown))
 
 
 def badge(row: Row, x: int) -> str:

@@ -58,7 +58,7 @@ SENTENCES: dict[str, str] = {
     "engines": "Both engines on the same lines: loop nests, calls, time, memory. T: the other one.",
     "engine-a": "The code that the first engine made of the chosen lines.",
     "engine-b": "The code that the second engine made of the chosen lines.",
-    "output": "What the program printed. `!` marks stderr.",
+    "output": "What the program printed, and how it failed, in full. `!` marks stderr.",
     "breakpoints": "Where the compile stops by itself. ⏎ switches one on or off, D deletes it.",
     "settings": "How this run was compiled. ⏎ on another choice compiles again and compares.",
     "decisions": "What the engine decided in this graph, and the decision that is open.",

@@ -1,6 +1,6 @@
 """One workbench: the process behind one open page, and the traffic between the two.
 
-The process runs Textual's `WebDriver`. Its stdin and stdout carry packets: a letter, the length of
+The process runs a `PageDriver`. Its stdin and stdout carry packets: a letter, the length of
 the payload in four bytes, big-endian, and the payload. The letters are D (terminal data), M (JSON)
 and P (a part of a download, which the workbench never sends).
 """
@@ -77,7 +77,7 @@ class PageSession:
             stderr=PIPE,
             env={
                 **os.environ,
-                "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver",
+                "TEXTUAL_DRIVER": "workbench.web.driver:PageDriver",
                 "TEXTUAL_COLOR_SYSTEM": "truecolor",
                 "COLUMNS": str(width),
                 "ROWS": str(height),

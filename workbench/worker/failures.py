@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import traceback
+from pathlib import Path
+from types import ModuleType
 
 from compiler.control.describe import class_name, message_of
 from compiler.control.recorder import Recorder
@@ -58,7 +61,7 @@ def failure_of(
         location=place,
         source_line=source_line(place),
         eager_fails=eager_fails,
-        hint=blame.hint or hint_for(real),
+        hint=blame.hint or hint_for(real, place.file if place else ""),
         traceback=recorder.text(trace),
         culprit=blame.culprit,
         evidence=blame.evidence,
@@ -93,18 +96,38 @@ def place_of(error: BaseException, root: str) -> Location | None:
     return None
 
 
-def hint_for(error: BaseException) -> str:
-    """What to do about well-known failures; "" for others."""
+def hint_for(error: BaseException, file: str) -> str:
+    """What to do about well-known failures in `file`; "" for others."""
     name, message = class_name(error), message_of(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{error.name.partition('.')[0]} is not installed in the Python that runs tcw"
-    if isinstance(error, ImportError) and "relative import" in message:
-        return "the file runs as a script: use absolute imports; its folder is on sys.path"
+    if isinstance(error, ImportError) and "no known parent package" in message:
+        return _outside_its_package(Path(file))
+    if isinstance(error, SystemExit) and error.code and _raised_in(error, argparse):
+        return "arguments of the script come after `--`: tcw explain script.py -- --steps 3"
     if isinstance(error, RecursionError):
         return "the recursion has no end"
     if name == "Unsupported":
         return "without --fullgraph the graph breaks here and continues; explain shows each break"
     return ""
+
+
+def _outside_its_package(file: Path) -> str:
+    """How to record a file that is run by itself and imports relative to its package."""
+    names = [file.stem]
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    if len(names) == 1:
+        return "the file runs as a script: use absolute imports; its folder is on sys.path"
+    line = f"from {'.'.join(names)} import model, example_inputs"
+    return f"the file is part of a package: record a file next to {names[0]}/ that has `{line}`"
+
+
+def _raised_in(error: BaseException, module: ModuleType) -> bool:
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code.co_filename == module.__file__ for frame, _ in frames)
 
 
 def _formatted(error: BaseException, whole: bool = False, context: bool = True) -> str:

@@ -85,8 +85,15 @@ def test_the_wrapper_of_a_forward_is_named_by_the_forward() -> None:
     (piece,) = calls_of(result.recording)[0].pieces
     assert piece.place is not None
     assert (piece.function, piece.place.line) == ("forward", start.wrapped.line)
-    (plain,) = compiled(torch.nn.Identity(), (X,)).recording.all(FrameStart)
+    (plain,) = compiled(lambda x: x + 1, (X,)).recording.all(FrameStart)
     assert plain.wrapped is None
+
+
+def test_the_frame_that_dynamo_puts_around_a_module_of_torch_is_named_by_its_forward() -> None:
+    (start,) = compiled(torch.nn.ReLU(), (X,)).recording.all(FrameStart)
+    assert (start.function, start.called) == ("inner", "forward")
+    assert start.wrapped is not None
+    assert start.wrapped.line == torch.nn.ReLU.forward.__code__.co_firstlineno
 
 
 def star_decorated(function):

@@ -180,6 +180,13 @@ def test_attributes_of_a_module() -> None:
     assert compiles(module, (1.0, 2.0, 3.0), fill) == 1
 
 
+@pytest.mark.parametrize(("size", "advice"), [(12, "Keep to sizes with"), (1, "Pad the")])
+def test_a_bound_that_the_code_sets_is_not_taken_for_torchs_own(size: int, advice: str) -> None:
+    """Of `2 <= size <= 10`, torch adds the lower bound to every dynamic size."""
+    changed = Changed(what="shape", guard="2 <= x.size(0) <= 10", seen=f"x.size(0) = {size}")
+    assert advise([changed], {})[0].text.startswith(advice)
+
+
 def test_shapes_of_buffers() -> None:
     shapes = [torch.ones(size, 8) for size in (2, 3, 4)]
     module = Attribute()

@@ -295,6 +295,22 @@ def test_a_wrappers_arguments_are_named_as_the_caller_passes_them(
         assert record.advice[0].text.startswith("Pass the same")
 
 
+@pytest.mark.parametrize(
+    ("called", "function", "name"),
+    [
+        (torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Tanh()), "forward", "input.size(0)"),
+        (torch.nn.functional.softsign, "softsign", "input.size(0)"),
+    ],
+)
+def test_what_dynamo_wraps_itself_is_named_by_what_is_inside(
+    called: Any, function: str, name: str, capture: Capture
+) -> None:
+    """Dynamo puts a frame of its own, `inner`, around what torch defines."""
+    record = second_call(capture, called, lambda f: f(x), lambda f: f(torch.ones(5, 8)))
+    assert (record.function, record.failed[0].name) == (function, name)
+    assert record.advice[0].code == "torch._dynamo.mark_dynamic(input, 0)"
+
+
 class Around(torch.nn.Module):
     """Two forwards under one decorator: the break sends the inner one through its own frame."""
 

@@ -70,6 +70,27 @@ def test_missing_import(tmp_path: Path) -> None:
     assert "no_such_package is not installed" in found.failure.hint
 
 
+def test_a_file_of_a_package_says_how_to_record_it(tmp_path: Path) -> None:
+    (tmp_path / "nets" / "deep").mkdir(parents=True)
+    for folder in ("nets", "nets/deep"):
+        (tmp_path / folder / "__init__.py").touch()
+    (tmp_path / "nets/deep/blocks.py").write_text("SIZE = 4\n")
+    found = recorded(tmp_path, "from .blocks import SIZE\n" + net(), name="nets/deep/model.py")
+    assert found.failure.type == "ImportError"
+    line = "from nets.deep.model import model, example_inputs"
+    assert f"next to nets/ that has `{line}`" in found.failure.hint
+    assert recorded(tmp_path, f"{line}\n", name="beside.py").end.status == "ok"
+
+
+def test_arguments_that_a_script_lacks(tmp_path: Path) -> None:
+    lines = "import argparse, torch", "parser = argparse.ArgumentParser()"
+    needs = "parser.add_argument('--steps', required=True)"
+    text = "\n".join([*lines, needs, "parser.parse_args()", "torch.compile"])
+    found = recorded(tmp_path, text)
+    assert found.failure.hint.startswith("arguments of the script come after `--`")
+    assert recorded(tmp_path, text, arguments=("--steps", "3")).end.status == "ok"
+
+
 def test_syntax_error_in_a_module_of_the_users(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("def broken(:\n")
     found = recorded(tmp_path, "import helper\nmodel = example_inputs = None\n")

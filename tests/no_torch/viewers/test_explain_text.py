@@ -15,7 +15,9 @@ from compiler.trace.records import (
     AnyRecord,
     End,
     Environment,
+    Failure,
     HookStatus,
+    Output,
     Settings,
     Warned,
 )
@@ -169,3 +171,13 @@ def test_what_an_option_asked_for_and_is_missing_comes_first() -> None:
     assert "no code for sm_99 predicted" in lines[0]
     assert sum("sm_99 code" in one for one in lines) == 1
     assert any(one.startswith("note") and "another" in one for one in lines)
+
+
+def test_a_program_that_ended_itself_shows_what_it_said_last() -> None:
+    said = "usage: train.py\ntrain.py: error: --steps is required\n"
+    failure = Failure(
+        doing="running the script", type="SystemExit", message="the program ended itself"
+    )
+    printed = Output(stream="stderr", text=said)
+    records = [*traces.opening(), printed, failure, traces.end("exited")]
+    assert "stderr  train.py: error: --steps is required" in text(records)

@@ -23,7 +23,7 @@ from tests.block_trace import block_trace
 from tests.no_torch import traces
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
-from viewers.summary.recompiles import UNEXPLAINED, recompile_causes
+from viewers.summary.recompiles import UNEXPLAINED, change_of, recompile_causes
 
 
 def summary(records: list[AnyRecord]) -> Summary:
@@ -200,6 +200,12 @@ def test_a_range_that_was_left() -> None:
     assert summary([record]).findings[0].title == (
         "call 2 recompiled forward: 2 <= ids.size(1) <= 8, seen 9"
     )
+
+
+def test_a_condition_of_two_values_is_not_written_twice() -> None:
+    both, seen = "n >= 0 and n <= x.size(0)", "n = 5, x.size(0) = 1"
+    failed = FailedGuard(entry="0/0", guard=both, name="n, x.size(0)", expected=both, seen=seen)
+    assert change_of(failed).text == f"{both}, seen {seen}"
 
 
 def test_a_number_made_from_the_batch_follows_from_it() -> None:

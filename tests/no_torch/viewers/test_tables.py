@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
-from compiler.trace.records import Account, AccountLine
+from compiler.trace.records import Account, AccountLine, CallProfile
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import timed
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -17,7 +18,7 @@ from viewers.panes.view import View
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
 from viewers.summary.profile.accounts import account_tables
-from viewers.tables.account import account_lines
+from viewers.tables.account import account_lines, memory_lines
 from viewers.text.profile import profile
 
 WIDTH = 100
@@ -52,3 +53,18 @@ def test_parts_that_take_more_than_the_call_keep_their_ratio() -> None:
     assert max(bars) == 2 * sorted(bars)[-2] > 0
     rows = [one.text for one in account_lines(table, unit_for(1e-4), 100, 1)]
     assert any("remainder" in row and "other, slower rounds" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "shown"),
+    [
+        (0, 12 << 10, "under 256 KB → under 256 KB"),
+        (24 << 10, 1 << 20, "under 256 KB → 1.0 MB 1000 KB more"),
+        (8 << 20, (8 << 20) + 4096, "8.0 MB → 8.0 MB"),
+    ],
+)
+def test_a_peak_is_as_exact_as_the_system_counts_it(eager: int, compiled: int, shown: str) -> None:
+    (head,) = (one for one in profiles.modes() if isinstance(one, CallProfile))
+    head = structs.replace(head, eager_peak_bytes=eager, compiled_peak_bytes=compiled)
+    peak = memory_lines(head)[1].text
+    assert " ".join(peak.split()) == f"peak of one call {shown}"

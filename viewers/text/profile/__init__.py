@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from compiler.trace.records import ModeRow
 from viewers.kit.colours import TONES
 from viewers.kit.figures import unit_of
@@ -12,6 +14,7 @@ from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.profile import Profile, Sort, profiles_of
 from viewers.summary.profile.doubts import doubts
+from viewers.summary.verdict import RECOMPILED
 from viewers.tables.account import memory_lines
 from viewers.tables.machine import ceilings_lines
 from viewers.text.explain import asked_for_and_missing, warning_lines
@@ -62,7 +65,7 @@ def profile(
     lines += modes_section(found[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
-    keep = f"browse it: tcw open {trace}" if trace else "keep it: --trace run.tcw"
+    keep = f"browse it: tcw open {shlex.quote(trace)}" if trace else "keep it: --trace run.tcw"
     return [*lines, BLANK, line((keep, "dim"), hang=2)]
 
 
@@ -74,6 +77,8 @@ def first_line(one: Profile, names: FileNames, engine: str = "") -> TextLine:
     join = ": "
     if first is not None and first.lost and verdict.tone != "lost":
         join = ", but "
+    elif first is not None and first.once and verdict.headline != RECOMPILED:
+        join = ", and "  # it does not make a call slower
     pieces: list[tuple[str, Role]] = [(f"{engine}  " if engine else "", "dim")]
     pieces.append((verdict.headline, TONES[verdict.tone]))
     if verdict.cause:

@@ -91,7 +91,7 @@ def test_answered_values_stay_in_the_list_until_the_graph_is_cut() -> None:
     content = autograd.content(view, 100)
     rows = [row.text.split()[:3] for row in content.rows]
     assert rows == [["exp", "saved"], ["*", "relu", "recomputed"], ["◆", "add", "?"]]
-    assert content.right[0][0] == "2 values answered, the graph is not cut yet"
+    assert content.right[0][0] == "2 values decided, the graph is not cut yet"
 
 
 def test_a_backward_that_is_not_reached_yet_is_not_denied(block: View) -> None:

@@ -5,12 +5,13 @@ from dataclasses import replace
 import msgspec
 from rich.cells import cell_len
 
-from compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Speed
+from compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Graph, Speed
 from tests.no_torch.viewers.panes.conftest import view_of
 from tests.no_torch.viewers.test_recompile_causes import repeated_recompiles
 from viewers.kit.spans import width_of
 from viewers.panes import findings, overview, spine
 from viewers.panes.rows import text_rows
+from viewers.panes.targets import ToView
 from viewers.panes.view import View
 from viewers.tables.findings import advice_lines
 
@@ -80,6 +81,30 @@ def test_a_recording_that_was_cut_off_says_where(block_records: list[AnyRecord])
     assert overview.content(view_of([], ""), 110).rows[1].text.startswith(" Nothing was recorded")
     guards = [row.text for row in overview.content(view, 110).rows if "guard" in row.text]
     assert not any("no guards" in line for line in guards)
+
+
+def test_a_message_keeps_its_lines_and_names_where_the_rest_is(
+    block_records: list[AnyRecord],
+) -> None:
+    message = "no fake tensor\n  Explanation: none is registered\n\n" + "  Hint\n" * 6
+    failure = Failure(doing="call 1", type="TorchRuntimeError", message=message)
+    view = view_of([block_records[0], failure, End(status="failed", seconds=1.0)], "")
+    lines = texts(view)
+    at = lines.index(" TorchRuntimeError: no fake tensor")
+    assert lines[at + 1] == " Explanation: none is registered"
+    assert lines[at + 6] == " … 2 more lines, in the output"
+    assert overview.content(view, 110).rows[at + 6].opens == ToView("output")
+
+
+def test_no_graph_is_counted_where_capture_failed(block_records: list[AnyRecord]) -> None:
+    records = [
+        msgspec.structs.replace(one, status="failed", ops=0) if isinstance(one, FrameEnd) else one
+        for one in block_records
+        if not isinstance(one, Graph)
+    ]
+    lines = texts(view_of(records))
+    assert " No graph was captured" in lines
+    assert not any("is one graph" in line for line in lines)
 
 
 def test_after_a_failure_nothing_is_said_to_be_in_order(block_records: list[AnyRecord]) -> None:

@@ -188,7 +188,7 @@ def test_without_a_profile_it_says_what_measures_one(block: list[AnyRecord]) -> 
                  account.modes, account.precision):  # fmt: skip
         said = " ".join(texts(pane(view, 80)))
         assert "not measured" in said
-        assert "tcw profile block.py --trace run.tcw measures it" in said
+        assert "tcw profile /home/ada/models/block.py --no-grad --trace run.tcw measures it" in said
     assert profile_source.column(view, FILE) is None
 
 

@@ -70,6 +70,15 @@ def test_the_first_line_names_the_cause_and_the_line() -> None:
         assert words in profile(Recording(profiles.EVERY[name]()))[0].text
 
 
+def test_a_recompile_is_not_what_makes_a_call_slower() -> None:
+    slower = [
+        structs.replace(one, speedup=0.25, noise=0.02) if isinstance(one, CallProfile) else one
+        for one in profiles.float_argument()
+    ]
+    first = profile(Recording(slower))[0].text
+    assert first.startswith("4.00x slower than eager, and block.py:24 each call recompiles")
+
+
 def test_top_and_sort() -> None:
     recording = Recording(profiles.block_profile())
     text = to_text(profile(recording, 100, sort="line", top=2), 100)

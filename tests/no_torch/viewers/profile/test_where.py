@@ -36,6 +36,7 @@ def placeless(
 
 CASES = {
     "layers.0.attention": placeless(("layers.0.attention",)),
+    "module 0": placeless(("0",)),
     "0/0/inference": placeless(),
     "outside graphs": placeless(kernel=False),
     "tcw's loss": placeless(kernel=False, part="loss"),
