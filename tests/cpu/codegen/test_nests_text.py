@@ -187,6 +187,28 @@ def test_elements_that_lie_apart_move_a_line_each() -> None:
     assert "parallel" in text(column, x, wide, comment="wide[:, 0] = x")
 
 
+def test_elements_that_an_index_chooses_far_apart_move_a_line_each() -> None:
+    """A plane of 90 elements gets three; a row of three, or a table that stays in L1, gets all."""
+
+    def calls(planes: int, size: int, count: int) -> int:
+        x = torch.ones(planes, size)
+        index = torch.arange(count).repeat(planes, 1) * (size // count)
+        source = torch.ones(planes, count)
+        words = text(lambda x, i, s: x.scatter(1, i, s), x, index, source, comment="x.scatter()")
+        return words.count("    parallel(")
+
+    assert calls(5000, 90, 3) == 2, "the copy, and what is scattered into its lines"
+    assert calls(5000, 3, 3) == 0
+    assert calls(500, 90, 3) == 0, "not worth a team"
+
+    def picked(table: int) -> str:
+        index = torch.arange(9000) * 997 % table
+        return text(lambda x, i: x[i], torch.ones(table), index, comment="y = x[i]")
+
+    assert "parallel(" not in picked(1000)
+    assert "parallel(" in picked(1 << 16)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int8, torch.bool])
 def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles(dtype) -> None:
     """Two reads are contiguous along one axis, the result along the other."""
