@@ -2,8 +2,7 @@
 
 A draw is a call (`compiler.loops.graph.DRAWS`); what is made of its numbers is loops. ATen fills
 memory in the order of its strides, one number after another: so is the order of a draw. It is left
-to ATen where it goes another way: memory with gaps, few normal numbers or those that are not
-row-major, generators of the caller's own.
+to ATen where it goes another way: memory with gaps, generators of the caller's own.
 
 Sources: aten/src/ATen/native/cpu/DistributionTemplates.h, native/Distributions.cpp, Dropout.cpp.
 """
@@ -37,6 +36,7 @@ NANOSECONDS = {
     "uniform float64": (4.2, 0.8),
     "normal": (3.4, 0.9),
     "normal float64": (17.0, 2.1),
+    "normal pairs": (28.0, 2.5),
     "bernoulli": (9.0, 0.5),
     "exponential": (19.0, 1.7),
     "geometric": (17.0, 1.8),
@@ -96,11 +96,6 @@ def refuse(builder: Builder, name: str, meta: Meta, parameters: tuple[Any, ...])
         raise NoLowering("no elements")
     if not _dense(meta):
         raise NoLowering("memory with gaps")
-    count = product(meta.shape)
-    if name == "normal" and not _in_order(meta, range(len(meta.shape))):
-        raise NoLowering("normal numbers that are not row-major")
-    if name == "normal" and isinstance(count, int) and count < 16:
-        raise NoLowering("fewer than 16 normal numbers")
     if name == "log_normal" and meta.dtype == "float64":
         raise NoLowering("exp magnifies the last bit of its argument")
 
@@ -172,7 +167,8 @@ def _worth(builder: Builder, name: str, meta: Meta, aten: float, loop: float = 0
     nanoseconds a number."""
     count = product(meta.shape)
     size = count if isinstance(count, int) else UNKNOWN
-    wide = f"{name} {meta.dtype}"
+    pairs = name == "normal" and (size < 16 or not _in_order(meta, range(len(meta.shape))))
+    wide = f"{name} {'pairs' if pairs else meta.dtype}"
     theirs, ours = NANOSECONDS[wide if wide in NANOSECONDS else name]
     size = max(size, 1)
     how_many = f"{size:,}" if isinstance(count, int) else "an unknown number of"
