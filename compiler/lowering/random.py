@@ -124,6 +124,11 @@ def _dense(meta: Meta) -> bool:
     return _in_order(meta, storage_order(meta.shape, meta.strides))
 
 
+def _row_major(meta: Meta) -> Meta:
+    """The same shape in the memory order in which ATen draws numbers that it then moves."""
+    return replace(meta, strides=row_major(meta.shape).strides)
+
+
 def _in_order(meta: Meta, order: Any) -> bool:
     """Whether the dimensions in this order are row-major."""
     shape = tuple(meta.shape[d] for d in order)
@@ -287,7 +292,7 @@ def normal_of_each(builder: Builder, mean: Any, std: Tensor, **keywords: Any) ->
         raise NoLowering("a parameter that is not a number")
     if not isinstance(mean, Tensor):
         mean = rounded(float(mean), meta.dtype)
-    numbers = _for_each(builder, "deviations", std, meta)
+    numbers = _for_each(builder, "deviations", std, _row_major(meta))
 
     def around(number: Element, deviation: Element, by: Any) -> Element:
         product = number * deviation
@@ -304,13 +309,13 @@ def normal_about_each(builder: Builder, mean: Tensor, std: Any = 1.0, **keywords
     _only(keywords)
     if mean.dtype != builder.meta.dtype:
         raise NoLowering("means of another dtype")
-    numbers = drawn(builder, "normal", builder.meta, 0.0, std)
+    numbers = drawn(builder, "normal", _row_major(builder.meta), 0.0, std)
     return formula_map(builder, lambda number, by: number + by, (numbers, mean))
 
 
 @estimates("normal.Tensor_Tensor", "normal.float_Tensor", "normal.Tensor_float")
 def normal_of_each_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
-    return _worth(builder, "normal", builder.meta, MOVED, 0.3)
+    return _worth(builder, "normal", _row_major(builder.meta), MOVED, 0.3)
 
 
 # rrelu: a slope for each element that is not positive

@@ -101,6 +101,9 @@ def test_parameters_of_each_number(dtype: torch.dtype) -> None:
             torch.normal(mean[0], p),
             torch.normal(0.3, p),
             torch.normal(mean, 1.5),
+            torch.normal(mean.t(), p.t()),
+            torch.normal(0.3, p.t()),
+            torch.normal(mean.t(), 1.5),
         )
 
     within = 1e-14 if dtype == torch.float64 else 0.0
