@@ -58,6 +58,7 @@ def floats(dtype: torch.dtype) -> dict[str, Case]:
         "flip": (lambda x: x.flip(0, 1) + 1, (r(5, 37),)),
         "roll": (lambda x: torch.roll(x, 3, 1) * 2, (r(5, 37),)),
         "nan": (lambda x: (x.log().amax(1), x.log().amin(0), x.sqrt().softmax(-1)), (r(9, 45),)),
+        **chosen(r(9, 45)),
     }
 
 
@@ -71,6 +72,21 @@ def integers(dtype: torch.dtype) -> dict[str, Case]:
         "division": (lambda x, y: (x // y, x % y), (x, y)),
         "cumulative sum": (lambda x: x.cumsum(1), (x,)),
         "conversions": (lambda x: (x.float() * 0.5, x > 50, x.double()), (x,)),
+        **chosen(x),
+    }
+
+
+def chosen(x: torch.Tensor) -> dict[str, Case]:
+    """Elements of a matrix by contiguous indices, some of them negative."""
+    rows, columns = x.shape
+    j = torch.randint(-columns, columns, (77,))
+    j[:32] %= columns
+    i = torch.randint(rows, (7, columns))
+    return {
+        "columns": (lambda x, j: (x[:, j], x[:, j].t().contiguous()), (x, j)),
+        "columns, moved": (lambda x, j: x[:, j] + x[0, j], (x, j)),
+        "along columns": (lambda x, i: x.gather(0, i), (x, i)),
+        "along rows": (lambda x, i: x.gather(1, i), (x, i[:rows])),
     }
 
 

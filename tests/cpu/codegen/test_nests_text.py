@@ -306,6 +306,31 @@ def test_short_rows_that_are_gathered_from_others_are_read_in_order() -> None:
     assert "gather8(" in gathered(64)
 
 
+def test_indices_of_elements_that_no_instruction_gathers_stay_in_memory() -> None:
+    index = torch.arange(64).repeat(64, 1)
+    picks = (
+        lambda x, i: x[:, i[0]],
+        lambda x, i: x.index_select(1, i[0]),
+        lambda x, i: x.gather(0, i),
+        lambda x, i: torch.ops.aten._unsafe_index(x, [None, i[0]]),
+    )
+    for dtype, isa in (
+        (torch.int8, AVX512),
+        (torch.bfloat16, AVX512),
+        (torch.float32, AVX2),
+        (torch.float32, replace(AVX512, gathers=False)),
+    ):
+        for pick in picks:
+            words = text(pick, torch.ones(64, 64).to(dtype), index, comment="y = x[i]", isa=isa)
+            assert re.search(r"gather\d\(\w+( \+ column)?, places", words), (dtype, words)
+    words = text(picks[0], torch.ones(64, 64), index, comment="y = x[i]")
+    assert "places" not in words, "AVX-512 gathers four bytes"
+    words = text(
+        lambda x, i: x[:, i[0] * 2 % 64], torch.ones(64, 64).bfloat16(), index, comment="y"
+    )
+    assert "places" not in words, "computed, in a vector"
+
+
 def test_equal_nests_stand_once() -> None:
     (program,) = programs(lambda x: x.softmax(-1), torch.randn(64, 100))
     (nest,) = (step for step in program.steps if isinstance(step, Nest))

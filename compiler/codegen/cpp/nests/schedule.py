@@ -52,6 +52,8 @@ EVICTED = 8
 """Cost of an element whose line was evicted since its last use, in instructions."""
 HORIZONTAL = 12
 """Cost of reducing one accumulator across lanes, in vector instructions."""
+CHECKED = 1.5
+"""Cost of wrapping an index and comparing it with a size, in scalar code."""
 WINNER = 6
 """How many times that an argmax takes: the best value, the lanes that hold it and the first of them
 wait for each other."""
@@ -324,7 +326,8 @@ def _scalar_cost(facts: Facts) -> float | None:
 
     If everything it touches is strided on the lanes, vectors save nothing: each is taken apart, and
     the axes whose writes collide walk far through memory, instead of along it. A core loads two
-    elements in the time in which it stores one.
+    elements in the time in which it stores one. Vectors of indices that choose what is read are
+    checked at once.
     """
     total = 0.0
     gathers = False
@@ -335,6 +338,8 @@ def _scalar_cost(facts: Facts) -> float | None:
             if isinstance(part, (Read, ReadIndexed)):
                 total += 0.5
                 gathers = gathers or _by_data(part)
+                if isinstance(part, ReadIndexed):
+                    total += CHECKED * sum(term.checked for term in part.terms)
             elif isinstance(part, Op):
                 total += OPERATORS[part.name].weight
         if isinstance(statement, Write):
