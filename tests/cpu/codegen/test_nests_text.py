@@ -257,6 +257,10 @@ def test_threads_take_ranges_of_what_they_write() -> None:
     words = text(lambda x: x.t().contiguous(), x, comment="y = x.t().contiguous()")
     assert "const long part = unit / 3;" in words
     assert "const long row = unit % 3;" in words
+    x = torch.randn(10, 15, 19, 19, 19)
+    planes = text(lambda x: F.interpolate(x, size=(3, 3, 3)), x, comment="y = F.interpolate(x)")
+    assert "const long part = unit / 27;" in planes, "a plane of 27 elements is less than two lines"
+    assert "const long start = part * 64;" in planes
     words = text(lambda x: x.t().contiguous(), torch.randn(3, 8000), comment="y = x.t()")
     assert "const long part = unit / 3;" in words
     assert "const long start = part * 256;" in words

@@ -176,11 +176,11 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             return Schedule(lane, lanes, outer, units, width, inner, tile, band, True, writes=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
-        columns = COLUMNS if facts.reduced else SCATTERED
         written = (s.address for s in facts.nest.statements if isinstance(s, Write))
         outside = any(
             max(facts.moves(address) & set(outer), default=-1) > lane for address in written
         )
+        columns = SCATTERED if inner and not facts.reduced else COLUMNS
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], columns, outside)
         chunk = _returned_to(facts, lane, lanes, inner, chunk or sizes[lane]) or chunk
         if choose is not None:
