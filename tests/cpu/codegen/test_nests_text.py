@@ -219,6 +219,21 @@ def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles(dtype) ->
     assert "store_strided" not in words
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int8])
+def test_short_rows_with_one_element_each_are_whole_vectors(dtype: torch.dtype) -> None:
+    x, index = torch.ones(1000, 1).to(dtype), torch.zeros(1000, 1).long()
+
+    def unpooled(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(1000, 3, dtype=x.dtype).scatter(1, i, x).view(10, 300)
+
+    words = text(unpooled, x, index, comment="y = F.max_unpool1d(x, i, 3)")
+    assert "store_interleaved" in words
+    assert "store_strided" not in words
+    read = text(lambda x, i: unpooled(x, i) + 1, x, index, comment="y = F.max_unpool1d(x) + 1")
+    assert read.count("// write") <= 1
+    assert "store_interleaved" not in read, "part of the loop that reads it"
+
+
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float16, torch.float64])
 def test_elements_that_interleave_are_stored_as_whole_vectors(dtype: torch.dtype) -> None:
     x = torch.ones(40, 1000).to(dtype)
