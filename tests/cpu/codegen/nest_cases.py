@@ -58,6 +58,16 @@ def floats(dtype: torch.dtype) -> dict[str, Case]:
         "flip": (lambda x: x.flip(0, 1) + 1, (r(5, 37),)),
         "roll": (lambda x: torch.roll(x, 3, 1) * 2, (r(5, 37),)),
         "nan": (lambda x: (x.log().amax(1), x.log().amin(0), x.sqrt().softmax(-1)), (r(9, 45),)),
+        "interleaved": (
+            lambda x, y: [
+                torch.stack([x, y, x + y, x - y, -x, -y, x][:n], -1) for n in (2, 5, 6, 7)
+            ],
+            (r(9, 45), r(9, 45)),
+        ),
+        "interleaved with themselves": (
+            lambda x: [torch.stack([x] * n, -1) for n in (3, 5, 6, 7, 8)],
+            (r(9, 45),),
+        ),
         **chosen(r(9, 45)),
     }
 

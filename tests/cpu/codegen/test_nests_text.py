@@ -242,6 +242,18 @@ def test_elements_that_interleave_are_stored_as_whole_vectors(dtype: torch.dtype
     assert "store_strided" not in words
 
 
+def test_vectors_of_many_lanes_interleave_more_often() -> None:
+    def stacked(count: int, dtype: torch.dtype) -> bool:
+        given = [torch.full((1000,), k).to(dtype) for k in range(count)]
+        words = text(lambda *x: torch.stack(x, -1), *given, comment="y = torch.stack(x, -1)")
+        assert ("store_strided" in words) != ("store_interleaved" in words)
+        return "store_interleaved" in words
+
+    assert [stacked(count, torch.float64) for count in (4, 5)] == [True, False]
+    assert [stacked(count, torch.float32) for count in (5, 8, 9)] == [True, True, False]
+    assert [stacked(count, torch.int8) for count in (5, 8, 9)] == [True, True, False]
+
+
 def test_many_pieces_of_a_concatenation_are_copied_one_after_the_other() -> None:
     def loops(count: int, size: int, *, shared: bool = False) -> int:
         x = torch.randn(32, size)

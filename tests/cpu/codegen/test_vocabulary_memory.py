@@ -132,7 +132,7 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
             assert torch.equal(out, expected), (dtype, count)
 
 
-@pytest.mark.parametrize("several", mostly_long((2, 3, 4), (3,)))
+@pytest.mark.parametrize("several", mostly_long((2, 3, 4, 5, 8), (3, 8)))
 @each_width
 def test_interleaved_stores_touch_nothing_around_them(isa, lanes, several) -> None:
     if lanes == 1:

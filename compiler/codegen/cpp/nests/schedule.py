@@ -408,7 +408,7 @@ def _cost(
     `turned`: reads that are transposed before rows are traversed, and writes after it.
     """
     total = float(COST * len(turned))
-    mixed = frozenset(all_interleaved(facts, lane))
+    mixed = frozenset(all_interleaved(facts, lane, lanes))
     size = estimate(sizes[lane])
     steps = -(-size // lanes)
     for statement in facts.nest.statements:
