@@ -20,6 +20,9 @@ from compiler.lowering.registry import Lowered, NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
 
+SHORT = 8
+"""Elements of a row from which a vector compares them with the row's index."""
+
 
 def scattered(
     builder: Builder,
@@ -289,9 +292,11 @@ def _one_hot(
     builder: Builder, tensor: Tensor, dim: int, index: Tensor, source: Tensor | Scalar
 ) -> Tensor | None:
     """Scatter to one position per row of a constant: a map that compares positions with the index.
-    Short rows that no operation reads are a store for each position, whose elements interleave.
+    Very short rows that no operation reads are a store for each position: their elements
+    interleave.
 
-    This is the gradient of a cross entropy. Returns None for any other scatter.
+    This is the gradient of a cross entropy. Returns None for any other scatter, and for short rows
+    that no operation reads.
     """
     filled = builder.constant_of(tensor)
     meta = builder.meta
@@ -314,8 +319,11 @@ def _one_hot(
         return where(found, value, number(filled, computed)).to(meta.dtype).expression
 
     count = meta.shape[dim]
-    few = isinstance(count, int) and 2 <= count <= MOST_REPEATS and order[-1] == dim
-    if few and isinstance(count, int) and builder.on_cpu and builder.only_returned():
+    is_short = isinstance(count, int) and 2 <= count < SHORT and order[-1] == dim
+    if is_short and builder.on_cpu and builder.only_returned():
+        assert isinstance(count, int)
+        if count > MOST_REPEATS:
+            return None
         whole = builder.buffer()
         for at in range(count):
             target = piece(builder, whole, dim, at, 1)

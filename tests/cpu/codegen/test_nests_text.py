@@ -233,6 +233,13 @@ def test_short_rows_with_one_element_each_are_whole_vectors(dtype: torch.dtype) 
     assert read.count("// write") <= 1
     assert "store_interleaved" not in read, "part of the loop that reads it"
 
+    def longer(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(1000, 7, dtype=x.dtype).scatter(1, i, x)
+
+    words = text(longer, x, index, comment="y = zeros.scatter(1, i, x)")
+    assert "store_strided" not in words
+    assert "checked(" in words, "a fill, and an element in each row"
+
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float16, torch.float64])
 def test_elements_that_interleave_are_stored_as_whole_vectors(dtype: torch.dtype) -> None:
