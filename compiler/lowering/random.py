@@ -2,8 +2,7 @@
 
 A draw is a call (`compiler.loops.graph.DRAWS`); what is made of its numbers is loops. ATen fills
 memory in the order of its strides, one number after another: so is the order of a draw. It is left
-to ATen where it goes another way: memory with gaps, few normal numbers or those that are not
-row-major, generators of the caller's own.
+to ATen where it goes another way: memory with gaps, generators of the caller's own.
 
 Sources: aten/src/ATen/native/cpu/DistributionTemplates.h, native/Distributions.cpp, Dropout.cpp.
 """
@@ -37,6 +36,7 @@ NANOSECONDS = {
     "uniform float64": (4.2, 0.8),
     "normal": (3.4, 0.9),
     "normal float64": (17.0, 2.1),
+    "normal pairs": (28.0, 2.5),
     "bernoulli": (9.0, 0.5),
     "exponential": (19.0, 1.7),
     "geometric": (17.0, 1.8),
@@ -96,11 +96,6 @@ def refuse(builder: Builder, name: str, meta: Meta, parameters: tuple[Any, ...])
         raise NoLowering("no elements")
     if not _dense(meta):
         raise NoLowering("memory with gaps")
-    count = product(meta.shape)
-    if name == "normal" and not _in_order(meta, range(len(meta.shape))):
-        raise NoLowering("normal numbers that are not row-major")
-    if name == "normal" and isinstance(count, int) and count < 16:
-        raise NoLowering("fewer than 16 normal numbers")
     if name == "log_normal" and meta.dtype == "float64":
         raise NoLowering("exp magnifies the last bit of its argument")
 
@@ -127,6 +122,11 @@ def _valid(name: str, dtype: str, *parameters: float) -> bool:
 
 def _dense(meta: Meta) -> bool:
     return _in_order(meta, storage_order(meta.shape, meta.strides))
+
+
+def _row_major(meta: Meta) -> Meta:
+    """The same shape in the memory order in which ATen draws numbers that it then moves."""
+    return replace(meta, strides=row_major(meta.shape).strides)
 
 
 def _in_order(meta: Meta, order: Any) -> bool:
@@ -172,7 +172,8 @@ def _worth(builder: Builder, name: str, meta: Meta, aten: float, loop: float = 0
     nanoseconds a number."""
     count = product(meta.shape)
     size = count if isinstance(count, int) else UNKNOWN
-    wide = f"{name} {meta.dtype}"
+    pairs = name == "normal" and (size < 16 or not _in_order(meta, range(len(meta.shape))))
+    wide = f"{name} {'pairs' if pairs else meta.dtype}"
     theirs, ours = NANOSECONDS[wide if wide in NANOSECONDS else name]
     size = max(size, 1)
     how_many = f"{size:,}" if isinstance(count, int) else "an unknown number of"
@@ -291,7 +292,7 @@ def normal_of_each(builder: Builder, mean: Any, std: Tensor, **keywords: Any) ->
         raise NoLowering("a parameter that is not a number")
     if not isinstance(mean, Tensor):
         mean = rounded(float(mean), meta.dtype)
-    numbers = _for_each(builder, "deviations", std, meta)
+    numbers = _for_each(builder, "deviations", std, _row_major(meta))
 
     def around(number: Element, deviation: Element, by: Any) -> Element:
         product = number * deviation
@@ -308,13 +309,13 @@ def normal_about_each(builder: Builder, mean: Tensor, std: Any = 1.0, **keywords
     _only(keywords)
     if mean.dtype != builder.meta.dtype:
         raise NoLowering("means of another dtype")
-    numbers = drawn(builder, "normal", builder.meta, 0.0, std)
+    numbers = drawn(builder, "normal", _row_major(builder.meta), 0.0, std)
     return formula_map(builder, lambda number, by: number + by, (numbers, mean))
 
 
 @estimates("normal.Tensor_Tensor", "normal.float_Tensor", "normal.Tensor_float")
 def normal_of_each_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
-    return _worth(builder, "normal", builder.meta, MOVED, 0.3)
+    return _worth(builder, "normal", _row_major(builder.meta), MOVED, 0.3)
 
 
 # rrelu: a slope for each element that is not positive

@@ -6,17 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from compiler.loops.dtypes import REDUCED, compute_dtype
-from compiler.loops.expressions import Expression, Iota
+from compiler.loops.expressions import Const, Expression, Iota
 from compiler.loops.graph import StoreMode
 from compiler.loops.identities import identity
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, Scalar, storage_order
+from compiler.lowering.copies import MOST_REPEATS
 from compiler.lowering.dimensions import dimension, with_size
 from compiler.lowering.elements import Element, apply, formula_map, number, where
 from compiler.lowering.indexing import GATHER, INDEX, Indices, advanced, base, strided, term
 from compiler.lowering.registry import Lowered, NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
+from compiler.lowering.views import piece
+
+SHORT = 8
+"""Elements of a row from which a vector compares them with the row's index."""
 
 
 def scattered(
@@ -287,8 +292,11 @@ def _one_hot(
     builder: Builder, tensor: Tensor, dim: int, index: Tensor, source: Tensor | Scalar
 ) -> Tensor | None:
     """Scatter to one position per row of a constant: a map that compares positions with the index.
+    Very short rows that no operation reads are a store for each position: their elements
+    interleave.
 
-    This is the gradient of a cross entropy. Returns None for any other scatter.
+    This is the gradient of a cross entropy. Returns None for any other scatter, and for short rows
+    that no operation reads.
     """
     filled = builder.constant_of(tensor)
     meta = builder.meta
@@ -298,17 +306,33 @@ def _one_hot(
     if index.shape != with_size(meta.shape, dim, 1) or index.dtype != "int64":
         return None
     order = storage_order(meta.shape, meta.strides)
-    strides = tuple(1 if d == dim else 0 for d in range(len(meta.shape)))
-    place = Iota(compose_views((Layout(meta.shape, strides),), (permute(meta.shape, order),)))
-    found = apply("eq", Element(place), Element(builder.load(index, meta.shape, order)))
     computed = compute_dtype(meta.dtype)
     if isinstance(source, Tensor):
         source = corner(builder, source, index.shape)
-        value = Element(builder.load(source, meta.shape, order)).to(meta.dtype).to(computed)
-    else:
-        value = number(source, computed)
-    chosen = where(found, value, number(filled, computed))
-    return builder.map(chosen.to(meta.dtype).expression)
+
+    def chosen(place: Expression, shape: Shape) -> Expression:
+        found = apply("eq", Element(place), Element(builder.load(index, shape, order)))
+        if isinstance(source, Tensor):
+            value = Element(builder.load(source, shape, order)).to(meta.dtype).to(computed)
+        else:
+            value = number(source, computed)
+        return where(found, value, number(filled, computed)).to(meta.dtype).expression
+
+    count = meta.shape[dim]
+    is_short = isinstance(count, int) and 2 <= count < SHORT and order[-1] == dim
+    if is_short and builder.on_cpu and builder.only_returned():
+        assert isinstance(count, int)
+        if count > MOST_REPEATS:
+            return None
+        whole = builder.buffer()
+        for at in range(count):
+            target = piece(builder, whole, dim, at, 1)
+            one = chosen(Const(at, "int64"), index.shape)
+            builder.store(target, one, shape=index.shape, order=order)
+        return whole
+    strides = tuple(1 if d == dim else 0 for d in range(len(meta.shape)))
+    place = Iota(compose_views((Layout(meta.shape, strides),), (permute(meta.shape, order),)))
+    return builder.map(chosen(place, meta.shape))
 
 
 @lowers("index_add")

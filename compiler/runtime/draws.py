@@ -40,7 +40,7 @@ from compiler.runtime.toolchain import (
 Sizes = Sequence[int]
 
 SIXTEEN = 16
-"""Below that many numbers, ATen makes normal ones in another way."""
+"""Below that many numbers, ATen makes normal ones pair by pair."""
 
 TRIED = (16, 53, 2400)
 """How many numbers are compared with ATen's."""
@@ -64,6 +64,8 @@ class Distribution:
     """What the library takes, from the dtype's name and what ATen takes."""
     location: Callable[..., float] = lambda *_: 0.0
     """About where the numbers lie, for the comparison of float64."""
+    pairs: str = ""
+    """Its family where ATen makes pair by pair what it otherwise makes by sixteens."""
 
 
 def _ends(dtype: str, start: float, end: float) -> tuple[float, ...]:
@@ -87,6 +89,7 @@ DISTRIBUTIONS = {
         "normal_single",
         lambda dtype, mean, deviation: (mean, deviation),
         lambda mean, deviation: mean,
+        "normal_pairs",
     ),
     "bernoulli": Distribution(
         "bernoulli",
@@ -191,8 +194,8 @@ def distribution(name: str) -> Callable[..., torch.Tensor]:
         raise KeyError(name)
 
     def drawn(sizes: Sizes, strides: Sizes, dtype: str, *parameters: float) -> torch.Tensor:
-        family = _family(name, dtype)
-        if family >= 0 and not _is_traced() and not _small(name, sizes):
+        family = _family(name, dtype, _in_pairs(name, sizes, strides))
+        if family >= 0 and not _is_traced():
             found = draws()
             assert isinstance(found, Draws)
             a = _array(name, dtype, parameters)
@@ -263,8 +266,16 @@ def _same_slopes(dtype: str) -> bool:
         return bool(torch.equal(one, noise) and torch.equal(*states))
 
 
-def _small(name: str, sizes: Sizes) -> bool:
-    return name == "normal" and math.prod(sizes) < SIXTEEN
+def _in_pairs(name: str, sizes: Sizes, strides: Sizes) -> bool:
+    """Whether ATen makes the numbers pair by pair: few of them, or not in row-major order."""
+    if not DISTRIBUTIONS[name].pairs:
+        return False
+    count = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != count:
+            return True
+        count *= size
+    return count < SIXTEEN
 
 
 def _is_traced() -> bool:
@@ -291,28 +302,31 @@ _EXAMPLES: dict[str, tuple[float, ...]] = {
 
 
 @cache
-def _family(name: str, dtype: str) -> int:
+def _family(name: str, dtype: str, pairs: bool = False) -> int:
     """The number of the family that makes these numbers as ATen does; -1 if ATen is called."""
     known, found = DISTRIBUTIONS[name], draws()
-    names = [one for one in (known.wide, known.single) if one and dtype in FAMILIES[one].dtypes]
+    every = (known.pairs,) if pairs else (known.wide, known.single)
+    names = [one for one in every if one and dtype in FAMILIES[one].dtypes]
     if isinstance(found, Missing) or not names:
         return -1
     # 16 bits hide differences that others show
-    if dtype in REDUCED and _family(name, "float32") < 0:
+    if dtype in REDUCED and _family(name, "float32", pairs) < 0:
         return -1
     family = list(FAMILIES).index(names[0])
     with torch.utils._python_dispatch._disable_current_modes(), torch.inference_mode(False):
-        return family if _same(found, name, family, dtype) else -1
+        return family if _same(found, name, family, dtype, pairs) else -1
 
 
-def _same(found: Draws, name: str, family: int, dtype: str) -> bool:
-    """Whether ATen makes the same numbers and leaves a generator in the same state."""
+def _same(found: Draws, name: str, family: int, dtype: str, pairs: bool = False) -> bool:
+    """Whether ATen makes the same numbers and leaves a generator in the same state. `pairs`: where
+    numbers have gaps between them, which it makes pair by pair."""
     parameters = _EXAMPLES[name] if dtype != "bool" or name == "bernoulli" else (0, 2)
     known, a = DISTRIBUTIONS[name], _array(name, dtype, parameters)
     ours, atens = torch.Generator().manual_seed(11), torch.Generator().manual_seed(11)
     for count in TRIED_NARROW if dtype in REDUCED else TRIED:
         one = found.draw(address_of(ours), family, (count,), (1,), dtype, a)
-        other = torch.empty(count, dtype=getattr(torch, dtype), device="cpu")
+        stride = 2 if pairs else 1
+        other = torch.empty(stride * count, dtype=getattr(torch, dtype), device="cpu")[::stride]
         FILLS[name](other, *parameters, generator=atens)
         if not torch.equal(ours.get_state(), atens.get_state()):
             return False

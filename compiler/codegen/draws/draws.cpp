@@ -172,9 +172,15 @@ static void cauchy(const unsigned* w, void* out, long n, const double* a) {
 
 // Normal numbers, by Box and Muller
 
+// mean + deviation x; log-normal numbers are exp of it.
+static INLINE wide moved(wide x, const double* a, bool raised) {
+  wide y = multiply_add(x, wide{} + a[1], wide{} + a[0]);
+  return raised ? exp(y) : y;
+}
+
 // Pairs from neighbours, as at::normal_distribution: a radius from the second, an angle from the
-// first. exp(mean + deviation x) of them.
-static void log_normal(const unsigned* w, void* out, long n, const double* a) {
+// first.
+static INLINE void pairs(const unsigned* w, void* out, long n, const double* a, bool raised) {
   for (long i = 0; i < n; i += 2 * LANES) {
     wide first = unit(w + 2 * i), second = unit(w + 2 * i + 2 * LANES);
     wide u1 = __builtin_shuffle(first, second, words EVEN);
@@ -184,11 +190,18 @@ static void log_normal(const unsigned* w, void* out, long n, const double* a) {
     auto odd = (t.quarter & 1ul) != 0ul;
     wide cosine = with_sign(odd ? t.sine : t.cosine, t.quarter + 1ul);
     wide sine = with_sign(odd ? t.cosine : t.sine, t.quarter);
-    wide x = exp(multiply_add(radius * cosine, wide{} + a[1], wide{} + a[0]));
-    wide y = exp(multiply_add(radius * sine, wide{} + a[1], wide{} + a[0]));
+    wide x = moved(radius * cosine, a, raised), y = moved(radius * sine, a, raised);
     put((double*)out + i, __builtin_shuffle(x, y, words FIRST));
     put((double*)out + i + LANES, __builtin_shuffle(x, y, words SECOND));
   }
+}
+
+static void normal_pairs(const unsigned* w, void* out, long n, const double* a) {
+  pairs(w, out, n, a, false);
+}
+
+static void log_normal(const unsigned* w, void* out, long n, const double* a) {
+  pairs(w, out, n, a, true);
 }
 
 // Sixteen at a time: eight radii, then eight angles, then eight cosines and eight sines.
@@ -336,7 +349,7 @@ static void run_normal(Job& job, long n, bool whole) {
 static void run_pairs(Job& job, long n, Kept& kept) {
   if (n > 0 && kept.some) {
     alignas(64) double one[LANES] = {};
-    put(one, exp(multiply_add(wide{} + kept.value, wide{} + job.a[1], wide{} + job.a[0])));
+    put(one, moved(wide{} + kept.value, job.a, job.family->made == log_normal));
     if (job.converted) job.converted(one, job.out, 1);
     else *(double*)job.out = one[0];
     kept.some = false;
@@ -348,7 +361,7 @@ static void run_pairs(Job& job, long n, Kept& kept) {
   alignas(64) unsigned w[4 * LANES] = {};
   alignas(64) double pair[2 * LANES], standard[] = {0.0, 1.0};
   draw(job.engine, w, 4);
-  log_normal(w, pair, 2, job.a);
+  job.family->made(w, pair, 2, job.a);
   char* last = job.out + (n - 1) * job.bytes;
   if (job.converted) job.converted(pair, last, 1);
   else *(double*)last = pair[0];

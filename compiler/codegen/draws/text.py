@@ -45,6 +45,7 @@ FAMILIES = {
     "log_normal": Family("log_normal", 2, "float64", _SINGLE),
     "normal": Family("normal", 2, "float64", ("float64",)),
     "normal_single": Family("normal_single", 1, "float32", _SINGLE),
+    "normal_pairs": Family("normal_pairs", 2, "float64", _WIDE),
 }
 """All of them; a family's number in the library is its place here."""
 
@@ -81,7 +82,7 @@ extern "C" void draw_numbers(void* generator, int family, int dtype, void* out, 
   Job job = {&engine, families + family, conversions[family][dtype], a, (char*)out, bytes[dtype]};
   if (job.family->made == normal || job.family->made == normal_single) {
     run_normal(job, n, job.bytes >= 4);
-  } else if (job.family->made == log_normal) {
+  } else if (job.family->made == log_normal || job.family->made == normal_pairs) {
     Kept kept = torch_generator.kept(generator);
     run_pairs(job, n, kept);
     torch_generator.set_kept(generator, kept);

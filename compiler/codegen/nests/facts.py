@@ -27,6 +27,8 @@ SIXTEEN_WEIGHT = 3
 GATHER_WEIGHT = 12
 LINE = 64
 """Bytes of a cache line."""
+L1 = 1 << 15
+"""Bytes of a core's nearest cache."""
 GUESS = 256
 """Assumed value of a symbolic size if a choice needs a number."""
 
@@ -152,20 +154,33 @@ class Facts:
         """Bytes of cache lines that are moved beside each position's elements, because they lie
         apart. A line that is written in part is also read: it may lie in another core's cache."""
         found = 0
-        every = {axis for axis, one in enumerate(self.nest.axes) if one.size != 1}
         for statement in self.nest.statements:
-            touched = [p for p in expressions(statement) if isinstance(p, (Read, ReadIndexed))]
-            places = [(part.address, part.dtype, 1) for part in touched]
+            for part in expressions(statement):
+                if isinstance(part, (Read, ReadIndexed)):
+                    terms = part.terms if isinstance(part, ReadIndexed) else ()
+                    found += self._gap(part.address, terms, part.dtype)
             if isinstance(statement, Write):
-                places.append((statement.address, statement.dtype, 2))
-            for address, dtype, moves in places:
-                steps = [
-                    abs(s) for s in map(address.strides.__getitem__, every) if isinstance(s, int)
-                ]
-                if steps and all(steps) and not address.then:
-                    gap = min((min(steps) - 1) * BYTES[dtype], LINE - BYTES[dtype])
-                    found += moves * gap
+                found += 2 * self._gap(statement.address, statement.terms, statement.dtype)
         return found
+
+    def _gap(self, address: Address, terms: tuple[IndexTerm, ...], dtype: str) -> int:
+        """The bytes beside one element of an access."""
+        if address.then:
+            return 0
+        indexed = {axis for term in terms for axis in self.axes(term.index)}
+        steps: list[int] = []
+        choices = 1
+        for axis, (one, stride) in enumerate(zip(self.nest.axes, address.strides, strict=True)):
+            if stride == 0 and axis in indexed:
+                choices *= estimate(one.size)
+            elif one.size != 1 and isinstance(stride, int):
+                steps.append(abs(stride))
+        if choices > 1:
+            spans = (estimate(term.size) * abs(estimate(term.stride)) for term in terms)
+            steps.append(_apart(max(spans), choices, dtype))
+        if not steps or not all(steps):
+            return 0
+        return min((min(steps) - 1) * BYTES[dtype], LINE - BYTES[dtype])
 
     def in_range(self, term: IndexTerm) -> bool:
         """Whether an index is certainly in range."""
@@ -193,3 +208,9 @@ class Facts:
         """The cost of a statement at one position."""
         parts = [part for part in expressions(statement) if not isinstance(part, Local)]
         return 1 + sum(OPERATORS[part.name].weight if isinstance(part, Op) else 1 for part in parts)
+
+
+def _apart(span: int, choices: int, dtype: str) -> int:
+    """How far the elements lie from each other that indices choose from a span of as many elements:
+    in lines of their own, if the span leaves L1 before the next is chosen."""
+    return LINE if span * BYTES[dtype] > L1 else max(span // choices, 1)

@@ -58,6 +58,17 @@ def floats(dtype: torch.dtype) -> dict[str, Case]:
         "flip": (lambda x: x.flip(0, 1) + 1, (r(5, 37),)),
         "roll": (lambda x: torch.roll(x, 3, 1) * 2, (r(5, 37),)),
         "nan": (lambda x: (x.log().amax(1), x.log().amin(0), x.sqrt().softmax(-1)), (r(9, 45),)),
+        "interleaved": (
+            lambda x, y: [
+                torch.stack([x, y, x + y, x - y, -x, -y, x][:n], -1) for n in (2, 5, 6, 7)
+            ],
+            (r(9, 45), r(9, 45)),
+        ),
+        "interleaved with themselves": (
+            lambda x: [torch.stack([x] * n, -1) for n in (3, 5, 6, 7, 8)],
+            (r(9, 45),),
+        ),
+        **chosen(r(9, 45)),
     }
 
 
@@ -71,6 +82,21 @@ def integers(dtype: torch.dtype) -> dict[str, Case]:
         "division": (lambda x, y: (x // y, x % y), (x, y)),
         "cumulative sum": (lambda x: x.cumsum(1), (x,)),
         "conversions": (lambda x: (x.float() * 0.5, x > 50, x.double()), (x,)),
+        **chosen(x),
+    }
+
+
+def chosen(x: torch.Tensor) -> dict[str, Case]:
+    """Elements of a matrix by contiguous indices, some of them negative."""
+    rows, columns = x.shape
+    j = torch.randint(-columns, columns, (77,))
+    j[:32] %= columns
+    i = torch.randint(rows, (7, columns))
+    return {
+        "columns": (lambda x, j: (x[:, j], x[:, j].t().contiguous()), (x, j)),
+        "columns, moved": (lambda x, j: x[:, j] + x[0, j], (x, j)),
+        "along columns": (lambda x, i: x.gather(0, i), (x, i)),
+        "along rows": (lambda x, i: x.gather(1, i), (x, i[:rows])),
     }
 
 
@@ -190,6 +216,17 @@ def mixed() -> dict[str, Case]:
         ),
         "arange": (lambda x: x + torch.arange(37, device=x.device), (r(5, 37),)),
         "one hot": (lambda x: F.one_hot(x, 7), (i(7, 21),)),
+        "one hot, short rows": (
+            lambda i, x: [
+                torch.zeros(77, n).to(x.dtype).scatter(1, i % n, x).view(7, 11, n)
+                for n in (2, 3, 5)
+            ],
+            (i(30, 77, 1), r(77, 1)),
+        ),
+        "one hot, short rows of 16 bits": (
+            lambda i, x: torch.full((77, 4), 0.5, dtype=x.dtype).scatter(1, i, x),
+            (i(4, 77, 1), r(77, 4).bfloat16()),
+        ),
         "cross entropy": (F.cross_entropy, (r(512, 701), i(701, 512))),
         "pad": (lambda x: F.pad(x, (2, 3, 1, 1)), (r(5, 7),)),
         "reverse scan": (lambda x: x.flip(1).cumsum(1).flip(1), (r(5, 37),)),

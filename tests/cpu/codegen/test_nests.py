@@ -178,11 +178,16 @@ def test_errors() -> None:
     cases = {
         "index": (lambda x, i: x[i] + 1, (torch.randn(50, 3), torch.tensor([3, 50, 2]))),
         "gather": (lambda x, i: x.gather(0, i), (torch.randn(40), torch.tensor([3, -41] * 20))),
+        "bytes": (
+            lambda x, i: x.gather(0, i),
+            (torch.arange(40).to(torch.int8), torch.tensor([3, 40] * 20)),
+        ),
         "division": (lambda x, y: x // y, (torch.arange(37), torch.arange(37) % 30)),
     }
     small = {
         "index": torch.tensor([3, 49, 2]),
         "gather": torch.tensor([3, 39] * 20),
+        "bytes": torch.tensor([3, 39] * 20),
         "division": torch.ones(37, dtype=torch.int64),
     }
     found = [programs(fn, inputs[0], small[name])[0] for name, (fn, inputs) in cases.items()]

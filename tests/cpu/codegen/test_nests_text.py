@@ -187,6 +187,28 @@ def test_elements_that_lie_apart_move_a_line_each() -> None:
     assert "parallel" in text(column, x, wide, comment="wide[:, 0] = x")
 
 
+def test_elements_that_an_index_chooses_far_apart_move_a_line_each() -> None:
+    """A plane of 90 elements gets three; a row of three, or a table that stays in L1, gets all."""
+
+    def calls(planes: int, size: int, count: int) -> int:
+        x = torch.ones(planes, size)
+        index = torch.arange(count).repeat(planes, 1) * (size // count)
+        source = torch.ones(planes, count)
+        words = text(lambda x, i, s: x.scatter(1, i, s), x, index, source, comment="x.scatter()")
+        return words.count("    parallel(")
+
+    assert calls(5000, 90, 3) == 2, "the copy, and what is scattered into its lines"
+    assert calls(5000, 3, 3) == 0
+    assert calls(500, 90, 3) == 0, "not worth a team"
+
+    def picked(table: int) -> str:
+        index = torch.arange(9000) * 997 % table
+        return text(lambda x, i: x[i], torch.ones(table), index, comment="y = x[i]")
+
+    assert "parallel(" not in picked(1000)
+    assert "parallel(" in picked(1 << 16)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int8, torch.bool])
 def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles(dtype) -> None:
     """Two reads are contiguous along one axis, the result along the other."""
@@ -197,12 +219,46 @@ def test_results_that_are_strided_on_the_lanes_are_transposed_in_tiles(dtype) ->
     assert "store_strided" not in words
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int8])
+def test_short_rows_with_one_element_each_are_whole_vectors(dtype: torch.dtype) -> None:
+    x, index = torch.ones(1000, 1).to(dtype), torch.zeros(1000, 1).long()
+
+    def unpooled(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(1000, 3, dtype=x.dtype).scatter(1, i, x).view(10, 300)
+
+    words = text(unpooled, x, index, comment="y = F.max_unpool1d(x, i, 3)")
+    assert "store_interleaved" in words
+    assert "store_strided" not in words
+    read = text(lambda x, i: unpooled(x, i) + 1, x, index, comment="y = F.max_unpool1d(x) + 1")
+    assert read.count("// write") <= 1
+    assert "store_interleaved" not in read, "part of the loop that reads it"
+
+    def longer(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(1000, 7, dtype=x.dtype).scatter(1, i, x)
+
+    words = text(longer, x, index, comment="y = zeros.scatter(1, i, x)")
+    assert "store_strided" not in words
+    assert "checked(" in words, "a fill, and an element in each row"
+
+
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float16, torch.float64])
 def test_elements_that_interleave_are_stored_as_whole_vectors(dtype: torch.dtype) -> None:
     x = torch.ones(40, 1000).to(dtype)
     words = text(lambda x: x.repeat_interleave(2, -1), x, comment="y = x.repeat_interleave(2, -1)")
     assert "store_interleaved" in words
     assert "store_strided" not in words
+
+
+def test_vectors_of_many_lanes_interleave_more_often() -> None:
+    def stacked(count: int, dtype: torch.dtype) -> bool:
+        given = [torch.full((1000,), k).to(dtype) for k in range(count)]
+        words = text(lambda *x: torch.stack(x, -1), *given, comment="y = torch.stack(x, -1)")
+        assert ("store_strided" in words) != ("store_interleaved" in words)
+        return "store_interleaved" in words
+
+    assert [stacked(count, torch.float64) for count in (4, 5)] == [True, False]
+    assert [stacked(count, torch.float32) for count in (5, 8, 9)] == [True, True, False]
+    assert [stacked(count, torch.int8) for count in (5, 8, 9)] == [True, True, False]
 
 
 def test_many_pieces_of_a_concatenation_are_copied_one_after_the_other() -> None:
@@ -235,6 +291,10 @@ def test_threads_take_ranges_of_what_they_write() -> None:
     words = text(lambda x: x.t().contiguous(), x, comment="y = x.t().contiguous()")
     assert "const long part = unit / 3;" in words
     assert "const long row = unit % 3;" in words
+    x = torch.randn(10, 15, 19, 19, 19)
+    planes = text(lambda x: F.interpolate(x, size=(3, 3, 3)), x, comment="y = F.interpolate(x)")
+    assert "const long part = unit / 27;" in planes, "a plane of 27 elements is less than two lines"
+    assert "const long start = part * 64;" in planes
     words = text(lambda x: x.t().contiguous(), torch.randn(3, 8000), comment="y = x.t()")
     assert "const long part = unit / 3;" in words
     assert "const long start = part * 256;" in words
@@ -282,6 +342,31 @@ def test_short_rows_that_are_gathered_from_others_are_read_in_order() -> None:
     assert "gather8(" not in gathered(3)
     assert "store_strided" not in gathered(3)
     assert "gather8(" in gathered(64)
+
+
+def test_indices_of_elements_that_no_instruction_gathers_stay_in_memory() -> None:
+    index = torch.arange(64).repeat(64, 1)
+    picks = (
+        lambda x, i: x[:, i[0]],
+        lambda x, i: x.index_select(1, i[0]),
+        lambda x, i: x.gather(0, i),
+        lambda x, i: torch.ops.aten._unsafe_index(x, [None, i[0]]),
+    )
+    for dtype, isa in (
+        (torch.int8, AVX512),
+        (torch.bfloat16, AVX512),
+        (torch.float32, AVX2),
+        (torch.float32, replace(AVX512, gathers=False)),
+    ):
+        for pick in picks:
+            words = text(pick, torch.ones(64, 64).to(dtype), index, comment="y = x[i]", isa=isa)
+            assert re.search(r"gather\d\(\w+( \+ column)?, places", words), (dtype, words)
+    words = text(picks[0], torch.ones(64, 64), index, comment="y = x[i]")
+    assert "places" not in words, "AVX-512 gathers four bytes"
+    words = text(
+        lambda x, i: x[:, i[0] * 2 % 64], torch.ones(64, 64).bfloat16(), index, comment="y"
+    )
+    assert "places" not in words, "computed, in a vector"
 
 
 def test_equal_nests_stand_once() -> None:

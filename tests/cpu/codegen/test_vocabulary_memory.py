@@ -73,6 +73,23 @@ def test_partial_loads_and_stores_touch_nothing_beyond(isa, lanes) -> None:
 
 
 @each_width
+def test_gathered_by_places_in_memory(isa, lanes) -> None:
+    unit, numbers = Unit(isa, lanes), {}
+    for dtype in BYTES:
+        if fits(dtype, isa, lanes):
+            kind = unit.lanes.storage(dtype)
+            given = unit.lanes.gather_places(dtype, f"(({kind}*)p[0])", "(long*)p[2]", "3", "-1")
+            numbers[dtype] = unit.kernel(unit.lanes.store(dtype, f"(({kind}*)p[1])", given))
+    unit.build()
+    places = torch.randint(-5, 15, (lanes,), generator=torch.Generator().manual_seed(5))
+    for dtype, number in numbers.items():
+        values = filled(dtype, 128)
+        out = torch.ones(lanes, dtype=values.dtype)
+        unit.run(number, [values[60:], out, places], lanes)
+        assert torch.equal(out, values[60 + places * 3 - torch.arange(lanes)]), dtype
+
+
+@each_width
 def test_strided_gathered_and_scattered(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
@@ -115,7 +132,7 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
             assert torch.equal(out, expected), (dtype, count)
 
 
-@pytest.mark.parametrize("several", mostly_long((2, 3, 4), (3,)))
+@pytest.mark.parametrize("several", mostly_long((2, 3, 4, 5, 8), (3, 8)))
 @each_width
 def test_interleaved_stores_touch_nothing_around_them(isa, lanes, several) -> None:
     if lanes == 1:

@@ -64,6 +64,11 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "cauchy_": lambda: torch.empty(60, 70).cauchy_(),
     "log_normal_": lambda: torch.empty(61, 71).log_normal_(),
     "transposed": lambda: torch.empty(60, 70).t().exponential_(),
+    "normal_, transposed": lambda: torch.empty(61, 71).t().normal_(0.5, 2.0),
+    "normal_, transposed, 16 bits": lambda: torch.empty(61, 71).bfloat16().t().normal_(),
+    "randn_like, channels-last": lambda: torch.randn_like(
+        torch.ones(2, 3, 31, 33, dtype=torch.float16).to(memory_format=torch.channels_last)
+    ),
     "randint": lambda: torch.randint(3, 90, (60, 70)),
     "randint of bytes": lambda: torch.randint(0, 256, (60, 70), dtype=torch.uint8),
     "randint_like": lambda: torch.randint_like(torch.ones(60, 70), 9),
@@ -96,6 +101,9 @@ def test_parameters_of_each_number(dtype: torch.dtype) -> None:
             torch.normal(mean[0], p),
             torch.normal(0.3, p),
             torch.normal(mean, 1.5),
+            torch.normal(mean.t(), p.t()),
+            torch.normal(0.3, p.t()),
+            torch.normal(mean.t(), 1.5),
         )
 
     within = 1e-14 if dtype == torch.float64 else 0.0
@@ -128,7 +136,6 @@ def test_rrelu_in_16_bits() -> None:
 LEFT: dict[str, Callable[[], Any]] = {
     "few": lambda: torch.rand(20),
     "few normal ones": lambda: (torch.randn(15), torch.randn(3, 5)),
-    "normal ones that are not row-major": lambda: torch.empty(60, 70).t().normal_(),
     "log_normal_ in float64": lambda: torch.empty(4200, dtype=torch.float64).log_normal_(),
     "64 bits for each": lambda: torch.randint(0, 1 << 40, (4200,)),
     "beyond a mantissa": lambda: torch.randint(0, 5000, (4200,), dtype=torch.float16),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.codegen.cpp.nests.code import Scope
-from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS
+from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS, Lanes
 from compiler.codegen.cpp.vocabulary.arithmetic import any_wide_lane
 from compiler.loops.expressions import (
     Const,
@@ -30,20 +30,50 @@ __attribute__((noinline, cold)) long out_of_range(long index, long size, int cod
 
 def checked_index(scope: Scope, text: str, term: IndexTerm) -> str:
     """The index of a term, wrapped and checked as the term requires."""
-    size = c_expression(term.size)
+    if not (term.checked or term.wraps):
+        return text
     if term.checked and scope.count is not None:
         text = scope.lanes.select_lanes(
             text, scope.lanes.constant(0, "int64"), scope.count, "int64"
         )
+    function, arguments = _function(scope.lanes, term)
+    return f"{function}({text}, {arguments})"
+
+
+def checked_places(lanes: Lanes, pointer: str, beside: str, term: IndexTerm) -> str:
+    """A pointer to a vector of indices in memory: to themselves, unless one of them has to be
+    wrapped or reported. Then all of them are, and the pointer is `beside`, where they are put."""
+    if not (term.checked or term.wraps):
+        return pointer
+    function, arguments = _function(lanes, term)
+    kind, name = lanes.type("int64"), f"{function}_places{lanes.suffix}"
+    more = ", int code, int* error" if term.checked else ""
+    passed = ", code, error" if term.checked else ""
+
+    def text() -> str:
+        return (
+            f"INLINE const long* {name}(const long* index, long* beside, long size{more}) {{\n"
+            f"    const {kind} given = {lanes.load('int64', 'index')};\n"
+            f"    const auto outside = ({lanes.unsigned(8)})given >= (unsigned long)size;\n"
+            f"    if (!__builtin_expect({any_wide_lane(lanes, 'outside')}, 0)) return index;\n"
+            f"    {lanes.store('int64', 'beside', f'{function}(given, size{passed})')}\n"
+            "    return beside;\n}"
+        )
+
+    lanes.need(name, text)
+    return f"{name}({pointer}, {beside}, {arguments})"
+
+
+def _function(lanes: Lanes, term: IndexTerm) -> tuple[str, str]:
+    """The function that wraps and checks the index of a term, and its further arguments."""
+    size = c_expression(term.size)
     if term.checked:
         code = INDEX_OUT_OF_RANGE | SAYS[term.says] << 4 | term.dim << 8
-        function = "wrapped_checked" if term.wraps else "checked"
-        _need_checked(scope, function, term.wraps)
-        return f"{function}({text}, {size}, {code}, error)"
-    if term.wraps:
-        _need_wrapped(scope)
-        return f"wrapped({text}, {size})"
-    return text
+        name = "wrapped_checked" if term.wraps else "checked"
+        _need_checked(lanes, name, term.wraps)
+        return name, f"{size}, {code}, error"
+    _need_wrapped(lanes)
+    return "wrapped", size
 
 
 def selected(read: ReadIndexed, otherwise: float) -> Expression:
@@ -67,17 +97,16 @@ def selected(read: ReadIndexed, otherwise: float) -> Expression:
     return Op("where", (inside, found, Const(otherwise, read.dtype)), read.dtype)
 
 
-def _need_wrapped(scope: Scope) -> None:
-    kind = scope.lanes.type("int64")
+def _need_wrapped(lanes: Lanes) -> None:
+    kind = lanes.type("int64")
     text = (
         f"INLINE {kind} wrapped({kind} index, long size) {{\n"
         "    return index < 0 ? index + size : index;\n}"
     )
-    scope.lanes.need(f"wrapped({kind})", lambda: text)
+    lanes.need(f"wrapped({kind})", lambda: text)
 
 
-def _need_checked(scope: Scope, function: str, wraps: bool) -> None:
-    lanes = scope.lanes
+def _need_checked(lanes: Lanes, function: str, wraps: bool) -> None:
     kind = lanes.type("int64")
     lanes.need("out_of_range", lambda: OUT_OF_RANGE)
     at = "at" if wraps else "index"

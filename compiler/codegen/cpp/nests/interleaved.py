@@ -12,14 +12,17 @@ from compiler.codegen.nests.facts import Facts
 from compiler.loops.nest import Write
 from compiler.loops.sizes import Size, add
 
-MOST_INTERLEAVED = 4
-"""Writes that are shuffled into whole vectors: n vectors take n * (n - 1) shuffles."""
+ALWAYS_INTERLEAVED, MOST_INTERLEAVED = 4, 8
+"""Writes that are shuffled into whole vectors: n vectors take n * (n - 1) shuffles, and as many
+stores as there are elements otherwise. More than `ALWAYS_INTERLEAVED` pay off with vectors of twice
+as many lanes."""
 
 
-def interleaved(effects: Sequence[Write], facts: Facts, step: Size) -> int:
+def interleaved(effects: Sequence[Write], facts: Facts, step: Size, lanes: int) -> int:
     """How many writes, from the first on, fill the gaps between elements `step` apart; 0: none."""
     first = effects[0]
-    if not isinstance(step, int) or not 2 <= step <= min(MOST_INTERLEAVED, len(effects)):
+    most = min(max(lanes // 2, ALWAYS_INTERLEAVED), MOST_INTERLEAVED, len(effects))
+    if not isinstance(step, int) or not 2 <= step <= most:
         return 0
     if first.buffer in facts.nest.reads():
         return 0
@@ -38,11 +41,11 @@ def interleaved(effects: Sequence[Write], facts: Facts, step: Size) -> int:
     return step
 
 
-def all_interleaved(facts: Facts, lane: int) -> Iterator[Write]:
-    """The writes that are interleaved if this axis is on the lanes."""
+def all_interleaved(facts: Facts, lane: int, lanes: int) -> Iterator[Write]:
+    """The writes that are interleaved if this axis is on so many lanes."""
     writes = [statement for statement in facts.nest.statements if isinstance(statement, Write)]
     at = 0
     while at < len(writes):
-        count = interleaved(writes[at:], facts, writes[at].address.strides[lane])
+        count = interleaved(writes[at:], facts, writes[at].address.strides[lane], lanes)
         yield from writes[at : at + count]
         at += count or 1

@@ -52,6 +52,8 @@ EVICTED = 8
 """Cost of an element whose line was evicted since its last use, in instructions."""
 HORIZONTAL = 12
 """Cost of reducing one accumulator across lanes, in vector instructions."""
+CHECKED = 1.5
+"""Cost of wrapping an index and comparing it with a size, in scalar code."""
 WINNER = 6
 """How many times that an argmax takes: the best value, the lanes that hold it and the first of them
 wait for each other."""
@@ -174,11 +176,11 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             return Schedule(lane, lanes, outer, units, width, inner, tile, band, True, writes=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
-        columns = COLUMNS if facts.reduced else SCATTERED
         written = (s.address for s in facts.nest.statements if isinstance(s, Write))
         outside = any(
             max(facts.moves(address) & set(outer), default=-1) > lane for address in written
         )
+        columns = SCATTERED if inner and not facts.reduced else COLUMNS
         chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], columns, outside)
         chunk = _returned_to(facts, lane, lanes, inner, chunk or sizes[lane]) or chunk
         if choose is not None:
@@ -324,7 +326,8 @@ def _scalar_cost(facts: Facts) -> float | None:
 
     If everything it touches is strided on the lanes, vectors save nothing: each is taken apart, and
     the axes whose writes collide walk far through memory, instead of along it. A core loads two
-    elements in the time in which it stores one.
+    elements in the time in which it stores one. Vectors of indices that choose what is read are
+    checked at once.
     """
     total = 0.0
     gathers = False
@@ -335,6 +338,8 @@ def _scalar_cost(facts: Facts) -> float | None:
             if isinstance(part, (Read, ReadIndexed)):
                 total += 0.5
                 gathers = gathers or _by_data(part)
+                if isinstance(part, ReadIndexed):
+                    total += CHECKED * sum(term.checked for term in part.terms)
             elif isinstance(part, Op):
                 total += OPERATORS[part.name].weight
         if isinstance(statement, Write):
@@ -403,7 +408,7 @@ def _cost(
     `turned`: reads that are transposed before rows are traversed, and writes after it.
     """
     total = float(COST * len(turned))
-    mixed = frozenset(all_interleaved(facts, lane))
+    mixed = frozenset(all_interleaved(facts, lane, lanes))
     size = estimate(sizes[lane])
     steps = -(-size // lanes)
     for statement in facts.nest.statements:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.indices import checked_index
+from compiler.codegen.cpp.nests.places import read_by_places
 from compiler.codegen.cpp.nests.quick import added_to_one
 from compiler.codegen.cpp.nests.registers import narrows
 from compiler.codegen.cpp.nests.window_reads import read_window
@@ -309,6 +310,9 @@ class Values(NestValues[Scope]):
         window = read_window(self, read, scope)
         if window is not None:
             return window
+        placed = read_by_places(self, read, scope)
+        if placed is not None:
+            return placed
         base = self.bases[read.buffer]
         more, vector, address = self._indexed(read.address, read.terms, scope)
         if not vector:

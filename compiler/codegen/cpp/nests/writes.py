@@ -18,7 +18,7 @@ def write_all(
     at = 0
     while at < len(effects):
         step = values.lane_step(effects[at].address, scope) if scope.is_lane else 0
-        count = interleaved(effects[at:], values.facts, step)
+        count = interleaved(effects[at:], values.facts, step, scope.lanes.count)
         if not values.written.keys().isdisjoint(effects[at : at + count]):
             count = 0
         if count:

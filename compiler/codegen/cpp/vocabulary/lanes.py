@@ -229,6 +229,14 @@ class Lanes:
         """Lane k from pointer[index[k]]. Lanes from `count` on are 0 without reading."""
         return strided.gather(self, dtype, pointer, index, count, index_dtype)
 
+    def has_gather(self, dtype: str) -> bool:
+        """Whether the machine has a fast instruction for gathers by int64."""
+        return strided.has_gather(self, dtype)
+
+    def gather_places(self, dtype: str, pointer: str, places: str, stride: str, step: str) -> str:
+        """Lane k from pointer[places[k]*stride + k*step], with the places in memory."""
+        return strided.gather_places(self, dtype, pointer, places, stride, step)
+
     def inside(self, start: str, size: str) -> str:
         """A word whose bit e says whether index start + e is in a dimension of `size` elements."""
         return within.inside(self, start, size)

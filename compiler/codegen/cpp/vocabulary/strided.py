@@ -260,6 +260,21 @@ def gather(
     return _call(name, pointer, index, count)
 
 
+def has_gather(lanes: Lanes, dtype: str) -> bool:
+    """Whether the machine has a fast instruction for gathers of this dtype by int64."""
+    raw = memory.raw_of(lanes, dtype)
+    return masked.gather(lanes, raw.vector, raw.size, "int64", None) is not None
+
+
+def gather_places(
+    lanes: Lanes, dtype: str, pointer: str, places: str, stride: str, step: str
+) -> str:
+    """Lane k from pointer[places[k]*stride + k*step], with the places in memory."""
+    name, place = f"gather{lanes.suffix}", "at[{k}] * stride + {k} * step"
+    _collect(lanes, dtype, name, "const long* at, long stride, long step", place, None)
+    return _call(name, pointer, places, stride, step)
+
+
 def _places(lanes: Lanes, index_dtype: str) -> tuple[str, str]:
     """The parameter of indices and lane {k} of it, after a line that puts them in memory: a core
     loads a number there in less time than it takes it out of a vector."""
