@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compiler.trace import refs
-from compiler.trace.records import Node, SchedulerNode
+from compiler.trace.records import LoopLine, Node, SchedulerNode
 from viewers.kit.highlight import highlight
 from viewers.kit.spans import Line, Span, text
 from viewers.labels import is_view, short_target
-from viewers.panes.loops import read_loops
+from viewers.panes.loops import textbook_nest
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
-from viewers.plain import plain
+from viewers.plain import plain, plain_lines
 from viewers.words import domain_text, indent, plural
 
 _LOAD = re.compile(r"\b([A-Za-z_]\w*)(\[[^\[\]]*\])")
@@ -38,11 +39,10 @@ def nests(view: View, nodes: list[SchedulerNode], shared: set[str]) -> list[Row]
     rows: list[Row] = []
     open_nest: _Nest | None = None
     for node in nodes:
-        printed = view.recording.text(node.loops)
-        loop = read_loops(printed) if printed else None
+        loop = textbook_nest(node.nest)
         if loop is None:
             rows.extend(_rows(view, open_nest, shared))
-            rows.extend(_printed(node, printed))
+            rows.extend(_printed(node, printed_lines(node.nest, view.recording.text(node.loops))))
             open_nest = None
             continue
         if (
@@ -119,18 +119,24 @@ def _headers(ranges: tuple[tuple[str, str], ...]) -> list[Row]:
     return rows
 
 
-def _printed(node: SchedulerNode, printed: str) -> list[Row]:
+def printed_lines(nest: Sequence[LoopLine], text: str) -> list[str]:
+    """A nest as it is printed: its lines, or its text where a trace has that."""
+    return [indent(line.depth) + line.text for line in nest] or plain_lines(text.rstrip("\n"))
+
+
+def _printed(node: SchedulerNode, printed: list[str]) -> list[Row]:
     ref = refs.operation(node.graph, node.name)
+    blank: Span = ("      ", "faint")
     if not printed:
         words = (
             f"{node.label}: a call, no loops"
             if node.kind == "extern"
             else f"{node.label}: {node.kind}"
         )
-        return [Row(gutter=(("      ", "faint"),), body=(text(words, "dim"),), ref=ref, key=ref)]
+        return [Row(gutter=(blank,), body=(text(words, "dim"),), ref=ref, key=ref)]
     return [
-        Row(gutter=(("      ", "faint"),), body=(text(line),), ref=ref, key=f"{ref}:{index}")
-        for index, line in enumerate(printed.rstrip("\n").split("\n"))
+        Row(gutter=(blank,), body=(text(line),), ref=ref, key=f"{ref}:{index}")
+        for index, line in enumerate(printed)
     ]
 
 

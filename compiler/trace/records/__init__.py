@@ -67,6 +67,7 @@ from compiler.trace.records.live import (
     Waiting,
     WhatIf,
 )
+from compiler.trace.records.loops import LoopLine
 from compiler.trace.records.measure import (
     EngineSpeed,
     Numerics,
@@ -196,8 +197,8 @@ __all__ = [
     "EngineSpeed", "Environment", "FailedGuard", "Failure", "Forbidden", "FrameEnd", "FrameSkipped",
     "FrameStart", "FusionGroup", "FusionGroups", "FusionPair", "FusionRound", "Graph", "GraphBreak",
     "Guard", "Guards", "HookStatus", "Kernel", "KernelBinary", "KernelLine", "KernelNests",
-    "KernelPrecision", "LeftOut", "Location", "Lowered", "MemoryPlan", "ModeRow", "Moment",
-    "NestLoops", "NestTime", "NewGuard", "Node", "NotInLog", "Note", "Numerics", "Output",
+    "KernelPrecision", "LeftOut", "Location", "LoopLine", "Lowered", "MemoryPlan", "ModeRow",
+    "Moment", "NestLoops", "NestTime", "NewGuard", "Node", "NotInLog", "Note", "Numerics", "Output",
     "OutputCapped", "OutputError", "OutputPrecision", "Part", "Partition", "PassChange", "Phase",
     "Progress", "RandomOperation", "Recompile", "Record", "Refused", "Region", "Resumed", "Run",
     "SavedValue", "SchedulerNode", "SetSpeed", "Settings", "Shown", "Size", "Source", "Speed",

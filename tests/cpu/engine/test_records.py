@@ -33,7 +33,7 @@ from compiler.trace.records import (
 )
 from tests.cpu.recorded import Recorded, record
 from tests.decided import pairs_in
-from viewers.panes.loops import read_loops
+from viewers.panes.loops import textbook_nest
 from viewers.panes.nests import computes
 from viewers.panes.view import Facts, View
 from viewers.summary import summarise
@@ -120,8 +120,8 @@ def test_loops_read_as_loop_nests(training: tuple[Recorded, Products]) -> None:
     nodes = [node for node in recorded.all(SchedulerNode) if node.kind != "extern"]
     assert nodes
     for node in nodes:
-        nest = read_loops(recorded.text(node.loops))
-        assert nest is not None, recorded.text(node.loops)
+        nest = textbook_nest(node.nest)
+        assert nest is not None, node.nest
         assert nest.body[-1].startswith(node.writes[0])
 
 

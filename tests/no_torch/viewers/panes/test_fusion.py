@@ -15,7 +15,7 @@ from compiler.trace.records import (
     Text,
 )
 from tests.block_trace import block_trace
-from tests.inductor_loops import loops_in
+from tests.inductor_loops import loops_in, nest_text
 from tests.no_torch.asking import ID, decided, operations, stopped
 from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -63,12 +63,11 @@ def test_both_halves_and_what_they_became(block: View) -> None:
 def one_nest() -> list[AnyRecord]:
     """The block's records; its softmax kernel says that it is one nest."""
     records = block_trace()
-    body = {one.hash: one.body for one in records if isinstance(one, Text)}
     made = {one.name: one for one in records if isinstance(one, SchedulerNode)}
     parts = [
         [
             Member(
-                loops_in(body[made[name].loops]),
+                loops_in(nest_text(made[name].nest)),
                 frozenset(made[name].reads),
                 frozenset(made[name].writes),
             )
@@ -76,14 +75,15 @@ def one_nest() -> list[AnyRecord]:
         ]
         for names in ("op9 op10 op11", "op12 op13", "op14")
     ]
-    nest = Text(hash="nest", body=nested(parts, shared=1))
     place, kernel = next(
         (place, one)
         for place, one in enumerate(records)
         if isinstance(one, Kernel) and "op14" in one.nodes
     )
-    records[place] = structs.replace(kernel, nests=(NestLoops(kernel.nodes, nest.hash),))
-    return [*records[:place], nest, *records[place:]]
+    records[place] = structs.replace(
+        kernel, nests=(NestLoops(nodes=kernel.nodes, lines=nested(parts, shared=1)),)
+    )
+    return records
 
 
 def softmax_became(view: View) -> list[Row]:
@@ -107,7 +107,7 @@ def test_a_nest_of_another_group_that_computes_a_node_of_theirs_again_is_not_the
     records = one_nest()
     alone = texts(softmax_became(view_of(records)))
     kernel = next(one for one in records if isinstance(one, Kernel) and one.nests)
-    other = NestLoops(("op3", kernel.nodes[0]), kernel.nests[0].text)
+    other = structs.replace(kernel.nests[0], nodes=("op3", kernel.nodes[0]))
     place = next(n for n, one in enumerate(records) if isinstance(one, Kernel))
     records.insert(place, structs.replace(kernel, id="before", nests=(other,)))
     assert texts(softmax_became(view_of(records))) == alone
@@ -166,7 +166,7 @@ def test_what_would_become_of_both_says_where_it_is_a_sketch(waits: View) -> Non
 
 def test_a_nest_in_other_words_is_shown_as_it_was_printed() -> None:
     body = "for i in 4:\n  x = a[i]\n  while odd:"
-    records = [*stopped(if_fused="raw", sketched=False), Text(hash="raw", body=body)]
+    records = [*stopped(nest=(), if_fused="raw", sketched=False), Text(hash="raw", body=body)]
     content = pair_loops.if_fused(view_of(records), 60)
     assert [row.text.strip() for row in content.rows[1:]] == [
         "for i in 4:",
@@ -174,14 +174,27 @@ def test_a_nest_in_other_words_is_shown_as_it_was_printed() -> None:
         "while odd:",
     ]
     assert "sketched" not in content.right[0][0]
-    none = pair_loops.if_fused(view_of(stopped(if_fused="")), 60)
+    none = pair_loops.if_fused(view_of(stopped(nest=())), 60)
     assert "no loop nest to show" in none.rows[1].text
+
+
+def test_loops_that_a_trace_has_as_text_are_shown_as_they_are() -> None:
+    text = "for p0 in 8:\n  x = load(a, p0)\n"
+    records = [
+        structs.replace(one, nest=(), loops="old") if isinstance(one, SchedulerNode) else one
+        for one in block_trace()
+    ]
+    view = view_of([*records, Text(hash="old", body=text)])
+    view.pair = next(p.id for p in fusion.pairs_of(view) if p.first == "op9_op10_op11")
+    shown = [row.text.rstrip() for row in pair_loops.loops(view, 60, "A").rows]
+    assert "      for p0 in 8:" in shown
+    assert "        x = load(a, p0)" in shown
 
 
 def test_the_read_that_a_rule_forbids_stands_out() -> None:
     loop = "    for i < 64:\n        mul = add[i] * rsqrt[i]  # mul\n        ✗ cycle: reads rsqrt\n"
     body = f"if_fused: add + mul\n{loop}"
-    records = [*stopped(if_fused="nest", default="apart"), Text(hash="nest", body=body)]
+    records = [*stopped(nest=(), if_fused="nest", default="apart"), Text(hash="nest", body=body)]
     content = pair_loops.if_fused(view_of(records), 80)
     (row,) = (row for row in content.rows if "✗" in row.text)
     assert row.body[-1] == ("✗ cycle: reads rsqrt", "bad")
