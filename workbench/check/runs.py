@@ -13,7 +13,7 @@ from pathlib import Path
 from viewers.check.result import TargetResult
 from viewers.recording import Recording
 from viewers.summary import summarise
-from viewers.summary.budget import compare
+from viewers.summary.budget import budgeted, compare
 from viewers.summary.differences import difference
 from viewers.summary.differences.alignment import matched_line
 from viewers.summary.facts import Fact, facts
@@ -28,7 +28,7 @@ BYTES_A_RUN = 1536 << 20
 
 @dataclass(frozen=True)
 class Checked:
-    """A target, what was found, and the facts, should they be accepted."""
+    """A target, what was found, and the facts that a budget has of it."""
 
     result: TargetResult
     facts: tuple[Fact, ...] = ()
@@ -90,6 +90,7 @@ def _check(
     if end.status == "interrupted":
         return Checked(_result(project, target, torch=torch, interrupted=True))
     found = facts(recording, summarise(recording), target.fused)
+    counted = tuple(fact for fact in found if budgeted(fact, target.tolerances))
     failed = any(one.group == "failure" for one in found)
     if (failed and accepted is None) or end.status not in ("ok", "failed", "exited"):
         why = recording.failure
@@ -104,23 +105,23 @@ def _check(
             failed_at=matched_line(why.location if why is not None else None),
             seconds=time.monotonic() - began,
         )
-        return Checked(result, found)
+        return Checked(result, counted)
     if accepted is None:
         seconds = time.monotonic() - began
-        return Checked(_result(project, target, torch=torch, new=True, seconds=seconds), found)
+        return Checked(_result(project, target, torch=torch, new=True, seconds=seconds), counted)
     changes = compare(accepted.of(torch), found, target.tolerances)
     result = _result(
         project,
         target,
         torch=torch,
         changes=changes,
-        facts=len(found),
+        facts=len(counted),
         accepted_under="" if accepted.knows(torch) else accepted.torch,
     )
     if base and any(one.fails for one in changes):
         result = _with_cause(result, target, recording, base, stop, record)
     seconds = time.monotonic() - began
-    return Checked(replace(result, seconds=seconds), found)
+    return Checked(replace(result, seconds=seconds), counted)
 
 
 def _with_cause(
