@@ -221,6 +221,11 @@ class EagerFallback(Record):
     call: Count = 0
     advice: tuple[Advice, ...] = ()
 
+    @property
+    def by_limit(self) -> bool:
+        """Whether the frame had reached torch's limit of recompiles."""
+        return self.kind == "recompile-limit"
+
 
 class DdpBucket(Part):
     """A part of a captured graph whose parameters DDP reduces together."""

@@ -47,7 +47,7 @@ def _given_up(index: Index, groups: Iterable[Iterable[RecompileCause]]) -> tuple
     stopped = dict.fromkeys(
         one.function
         for one in index.recording.all(EagerFallback)
-        if one.kind == "recompile-limit" and one.compile_id.partition("/")[0] in frames
+        if one.by_limit and one.compile_id.partition("/")[0] in frames
     )
     return tuple(f"{one} runs eagerly since the recompile limit was reached" for one in stopped)
 
