@@ -36,7 +36,7 @@ class TraceFile:
     def emit(self, made: Record) -> None:
         """Add a record of the front end's own."""
         self.writer.emit(made)
-        self.on_record(made)  # type: ignore[arg-type]
+        self.on_record(made)
 
     def close_partial_line(self) -> None:
         """A worker that was killed while it wrote has left a line without an end."""
