@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compiler.inductor.loops import Loops, deeper
+from compiler.inductor.loops import NodeLoops, deeper
 from compiler.trace.commas import at_commas
 from compiler.trace.records import LoopLine
 
@@ -22,11 +22,11 @@ def nest_text(nest: Iterable[LoopLine]) -> str:
     return "".join(f"{'  ' * line.depth}{line.text}\n" for line in nest)
 
 
-def loops_in(text: str) -> Loops:
+def loops_in(text: str) -> NodeLoops:
     """The loops around a body, and the body."""
     nest = nest_in(text)
     count = sum(bool(line.variable) for line in nest)
-    return Loops(nest[:count], tuple(deeper(nest[count:], -count)))
+    return NodeLoops(nest[:count], tuple(deeper(nest[count:], -count)))
 
 
 def _line(text: str) -> LoopLine:

@@ -52,7 +52,7 @@ from compiler.trace.records import (
     WhatIf,
 )
 from compiler.trace.records.session import FactKind
-from viewers.decisions import Decisions
+from viewers.decisions import RecordedDecisions
 
 R = TypeVar("R", bound=Record)
 _PLACED = (
@@ -111,7 +111,7 @@ class Recording:
         self._kernels_of: dict[str, list[Kernel]] = {}
         self._indexed: dict[type[Record], int] = {}
         self._places: dict[int, int] = {}
-        self._decisions = Decisions()
+        self._decisions = RecordedDecisions()
         self.engines: dict[str, Recording] = {}
         """Engine -> its part, in the order in which they ran; empty where one was recorded."""
         self.runs: dict[int, Recording] = {}
@@ -233,7 +233,7 @@ class Recording:
         return since
 
     @property
-    def decisions(self) -> Decisions:
+    def decisions(self) -> RecordedDecisions:
         """What the records so far tell of each decision."""
         self._decisions.follow(self.records)
         return self._decisions

@@ -19,15 +19,15 @@ from msgspec import structs
 
 from compiler.control.hooks import Uninstall, patch, undo_all
 from compiler.control.safely import Safely
-from compiler.inductor.loops import Loops, deeper, loops_of, renamed, unflattened
+from compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
 from compiler.trace.records import LoopLine, NestLoops, Size
 
 
 @dataclass(frozen=True)
-class Member:
+class NestMember:
     """A scheduler node of a nest."""
 
-    loops: Loops
+    loops: NodeLoops
     reads: frozenset[str]
     writes: frozenset[str]
 
@@ -108,16 +108,16 @@ def _nest(parts: Sequence[Sequence[Any]], shared: int) -> list[NestLoops]:
     return [NestLoops(nodes=tuple(node.get_name() for node in flat), lines=lines)]
 
 
-def _member(node: Any) -> Member:
+def _member(node: Any) -> NestMember:
     touched = node.read_writes
-    return Member(
+    return NestMember(
         loops=loops_of(node._body),
         reads=frozenset(dependency.name for dependency in touched.reads),
         writes=frozenset(dependency.name for dependency in touched.writes),
     )
 
 
-def nested(parts: Iterable[Sequence[Member]], shared: int) -> tuple[LoopLine, ...]:
+def nested(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine, ...]:
     """The parts as one nest; each continues the `shared` outer loops of the one before.
 
     Within a part a node continues all loops of the node before that it has too, except that a value
@@ -145,11 +145,11 @@ def nested(parts: Iterable[Sequence[Member]], shared: int) -> tuple[LoopLine, ..
     return tuple(lines)
 
 
-def _own_names(loops: Loops) -> Loops:
+def _own_names(loops: NodeLoops) -> NodeLoops:
     """The loops named by depth, so that the same loop has the same name in each node."""
     names = {head.variable: f"p{head.depth}" for head in loops.heads}
     heads = tuple(structs.replace(head, variable=f"p{head.depth}") for head in loops.heads)
-    return Loops(heads, renamed(loops.body, names))
+    return NodeLoops(heads, renamed(loops.body, names))
 
 
 def _common(first: Sequence[Size], second: Sequence[Size]) -> int:

@@ -19,7 +19,7 @@ _STORES = ("store", "store_reduction", "partial_accumulate")
 
 
 @dataclass(frozen=True)
-class Loops:
+class NodeLoops:
     """The loops around a body, outermost first, and the body, whose depths count from 0."""
 
     heads: tuple[LoopLine, ...]
@@ -37,7 +37,7 @@ def deeper(lines: Sequence[LoopLine], depth: int) -> Iterator[LoopLine]:
     return (structs.replace(line, depth=line.depth + depth) for line in lines)
 
 
-def loops_of(body: Any) -> Loops:
+def loops_of(body: Any) -> NodeLoops:
     """The loops and the operations of a `LoopBody`."""
     reduced = set(body.reduce_vars)
     heads = tuple(
@@ -51,7 +51,7 @@ def loops_of(body: Any) -> Loops:
     for name, block in body.subblocks.items():
         lines.append(LoopLine(result=name, operation="subblock"))
         lines += _block(block, indices, 1)
-    return Loops(heads, tuple(lines))
+    return NodeLoops(heads, tuple(lines))
 
 
 def _size(extent: Any) -> int | str:
@@ -99,7 +99,7 @@ def _text(value: Any, texts: dict[Any, str]) -> str:
     return str(value)
 
 
-def unflattened(loops: Loops, like: Sequence[LoopLine]) -> Loops:
+def unflattened(loops: NodeLoops, like: Sequence[LoopLine]) -> NodeLoops:
     """One flat loop rewritten as the loops of another nest of equal size; else unchanged."""
     if len(loops.heads) != 1 or loops.heads[0].reduced or len(like) < 2:
         return loops
@@ -117,7 +117,7 @@ def unflattened(loops: Loops, like: Sequence[LoopLine]) -> Loops:
         stride //= int(head.size)
         terms.append(head.variable if stride == 1 else f"{stride}*{head.variable}")
     split = tuple(structs.replace(head, reduced=False) for head in like)
-    return Loops(split, renamed(loops.body, {flat.variable: f"({' + '.join(terms)})"}))
+    return NodeLoops(split, renamed(loops.body, {flat.variable: f"({' + '.join(terms)})"}))
 
 
 def renamed(lines: Sequence[LoopLine], names: dict[str, str]) -> tuple[LoopLine, ...]:

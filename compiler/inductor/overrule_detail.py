@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from compiler.decision import Detail
-from compiler.inductor.loops import Loops, deeper, loops_of, renamed, unflattened
+from compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
 from compiler.inductor.lowerings import Lowering
 from compiler.trace.records import LoopLine
 
@@ -38,7 +38,7 @@ def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
     )
 
 
-def sketch(nests: Sequence[Loops]) -> tuple[LoopLine, ...]:
+def sketch(nests: Sequence[NodeLoops]) -> tuple[LoopLine, ...]:
     """Several nests as one: their common leading loops, then each nest's own.
 
     A nest that covers the same elements in one flat loop is written with the others' loops; its

@@ -54,7 +54,7 @@ Line = Down | Across
 
 
 @dataclass
-class Layout:
+class DrawnBlocks:
     """A drawing. `boxes` in the order of the blocks that were given."""
 
     boxes: list[Box]
@@ -193,7 +193,7 @@ class Layout:
         return -1
 
 
-def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge]) -> Layout:
+def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge]) -> DrawnBlocks:
     """Place blocks of these sizes (cells across, rows) so that every edge leads down.
 
     Edges lead from a lower to a higher number.
@@ -235,4 +235,4 @@ def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge]) -> Layout:
     rows = [[node for node in row if node < count] for row in drawn.rows]
     layer = drawn.layer[:count]
     found = boxes, width, y, drawn.far, rows, layer
-    return Layout(*found, drawn, nets_of, centres, [*tops, y], deep)
+    return DrawnBlocks(*found, drawn, nets_of, centres, [*tops, y], deep)

@@ -49,7 +49,7 @@ def textbook_nest(nest: tuple[LoopLine, ...]) -> TextbookNest | None:
 
 
 @dataclass(frozen=True)
-class Statement:
+class TextbookStatement:
     """A statement, and the buffer that it writes; "" if it writes none."""
 
     text: str
@@ -57,17 +57,17 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class NestLine:
+class TextbookLine:
     """A line of several nests in one: a loop's head, or a statement."""
 
     depth: int
     loop: tuple[str, str] = ("", "")
     """(variable, size); ("", "") for a statement."""
-    statement: Statement = Statement("")
+    statement: TextbookStatement = TextbookStatement("")
 
 
 @lru_cache(maxsize=256)
-def textbook_lines(nest: tuple[LoopLine, ...]) -> tuple[NestLine, ...]:
+def textbook_lines(nest: tuple[LoopLine, ...]) -> tuple[TextbookLine, ...]:
     """Loops within loops, several in a row: a nest of several nodes. Statements that read otherwise
     (masked subblocks) stay as they are printed."""
     reader = _Reader()
@@ -85,7 +85,7 @@ class _Reader:
     """Reads a nest from the top."""
 
     def __init__(self) -> None:
-        self.lines: list[NestLine] = []
+        self.lines: list[TextbookLine] = []
         self.pending: list[LoopLine] = []
         """Operations of the innermost loop that are not read yet."""
         self._open: list[tuple[str, str]] = []
@@ -96,7 +96,7 @@ class _Reader:
 
     def enter(self, name: str, size: str) -> None:
         self.close()
-        self.lines.append(NestLine(len(self._open), loop=(name, size)))
+        self.lines.append(TextbookLine(len(self._open), loop=(name, size)))
         self._open.append((name, size))
         self._names.append({})
 
@@ -117,12 +117,12 @@ class _Reader:
             statements = _statements(self.pending, self._open, values, names)
         except (ValueError, KeyError, IndexError):
             statements = [
-                Statement(indent(line.depth - around) + line.text) for line in self.pending
+                TextbookStatement(indent(line.depth - around) + line.text) for line in self.pending
             ]
         else:
             self._values = values
             self._names[-1].update(list(names.items())[known:])
-        self.lines += [NestLine(around, statement=statement) for statement in statements]
+        self.lines += [TextbookLine(around, statement=statement) for statement in statements]
         self.pending.clear()
 
 
@@ -131,12 +131,12 @@ def _statements(
     ranges: Sequence[tuple[str, str]],
     values: dict[str, str] | None = None,
     names: dict[str, str] | None = None,
-) -> list[Statement]:
+) -> list[TextbookStatement]:
     """`values` and `names`: of the statements before, in loops around these. Raises ValueError,
     KeyError or IndexError for an operation that it does not know."""
     values = {} if values is None else values
     names = {} if names is None else names
-    statements: list[Statement] = []
+    statements: list[TextbookStatement] = []
     for line in operations:
         name, operation, arguments = line.result, line.operation, line.arguments
         if operation in ("subblock", "return", ""):
@@ -147,7 +147,7 @@ def _statements(
             if operation == "store":
                 sign = "+=" if "atomic_add" in arguments[3:] else "="
                 value = f"{sign} {_outer(value)}"
-            statements.append(Statement(f"{place} {value}", arguments[0]))
+            statements.append(TextbookStatement(f"{place} {value}", arguments[0]))
         elif operation == "reduction":
             kind, value = arguments[2], values.get(arguments[3], arguments[3])
             values[name] = f"{_REDUCE.get(kind, kind + '=')} {_outer(value)}"
@@ -162,7 +162,7 @@ def _statements(
             short = names.get(expression)
             if short is None and len(expression) > LONG:
                 short = names[expression] = _letter(len(names))
-                statements.append(Statement(f"{short} = {_outer(expression)}"))
+                statements.append(TextbookStatement(f"{short} = {_outer(expression)}"))
             values[name] = short or expression
     return statements
 

@@ -155,12 +155,12 @@ def place_of(view: View, node: SchedulerNode) -> str:
     if found is None or found.location is None:
         return ""
     place = found.location
-    file = "" if place.file == view.facts.main_file else view.facts.names.short(place.file)
+    file = "" if place.file == view.derived.main_file else view.derived.names.short(place.file)
     return f" {plain(file)}:{place.line}"
 
 
 def _last_with_line(view: View, node: SchedulerNode) -> Node | None:
-    known = view.facts.nodes(node.graph)
+    known = view.derived.nodes(node.graph)
     found = (known.get(origin) for origin in reversed(node.origins))
     return next((one for one in found if one is not None and one.location is not None), None)
 
@@ -168,9 +168,9 @@ def _last_with_line(view: View, node: SchedulerNode) -> Node | None:
 def computes(view: View, node: SchedulerNode) -> str:
     """What a scheduler node computes last, in a word: `amax`; its label where that is unknown, or
     where it is one of several that compute the same nodes."""
-    if (node.graph, node.origins) in view.facts.split_origins:
+    if (node.graph, node.origins) in view.derived.split_origins:
         return node.label
-    known = view.facts.nodes(node.graph)
+    known = view.derived.nodes(node.graph)
     for origin in reversed(node.origins):
         found = known.get(origin)
         if found is not None and not is_view(found):
@@ -205,7 +205,7 @@ def traffic(nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
 def content(view: View, width: int) -> Content:
     """The loops of the whole graph, node by node, as the scheduler starts with them."""
     graph = view.loop_graph()
-    nodes = [node for (name, _), node in view.facts.operations.items() if name == graph]
+    nodes = [node for (name, _), node in view.derived.operations.items() if name == graph]
     subject = graph.removesuffix("/lowered") or view.compile_id
     if not nodes:
         why = f"no scheduler node of {subject or 'this recording'} was recorded"

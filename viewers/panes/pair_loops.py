@@ -70,7 +70,7 @@ def if_fused(view: View, width: int) -> Content:
     if pair is None or asked is None or view.hidden:
         return became(view, width)
     shown = asked.shown
-    printed = view.recording.text(shown.if_fused) or view.facts.whole.text(shown.if_fused)
+    printed = view.recording.text(shown.if_fused) or view.derived.whole.text(shown.if_fused)
     if not printed and not shown.nest:
         why = "the engine has no loop nest to show before it fuses these two"
         return Content("if fused", rows=empty(width, why))

@@ -29,7 +29,7 @@ def file_of(view: View) -> str:
             file = refs.split_source(ref)[0]
             if view.recording.source(file):
                 return file
-    return view.facts.main_file
+    return view.derived.main_file
 
 
 TITLE = 15
@@ -41,7 +41,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     """`annotate`: the break that is looked at is explained below its line."""
     file = file_of(view)
     lines = view.recording.source(file)
-    name = view.facts.names.short(file)
+    name = view.derived.names.short(file)
     if not lines:
         why = f"the trace carries no text of {name}" if file else "no source yet"
         return Content("source", name, rows=empty(width, why))
@@ -95,8 +95,8 @@ def stepped(view: View, width: int) -> Content:
     if state is None:
         return content(view, width)
     place = state.step.location
-    lines = view.recording.source(place.file) or view.facts.whole.source(place.file)
-    name = plain(view.facts.names.short(place.file))
+    lines = view.recording.source(place.file) or view.derived.whole.source(place.file)
+    name = plain(view.derived.names.short(place.file))
     chain = plain(state.chain)
     words = "  ·  ".join(part for part in (chain, attempt_words(view, state)) if part)
     right: Line = ((words, "dim"),)

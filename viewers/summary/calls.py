@@ -58,7 +58,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Call:
+class ModelCall:
     """One call of the compiled model; number 0 holds what was compiled outside of calls."""
 
     number: int
@@ -73,7 +73,7 @@ class Call:
     """Those that differ from the call before."""
 
 
-def calls_of(recording: Recording) -> tuple[Call, ...]:
+def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
     """All calls in order. Compiles outside of any call are call 0: the first, or, where they began
     after the calls (while timing), the last."""
     starts = {start.call: start for start in recording.all(CallStart)}
@@ -92,7 +92,7 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
         differ = {name for name in arguments if before.get(name) not in (None, arguments[name])}
         end = ends.get(number)
         calls.append(
-            Call(
+            ModelCall(
                 number=number,
                 pieces=tuple(pieces.get(number, ())),
                 hits=end.hits if end else (),
@@ -105,7 +105,7 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def first_cut_call(calls: tuple[Call, ...]) -> Call | None:
+def first_cut_call(calls: tuple[ModelCall, ...]) -> ModelCall | None:
     """The call that best shows the split into graphs: the first that compiled anything anew."""
     compiling = [call for call in calls if call.pieces]
     anew = (call for call in compiling if any(not one.recompiles for one in call.pieces))

@@ -19,7 +19,7 @@ from viewers.summary.differences.alignment import matched_line
 from viewers.summary.facts import Fact, facts
 from workbench.check.budget_file import Accepted, BadBudget, parsed
 from workbench.check.record import RecordTarget, here, read
-from workbench.check.targets import Project, Target
+from workbench.check.targets import CheckTarget, Project
 from workbench.cli.revisions import NoRevision
 
 BYTES_A_RUN = 1536 << 20
@@ -59,7 +59,7 @@ def check(
     are waited for. Ctrl-C ends the runs; the targets left are `interrupted`."""
     stop = threading.Event()
 
-    def one(target: Target) -> Checked:
+    def one(target: CheckTarget) -> Checked:
         if stop.is_set():
             return Checked(_result(project, target, interrupted=True))
         checked = _check(project, target, budget.get(target.name), base, stop, record)
@@ -77,7 +77,7 @@ def check(
 
 def _check(
     project: Project,
-    target: Target,
+    target: CheckTarget,
     accepted: Accepted | None,
     base: str,
     stop: threading.Event,
@@ -126,7 +126,7 @@ def _check(
 
 def _with_cause(
     result: TargetResult,
-    target: Target,
+    target: CheckTarget,
     recording: Recording,
     base: str,
     stop: threading.Event,
@@ -154,7 +154,7 @@ def version_of(recording: Recording) -> str:
     return ".".join(found.torch.split("+")[0].split(".")[:2]) if found else ""
 
 
-def _result(project: Project, target: Target, **found: object) -> TargetResult:
+def _result(project: Project, target: CheckTarget, **found: object) -> TargetResult:
     file = target.file.relative_to(project.folder.resolve())
     return TargetResult(name=target.name, file=str(file), **found)  # type: ignore[arg-type]
 
@@ -172,7 +172,7 @@ def last_accepted(budget: Path) -> str:
 
 def changed_since(
     project: Project, revision: str, budget: Path, now: Mapping[str, Accepted]
-) -> Sequence[Target]:
+) -> Sequence[CheckTarget]:
     """The targets that a change since `revision` can touch: those that import a changed file,
     directly or not, those of which something else is accepted, and recordings, which are only read.
     Raises `NoRevision`."""

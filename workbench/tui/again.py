@@ -97,6 +97,11 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
         raise RunRefused("Compiling again is off: this was opened with --view-only")
     if wanted.program:
         raise RunRefused("This is a recording of a program in its own process: run that again")
+    if wanted.redacted and word.file is None:
+        raise RunRefused(
+            "This trace is redacted and does not name its file. To compile it: "
+            f"tcw open TRACE --file FILE{' --model EXPR' if wanted.model else ''}"
+        )
     if not word.model and not plain_name(wanted.model):
         raise RunRefused(
             f"The trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "

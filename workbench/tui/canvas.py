@@ -16,7 +16,7 @@ from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.drawing.blocks import SCALES, all_key
 from viewers.drawing.diagram import Block
-from viewers.drawing.layout import Box, Layout, Line
+from viewers.drawing.layout import Box, DrawnBlocks, Line
 from viewers.kit.theme import Theme, Tint
 from viewers.panes.picture import Picture
 from viewers.panes.targets import ToBlock
@@ -38,7 +38,7 @@ class CanvasView(PaneView):
 
     def __init__(self, name: str, make: Make, theme: Theme, number: int = 0, rule: bool = True):
         super().__init__(name, make, theme, number, rule)
-        self.drawing: Layout | None = None
+        self.drawing: DrawnBlocks | None = None
         """The layout that is shown, of the picture in `drawn`."""
         self.drawn: Picture | None = None
         self.path: list[Line] = []
@@ -109,7 +109,7 @@ class CanvasView(PaneView):
         layout.tile(0, 0)  # makes the index, here
         self.app.call_from_thread(self._take_late, picture, layout)
 
-    def _take_late(self, picture: Picture, layout: Layout) -> None:
+    def _take_late(self, picture: Picture, layout: DrawnBlocks) -> None:
         wanted = self.content.diagram if isinstance(self.content, Picture) else None
         if picture is not self._waiting or picture.diagram is not wanted:
             return
@@ -117,7 +117,7 @@ class CanvasView(PaneView):
         self.relight(self.selected, self._given)
         self._say(f"{len(picture.rows):,} blocks")
 
-    def _take(self, picture: Picture, layout: Layout) -> None:
+    def _take(self, picture: Picture, layout: DrawnBlocks) -> None:
         """Show a picture: the block under the cursor stays where it is on the screen."""
         before, block = self.drawing, self.block
         old = before.boxes[self.cursor] if before and block else None

@@ -8,7 +8,7 @@ from statistics import median
 from compiler.measure.account.lines import account, less, line, summed
 from compiler.measure.account.readings import Measured, SideRounds
 from compiler.measure.probes.naming import BACKWARD
-from compiler.measure.regions.regions import Placed
+from compiler.measure.regions.regions import PlacedStep
 from compiler.measure.rounds.call_rounds import SHORT
 from compiler.measure.rounds.laps import Lap
 from compiler.measure.rounds.noise import noise_of_medians
@@ -42,7 +42,7 @@ def eager_account(
 
 
 def compiled_account(
-    measured: Measured, side: SideRounds, steps: dict[int, Placed], phase: CallPhase
+    measured: Measured, side: SideRounds, steps: dict[int, PlacedStep], phase: CallPhase
 ) -> Account:
     """The steps by kind, and on a CPU the host's work around them. A GPU works in parallel with the
     host: there, the time in which it was idle."""

@@ -23,7 +23,7 @@ from compiler.measure.account.accounts import remainder_noise
 from compiler.measure.account.lines import account, less, line, summed
 from compiler.measure.account.optimizer_records import step_records, steps_of
 from compiler.measure.account.readings import SideRounds
-from compiler.measure.account.records import Numbers
+from compiler.measure.account.records import IdCounts
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
 from compiler.measure.compiled.collected import RecordedModel
@@ -138,7 +138,7 @@ def step_records_of(
     call: RecordedModel,
     compiled: Callable[[Action], Action],
     inputs: InputSet,
-    numbers: Numbers,
+    numbers: IdCounts,
     contended: bool = False,
 ) -> list[Record]:
     """The phase `step` of both sides: operations, compiled steps, their region, the accounts. If it
@@ -179,7 +179,7 @@ def _measured(
     call: int,
     compiled: Callable[[Action], Action],
     inputs: InputSet,
-    numbers: Numbers,
+    numbers: IdCounts,
     team: Team,
 ) -> Iterator[Record]:
     for one in (eager, other):

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from compiler.inductor.kernel_nests import Member, nested
+from compiler.inductor.kernel_nests import NestMember, nested
 from compiler.trace.records import Kernel
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
@@ -62,8 +62,8 @@ def test_the_nests_of_a_kernel_are_those_of_its_code(recorded: Recorded) -> None
         assert {node for nest in kernel.nests for node in nest.nodes} == set(kernel.nodes)
 
 
-def member(text: str, reads: str = "", writes: str = "") -> Member:
-    return Member(loops_in(text), frozenset(reads.split()), frozenset(writes.split()))
+def member(text: str, reads: str = "", writes: str = "") -> NestMember:
+    return NestMember(loops_in(text), frozenset(reads.split()), frozenset(writes.split()))
 
 
 ROW = member("for q0 in 8:\n  reduce q1 in 4:\n    sum(x, 4*q0 + q1)\n", "x", "total")
@@ -72,7 +72,7 @@ AFTER = member("for q0 in 8:\n  for q1 in 4:\n    z(4*q0 + q1)\n", "total", "z")
 BELOW = member("for q0 in 8:\n  mean(q0)\n", "total", "mean")
 
 
-def drawn(parts: list[list[Member]], shared: int) -> str:
+def drawn(parts: list[list[NestMember]], shared: int) -> str:
     return nest_text(nested(parts, shared))
 
 

@@ -223,10 +223,10 @@ async def test_the_source_opens_at_the_hottest_line(
         view = reader.bench.view
         assert view.region
         place = source.row.ref
-        assert view.facts.profile is not None
+        assert view.derived.profile is not None
         lit = {ref for ref in view.lit if refs.kind(ref) == "src"}
         assert place in lit
-        costs = view.facts.profile.costs
+        costs = view.derived.profile.costs
         assert costs[place].compiled == max(costs[ref].compiled for ref in lit if ref in costs)
         assert 1 < source.cursor - source.top < source.page - 1
         await reader.press("j", "j", "enter")

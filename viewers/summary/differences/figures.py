@@ -53,7 +53,7 @@ class CountChange:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedKey:
     """What is counted, equal in both runs, and how it is called."""
 
     key: Hashable
@@ -137,9 +137,9 @@ def _not_compared(base: Recording, run: Recording, one: float | None, other: flo
 def break_changes(before: Summary, after: Summary, alignment: Alignment) -> tuple[CountChange, ...]:
     """Graph breaks by site: how often each broke."""
 
-    def key(site: BreakSite, line: MatchedLine) -> Named:
+    def key(site: BreakSite, line: MatchedLine) -> NamedKey:
         words = f"{alignment.words(line)}  {site.title}"
-        return Named((line, site.gb or site.type), words)
+        return NamedKey((line, site.gb or site.type), words)
 
     return _changes(
         [

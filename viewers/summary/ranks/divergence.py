@@ -72,7 +72,7 @@ class Divergence:
 
 
 @dataclass(frozen=True)
-class Member:
+class RankMember:
     """A rank, with its recording; several may share one that was read once."""
 
     rank: int
@@ -84,7 +84,7 @@ class Member:
     """How many further ranks, whose logs were not decoded, do the same for as long as any does."""
 
 
-def first_divergence(members: Sequence[Member]) -> Divergence | None:
+def first_divergence(members: Sequence[RankMember]) -> Divergence | None:
     """None if the ranks did the same, as far as each was recorded."""
     known: dict[int, tuple[Event, ...]] = {}
     for one in members:
@@ -128,14 +128,16 @@ def _cached_apart(lists: Iterable[tuple[Event, ...]]) -> set[str]:
     return {compile_id for compile_id, found in verdicts.items() if len(found) > 1}
 
 
-def _size(group: Sequence[Member]) -> tuple[int, int]:
+def _size(group: Sequence[RankMember]) -> tuple[int, int]:
     """For sorting groups of ranks: the largest first."""
     return -sum(1 + one.alike for one in group), group[0].rank
 
 
-def _first(members: Sequence[Member], lists: Mapping[int, tuple[Event, ...]]) -> Divergence | None:
+def _first(
+    members: Sequence[RankMember], lists: Mapping[int, tuple[Event, ...]]
+) -> Divergence | None:
     for at in range(max(map(len, lists.values()))):
-        groups: dict[Hashable, list[Member]] = {}
+        groups: dict[Hashable, list[RankMember]] = {}
         for one in members:
             events = lists[id(one.recording)]
             if at < len(events):
@@ -149,7 +151,7 @@ def _first(members: Sequence[Member], lists: Mapping[int, tuple[Event, ...]]) ->
 
 
 def _described(
-    at: int, groups: Sequence[Sequence[Member]], lists: Mapping[int, tuple[Event, ...]]
+    at: int, groups: Sequence[Sequence[RankMember]], lists: Mapping[int, tuple[Event, ...]]
 ) -> Divergence:
     """`groups`: ranks by what they did at this place of their lists, the largest first."""
     events = [_at(lists[id(group[0].recording)], at) for group in groups]
@@ -344,7 +346,7 @@ def _sized(event: Event, events: Sequence[Event | None]) -> bool:
 
 
 def _waits(
-    kind: Kind, groups: Sequence[Sequence[Member]], events: Sequence[Event | None]
+    kind: Kind, groups: Sequence[Sequence[RankMember]], events: Sequence[Event | None]
 ) -> tuple[Wait, ...]:
     """From the difference on, the first operation that not all ranks start alike; else the next
     one, in which ranks wait for those that compile longer."""
@@ -411,7 +413,7 @@ def _unmet(
 
 
 def _delayed(
-    groups: Sequence[Sequence[Member]],
+    groups: Sequence[Sequence[RankMember]],
     told: Event,
     after: Sequence[Sequence[Started]],
     ranks: Sequence[tuple[int, ...]],

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.measure.regions.alignment import aligned, may_run, plain_word
-from compiler.measure.regions.origins import Call, Computes, Origins, word
-from compiler.measure.regions.regions import Grouped, Placed, label, locations, regions
+from compiler.measure.regions.origins import CallOfKernel, Computes, Origins, word
+from compiler.measure.regions.regions import Grouped, PlacedStep, label, locations, regions
 from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode, TensorMeta
 from compiler.trace.records.profile import CompiledStep, EagerOperation
 
@@ -97,9 +97,9 @@ class Program:
 
     def regions(self, compile_ids: Sequence[str] = ("0/0",)) -> list[Grouped]:
         self.origins = Origins([*self.records, *self.kernels])
-        computed = self.origins.computed(Call(kernel) for kernel in self.kernels)
+        computed = self.origins.computed(CallOfKernel(kernel) for kernel in self.kernels)
         steps = [
-            Placed(
+            PlacedStep(
                 CompiledStep(
                     id=f"s{number}",
                     call=1,
@@ -436,7 +436,7 @@ def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
     origins = Origins([])
     view = EagerOperation(id="e0", call=1, operation="aten.t.default", location=at(3), launches=0)
     step = CompiledStep(id="s0", call=1, kind="eager", name="aten.t", part="model", launches=0)
-    (group,) = regions(origins, [Placed(step, Computes())], [view], [])
+    (group,) = regions(origins, [PlacedStep(step, Computes())], [view], [])
     assert [one.id for one in group.operations] == ["e0"]
     assert [one.step.id for one in group.steps] == ["s0"]
 
@@ -507,6 +507,6 @@ def test_what_python_runs_of_a_line_that_a_graph_holds_in_part() -> None:
     program.eager("aten._local_scalar_dense.default", 10)
     origins = Origins(program.records)
     step = CompiledStep(id="s0", call=1, kind="eager", name="aten._local_scalar_dense")
-    (group,) = regions(origins, [Placed(step, Computes())], program.operations, ["0/0"])
+    (group,) = regions(origins, [PlacedStep(step, Computes())], program.operations, ["0/0"])
     assert [one.id for one in group.operations] == ["e0", "e1"]
     assert [one.step.id for one in group.steps] == ["s0"]

@@ -15,7 +15,7 @@ from compiler.measure.probes.wrapper_code import (
     NOW,
     SEEN,
     NoSteps,
-    Result,
+    ResultName,
     WrapperCode,
     instrumented,
 )
@@ -185,8 +185,8 @@ def test_what_a_step_reads_and_writes_is_seen_before_and_after_it() -> None:
 
 def test_parts_of_a_result_are_known_by_the_names_that_they_get_later() -> None:
     assert of(FUNCTION).results[2] == [
-        Result("buf2", "buf1", (0,)),
-        Result("buf3", "buf1", (1,)),
+        ResultName("buf2", "buf1", (0,)),
+        ResultName("buf3", "buf1", (1,)),
     ]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.inductor.kernel_nests import Member, nested
+from compiler.inductor.kernel_nests import NestMember, nested
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import (
     AnyRecord,
@@ -21,7 +21,7 @@ from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import fusion, pair_loops
 from viewers.panes.rows import Row
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 from viewers.summary.fusion import saved_bytes
 
@@ -66,7 +66,7 @@ def one_nest() -> list[AnyRecord]:
     made = {one.name: one for one in records if isinstance(one, SchedulerNode)}
     parts = [
         [
-            Member(
+            NestMember(
                 loops_in(nest_text(made[name].nest)),
                 frozenset(made[name].reads),
                 frozenset(made[name].writes),
@@ -241,7 +241,7 @@ def test_pairs_are_ranked_by_bytes_or_by_time(block: View) -> None:
     assert sizes == sorted(sizes, reverse=True)
     block.order = "time"
     assert [pair for pair in fusion.pairs_of(block) if pair.verdict == "fused"] == [
-        pair for pair in block.facts.pairs["0/0/forward/lowered"] if pair.verdict == "fused"
+        pair for pair in block.derived.pairs["0/0/forward/lowered"] if pair.verdict == "fused"
     ]
 
 
@@ -260,7 +260,7 @@ def test_on_a_narrow_screen_b_takes_the_place_of_the_list(waits: View, block: Vi
 
 def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
     whole = Recording(two_runs())
-    view = View(Facts(whole.runs[1], Provenance(whole.runs[1].records), whole), compile_id="0/0")
+    view = View(Derived(whole.runs[1], Provenance(whole.runs[1].records), whole), compile_id="0/0")
     view.run, view.driven, view.live, view.pair = 1, True, True, VETO
     before = fusion.verdict(view, 120)[0].body[0][0]
     assert before.startswith("A and B")
@@ -272,7 +272,7 @@ def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
     view.live = False
     title = fusion.verdict(view, 120)[0].text
     assert title.startswith(f"{before}; your apart is for the next run")
-    view.facts = Facts(whole.runs[2], Provenance(whole.runs[2].records), whole)
+    view.derived = Derived(whole.runs[2], Provenance(whole.runs[2].records), whole)
     view.run = 2
     assert "next run" not in fusion.verdict(view, 120)[0].text
 
@@ -290,7 +290,7 @@ def test_both_sides_of_a_pair_are_told_where_names_are_cut(
     block: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "_native_batch_norm_legit_no_training"
-    pair = block.facts.pairs[fusion.graph_of(block)][0]
+    pair = block.derived.pairs[fusion.graph_of(block)][0]
     names = {pair.first: name, pair.second: "relu"}
     monkeypatch.setattr(fusion, "label_of", lambda view, graph, node: names.get(node, node))
     rows = fusion.decisions(block, 60).rows

@@ -18,7 +18,7 @@ from viewers.chrome_trace import chrome_trace
 from viewers.json_text import json_text
 from viewers.kit.spans import Span, words_of
 from viewers.panes import account
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
@@ -132,7 +132,7 @@ def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
     records = call.done()
     words = "outside all graphs at block.py:28, 27"
     assert words in to_text(profile(Recording(records), 120), 120)
-    view = View(Facts(Recording(records), Provenance(records)))
+    view = View(Derived(Recording(records), Provenance(records)))
     assert any(words in row.text for row in account.content(view, 120).rows)
 
 
