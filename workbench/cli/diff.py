@@ -1,8 +1,8 @@
 """Say what a change does to compilation: two versions, two settings, or two recordings.
 
 A and B are each a trace (`*.tcw`) or a model (`*.py`), which is recorded first. The first lines
-say what changed, by cost, each with its cause. A line that only moved, or a node with another name,
-does not count. A trace is data: it is read and never run.
+list what changed, costliest first, each with its cause. Lines that only moved and nodes that were
+only renamed do not count. A trace is data: it is read and never run.
 
 \b
   tcw diff before.tcw after.tcw

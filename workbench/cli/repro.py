@@ -52,7 +52,13 @@ from workbench.cli.output import room
 @click.command(name="repro", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
-@click.option("--call", type=click.IntRange(min=1), default=1, metavar="N", help="Which call.")
+@click.option(
+    "--call",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="The call to compare, if the file has several input sets.",
+)
 @click.option(
     "--kernel",
     default="",
