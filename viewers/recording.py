@@ -118,7 +118,7 @@ class Recording:
         """Number of a run -> its part, in order; empty where the compile was not driven. A run of
         both engines has its own `engines`, and those of the whole are empty."""
         self.runs_left_out: set[int] = set()
-        """Numbers of the runs that are no parts, because all together would hold too much."""
+        """Numbers of the runs without a part of their own: all together would hold too much."""
         self._of_one_run = of_one_run
         self._part: Recording | None = None
         """The part that the current records belong to."""

@@ -160,7 +160,7 @@ def _passed(source: str, caller: Caller) -> Literal["", "*", "**"]:
 
 
 def _settings() -> dict[str, object]:
-    """The Dynamo settings that decide what helps against a recompile."""
+    """The Dynamo settings on which the advice against a recompile depends."""
     from torch._dynamo import config
 
     names = ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_float")

@@ -133,9 +133,9 @@ class Recorder:
     def beyond_caches(self) -> str:
         """Where to find what a cache hit leaves out of the trace, for a warning."""
         if self.settings.program and self.settings.cached:
-            return "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 compiles everything anew"
+            return "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 compiles everything from scratch"
         if self.settings.cached:
-            return "without --cached everything is compiled anew and recorded"
+            return "without --cached everything is compiled from scratch and recorded"
         return "this recording compiled the same graph before, and has all of it there"
 
     def start_over(self) -> None:

@@ -136,7 +136,7 @@ class Stops:
         return self._stopped(stop)
 
     def _passes_by(self, record: Decided) -> bool:
-        """Whether a decision is no place to stop: a person was asked it, or nothing is decided."""
+        """Whether not to stop at a decision: a person was asked it, or nothing is decided."""
         pair = record.pair
         if pair is None or engine_of(record.id) != INDUCTOR:
             asked = record.id in self._announced

@@ -1,4 +1,4 @@
-"""The buffers described in a graph's artifact, for inspection while it runs."""
+"""The buffers that a graph's artifact describes, for inspection while it runs."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _member(node: Any) -> NestMember:
 
 
 def nested(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine, ...]:
-    """The parts as one nest; each continues the `shared` outer loops of the one before.
+    """The parts as one nest; each continues the `shared` outer loops of the previous one.
 
     Within a part a node continues all loops of the node before that it has too, except that a value
     is read only after the loops that reduce it.

@@ -61,7 +61,7 @@ class DrawnBlocks:
     width: int
     height: int
     far: list[Edge]
-    """Edges that are not drawn, being too long."""
+    """Edges that are too long to draw."""
     rows: list[list[int]]
     """The blocks of each layer, left to right."""
     layer: list[int]
@@ -172,7 +172,7 @@ class DrawnBlocks:
         return -1
 
     def beside(self, block: int, step: int) -> int:
-        """The nearest block at one side (-1: left, 1: right), in this layer or one close to it; -1
+        """The nearest block on one side (-1: left, 1: right), in this layer or one close to it; -1
         for none."""
         if not 0 <= block < len(self.boxes):
             return -1

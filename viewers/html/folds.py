@@ -1,7 +1,7 @@
 """A pane with all that is folded in it, so that the page opens each fold by itself.
 
 Each row has a condition: which folds have to be open, and which closed, for it to be seen. A fold
-qualifies if opening it changes only the rows around it; one that lays the pane out anew is left to
+qualifies if opening it changes only the rows around it; one that lays the pane out again is left to
 a screen of its own.
 """
 

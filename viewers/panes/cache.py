@@ -28,7 +28,7 @@ def _frame(view: View) -> str:
 
 def content(view: View, width: int) -> Content:
     """Rows are calls, columns the cache entries of one frame: which served, which did not, why.
-    What was compiled outside of all calls is the row `timing` or `outside`."""
+    What was compiled outside all calls is the row `timing` or `outside`."""
     frame = _frame(view)
     entries = [cid for cid in view.derived.pieces if cid.partition("/")[0] == frame]
     calls = [call for call in view.summary.calls if call.number or frame in _frames(call)]

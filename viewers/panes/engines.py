@@ -1,4 +1,4 @@
-"""Two engines lined up: figures, stages, and the kernels that each made of the same lines."""
+"""Two engines side by side: figures, stages, and the kernels that each made of the same lines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def content(view: View, width: int) -> Content:
     if comparison is None:
         return Content(
             "engines",
-            rows=empty(width, "one engine was recorded", "tcw explain --engine both lines up two"),
+            rows=empty(width, "one engine was recorded", "tcw explain --engine both compares two"),
         )
     rows = [
         BLANK,

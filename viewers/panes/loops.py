@@ -92,7 +92,7 @@ class _Reader:
         """(variable, size) of each loop around them."""
         self._values: dict[str, str] = {}
         self._names: list[dict[str, str]] = [{}]
-        """Expressions with a name: outside of all loops, then by loop."""
+        """Expressions with a name: outside all loops, then by loop."""
 
     def enter(self, name: str, size: str) -> None:
         self.close()

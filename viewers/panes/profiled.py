@@ -198,7 +198,7 @@ def of_selection(view: View) -> str:
 
 def first(view: View) -> str:
     """Key of the region to look at first: that of the first cause, else the first that differs. ""
-    where what matters most is no region."""
+    where what matters most is not a region."""
     table, profile = table_of(view), view.derived.profile
     if table is None or profile is None:
         return ""

@@ -15,7 +15,7 @@ from viewers.summary import ModelCall, Piece
 from viewers.words import bytes_text, number, plural, seconds_text
 
 WIDE = 24
-"""From this width on stages and times are shown."""
+"""Stages and times are shown from this width on."""
 
 
 def content(view: View, width: int) -> Content:
@@ -35,8 +35,8 @@ def content(view: View, width: int) -> Content:
 
 
 def call_name(view: View, call: ModelCall) -> str:
-    """`call 2`; `timing` or `outside` for what was compiled outside of all calls. A model's calls
-    are the recording's own, so that it compiles outside of them only when timed."""
+    """`call 2`; `timing` or `outside` for what was compiled outside all calls. A model's calls
+    are the recording's own, so that it compiles outside them only when timed."""
     if call.number:
         return f"call {call.number}"
     return "timing" if any(one.number for one in view.summary.calls) else "outside"
@@ -130,7 +130,7 @@ def _stages(view: View, piece: Piece) -> list[Row]:
 
 
 def _profiled(view: View, piece: Piece) -> list[tuple[str, str]]:
-    """What the profiled call took, and in training each of its phases."""
+    """The time of the profiled call, and in training of each of its phases."""
     profile = view.derived.profile
     if profile is None or piece is not next(iter(view.derived.pieces.values()), None):
         return []

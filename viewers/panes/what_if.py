@@ -134,7 +134,7 @@ def _second(
 
 
 def _doubt(record: WhatIf) -> Role:
-    """Rounding is no fault: only what assert_close refuses, or what has no error, is marked."""
+    """Rounding is not a fault: only what assert_close refuses, or what has no error, is marked."""
     refused = record.within is False or (record.equal is False and record.max_error is None)
     return "warn" if refused else "dim"
 

@@ -59,7 +59,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One call of the compiled model; number 0 holds what was compiled outside of calls."""
+    """One call of the compiled model; number 0 holds what was compiled outside calls."""
 
     number: int
     pieces: tuple[Piece, ...]
@@ -74,7 +74,7 @@ class ModelCall:
 
 
 def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
-    """All calls in order. Compiles outside of any call are call 0: the first, or, where they began
+    """All calls in order. Compiles outside any call are call 0: the first, or, where they began
     after the calls (while timing), the last."""
     starts = {start.call: start for start in recording.all(CallStart)}
     ends = {end.call: end for end in recording.all(CallEnd)}
@@ -106,14 +106,14 @@ def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
 
 
 def first_cut_call(calls: tuple[ModelCall, ...]) -> ModelCall | None:
-    """The call that best shows the split into graphs: the first that compiled anything anew."""
+    """The call that best shows the split into graphs: the first that compiled something new."""
     compiling = [call for call in calls if call.pieces]
     anew = (call for call in compiling if any(not one.recompiles for one in call.pieces))
     return next(anew, compiling[0] if compiling else None)
 
 
 def _began(recording: Recording) -> float:
-    """When the first compile outside of any call began."""
+    """When the first compile outside any call began."""
     return next((one.at for one in recording.all(FrameStart) if not one.call), 0.0)
 
 

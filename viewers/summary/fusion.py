@@ -309,7 +309,7 @@ def _tested(records: list[Decided], known: RecordedDecisions) -> PairResult:
     elif fused and pair.round <= known.rounds.get(pair.graph, 0):
         verdict = "passed"
     elif fused:
-        # That it can fuse is no verdict until its round is over, unless it was the last thing
+        # That it can fuse is not a verdict until its round is over, unless it was the last thing
         # tried before the two were fused.
         verdict = "fused" if pair.phase == "commit" and not pair.cycle else "queued"
     scored = next(

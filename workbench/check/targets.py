@@ -125,7 +125,7 @@ def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) 
     path, _, model = table[named[0]].partition("::")
     source = (file.parent / path).resolve()
     if not source.is_relative_to(file.parent.resolve()):
-        raise click.UsageError(f"{where}: {path} is outside of the project")
+        raise click.UsageError(f"{where}: {path} is outside the project")
     recorded = named == ["recording"]
     if recorded:
         source = _recording(where, source, path)

@@ -32,7 +32,7 @@ from workbench.worker.specification import (
 )
 
 MOST_BYTES = 16 << 20
-"""A larger file is no model's source."""
+"""A larger file is not a model's source."""
 MOST_CHARACTERS = 20_000
 """What a trace asks for beyond this nobody reads before saying yes."""
 LARGE = 1 << 30
@@ -138,7 +138,7 @@ def _file(named: Path, word: Word) -> tuple[Path, bytes]:
     except OSError as error:
         raise RunRefused(_cut(f"{named}: {error.strerror or error}")) from error
     except ValueError as error:
-        raise RunRefused(f"{_cut(repr(str(named)))} is no file's name") from error
+        raise RunRefused(f"{_cut(repr(str(named)))} is not a file name") from error
     if word.file is None and not file.is_relative_to(here):
         raise RunRefused(
             f"{file} is not in this folder, {here}. To compile it all the same: "

@@ -196,8 +196,8 @@ def run(
     """Show the trace at `path`, or how it differs from that at `base`, until the reader quits.
     `several`: all processes of the folder that `path` is in; `follow` looks at it again.
 
-    Returns the exit code: 0; 2 where a file cannot be read or is no trace; 4 for a fault of ours.
-    One line on stderr says why.
+    Returns the exit code: 0; 2 where a file cannot be read or is not a trace; 4 for a fault of
+    ours. One line on stderr says why.
     """
     against = None
     for file in filter(None, (base, path)):
@@ -233,7 +233,7 @@ def run_live(
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; returns the exit code.
 
-    The trace is written to `trace`, anew. 0; 2 where it cannot be written; 4 for a fault of ours.
+    `trace` is overwritten. 0; 2 where it cannot be written; 4 for a fault of ours.
     """
     from workbench.worker.client import Driver
 

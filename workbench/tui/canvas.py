@@ -1,6 +1,5 @@
-"""The picture of a graph as a pane: a cursor that follows edges, panning, zooming.
-
-Only the cells in sight are made. A picture of many blocks is laid out in a thread, and the one
+"""The picture of a graph as a pane: a cursor that follows edges, panning, zooming. Only visible
+cells are made. A picture of many blocks is laid out in a thread, and the one
 before stays until it is there.
 """
 
@@ -27,14 +26,14 @@ from workbench.tui.paint import exactly
 from workbench.tui.pane import Make, PaneView
 
 AT_ONCE = 400
-"""Blocks up to which a picture is laid out before the next frame."""
+"""The most blocks that are laid out before the next frame."""
 ACROSS, DOWN = 8, 3
 """Cells and rows of one step of panning."""
 ARROWS = {"left": (-ACROSS, 0), "right": (ACROSS, 0), "up": (0, -DOWN), "down": (0, DOWN)}
 
 
 class CanvasView(PaneView):
-    """Shows a `Picture`; any other content as every pane does."""
+    """Shows a `Picture`, and any other content as every pane does."""
 
     def __init__(self, name: str, make: Make, theme: Theme, number: int = 0, rule: bool = True):
         super().__init__(name, make, theme, number, rule)
@@ -135,7 +134,7 @@ class CanvasView(PaneView):
         self._settle()
 
     def _open(self) -> None:
-        """Put the window to where a picture opens: again while the pane finds its size."""
+        """Move the window to where a picture opens; repeated until the pane has its size."""
         self.left = self.top = 0
         box = self._box(self.cursor)
         if box is not None:
@@ -155,7 +154,7 @@ class CanvasView(PaneView):
         return found
 
     def _settle(self) -> None:
-        """Keep the picture in sight; one that is smaller than the pane is centred."""
+        """Keep the picture visible; one smaller than the pane is centred."""
         self._settle_window()
         self._trace()
 

@@ -85,7 +85,7 @@ def recall(model: str) -> tuple[Remembered, str]:
 
 
 def remember(model: str, state: Remembered) -> None:
-    """Write it down, whole or not at all; it is no loss where that cannot be done."""
+    """Write it down, whole or not at all; failing to is not an error."""
     with contextlib.suppress(OSError, CacheRefused):
         write_own(_file(model), msgspec.json.encode(state))
 

@@ -23,7 +23,7 @@ ELSEWHERE = (
     ("Write a report", "text html markdown json pdf",
      "in a shell: tcw explain TRACE prints the report, --json as JSON"),
 )  # fmt: skip
-"""What is done outside of the workbench: words, further words, and how."""
+"""What is done outside the workbench: words, further words, and how."""
 MOST_COMPILES = 500
 """Offered one by one."""
 

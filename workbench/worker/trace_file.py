@@ -23,9 +23,9 @@ class TraceFile:
     """Where the front end's own records go; workers append to the same descriptor."""
 
     def __init__(self, path: Path | None, on_record: OnRecord) -> None:
-        """`path` is written anew; None writes nothing to disk.
+        """`path` is overwritten; None writes nothing to disk.
 
-        Raises `OutputRefused` where it is no trace, or another recording is writing to it.
+        Raises `OutputRefused` where it is not a trace, or another recording is writing to it.
         """
         self.started = time.monotonic()
         self.on_record = on_record

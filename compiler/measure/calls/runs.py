@@ -114,7 +114,7 @@ def prepare(model: Model, inputs: InputSet, mode: GradMode) -> PreparedRun:
 
 
 def prepared(model: Model, inputs: InputSet, mode: GradMode) -> Callable[[], PreparedRun]:
-    """For timing: each call copies the inputs anew."""
+    """For timing: each call copies the inputs again."""
     return lambda: prepare(model, inputs, mode)
 
 

@@ -27,7 +27,7 @@ class NamedGraphs(Generic[G]):
 
 def named_graphs(found: Sequence[G], records: Iterable[Record]) -> NamedGraphs[G]:
     """The graphs with their ids, matched by the texts of `Kernel` and `Wrapper` records, in order.
-    Ids alone do not suffice, because each compile counts them anew.
+    Ids alone do not suffice, because each compile counts them from 0.
 
     A graph whose whole wrapper has the same text matches first, else one whose functions do (torch
     numbers its compiles in the wrapper's comments). Subgraphs are part of the graph that calls

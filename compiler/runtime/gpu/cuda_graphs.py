@@ -60,7 +60,7 @@ class Device(Protocol):
         """
 
     def capturing(self) -> bool:
-        """Whether the user records a CUDA graph, of which the kernels become a part."""
+        """Whether the user is recording a CUDA graph, which then includes the kernels."""
 
     def reserved(self) -> int | None:
         """Bytes that the allocator holds; None if that is not known."""

@@ -265,7 +265,7 @@ class DdpBuckets(Record):
 
 
 class EagerCollective(Record):
-    """The program starts a collective operation outside of a graph. Of those that are alike (the
+    """The program starts a collective operation outside a graph. Of those that are alike (the
     same operation, sizes and line) the first 16 are recorded, then each 2^n-th."""
 
     operation: str

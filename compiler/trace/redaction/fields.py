@@ -23,7 +23,7 @@ class Treatment(Enum):
     DROPPED = "dropped"
     """Made empty."""
     SOURCE = "source"
-    """Hash of source text, of which the number of lines is kept."""
+    """Hash of source text; only its number of lines is kept."""
     CODE = "code"
     """Hash of generated code: comments go, names are renamed."""
     CODE_PYTHON = "python"

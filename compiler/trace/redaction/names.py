@@ -103,7 +103,7 @@ class NeutralNames:
         return self.files[path]
 
     def scrubbed(self, text: str, values: bool = False) -> str:
-        """The text with neutral names; without quoted texts that are no names, and without
+        """The text with neutral names; without quoted texts that are not names, and without
         constants: with `values` all numbers with a fraction and long ones, else those of the
         source."""
         text = _PATH.sub(self._path, text)

@@ -181,7 +181,7 @@ def test_pictures_have_the_blocks_and_edges_of_the_workbench(
 
 
 def test_modules_open_in_each_other() -> None:
-    """A module that is opened inside of another leaves that open; of those beside each other one is
+    """A module that is opened inside another leaves that open; of those beside each other one is
     open at a time."""
     placed = [(f"n{at}", f"layers.{at // 700}.mlp") for at in range(2100)]
     nodes = [

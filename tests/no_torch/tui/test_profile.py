@@ -217,7 +217,7 @@ async def test_a_driven_compile_is_profiled_on_request(drive: Drive) -> None:
 async def test_the_source_opens_at_the_hottest_line(
     open_trace: Open, profile_file: Path, size: tuple[int, int]
 ) -> None:
-    """Well inside of the pane, not at its edge; and at the next region, when that is chosen."""
+    """Well inside the pane, not at its edge; and at the next region, when that is chosen."""
     async with open_trace(profile_file, size) as reader:
         source = reader.pane("source")
         view = reader.bench.view

@@ -298,7 +298,7 @@ def _code(
 
 
 def _first_other(before: Graph, after: Graph) -> Node | None:
-    """The first node of `after` that is no node of `before` at its place."""
+    """The first node of `after` that `before` does not have at its place."""
     for old, new in zip(before.nodes, after.nodes, strict=False):
         if (old.op, old.target, old.args, old.inputs) != (new.op, new.target, new.args, new.inputs):
             return new

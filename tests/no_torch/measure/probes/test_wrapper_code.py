@@ -142,7 +142,7 @@ def test_a_step_is_started_when_its_arguments_are_there_and_stopped_when_it_is_d
     assert world.run(of(FUNCTION).timed, "_timed_call", ["x"]) == ("values",)
     assert world.said == [
         *("reinterpret", ("start", 11), "mm", ("stop", 11)),
-        # an argument's own step is inside of none: `stable=False` is the last argument
+        # an argument's own step is inside none: `stable=False` is the last argument
         *(("start", 12), "neg", ("stop", 12), ("start", 13), "sort", ("stop", 13)),
         *(("start", 14), "cpp_add_0", ("stop", 14)),
         *("stream", ("start", 15), "triton_mul_1", ("stop", 15)),
