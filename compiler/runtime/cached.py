@@ -46,7 +46,7 @@ def compiled_graph(
         try:
             return Outcome(loaded(found.artifact), found)
         except (Unavailable, BuildFailed, OSError, UnknownOperation, KeyError, AttributeError):
-            # The entry refers to something that does not exist (any more): rebuild it.
+            # The entry refers to something that does not exist: rebuild it.
             found = Miss("damaged")
     compiled = loaded(make())
     with contextlib.suppress(OSError):

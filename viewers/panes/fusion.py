@@ -229,7 +229,7 @@ def _counts(view: View, pairs: list[PairResult]) -> Line:
 
 def _nothing(view: View, graph: str, width: int) -> list[Row]:
     if view.pair_filter:
-        return empty(width, f"no pair has to do with {view.pair_filter}", "& and ⏎ shows all again")
+        return empty(width, f"no pair involves {view.pair_filter}", "& and ⏎ shows all again")
     nodes = sum(node.graph == graph for node in view.derived.operations.values())
     name = graph.removesuffix("/lowered") or view.compile_id or "this recording"
     why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {name}"

@@ -43,7 +43,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     lines = view.recording.source(file)
     name = view.derived.names.short(file)
     if not lines:
-        why = f"the trace carries no text of {name}" if file else "no source yet"
+        why = f"the trace has no text of {name}" if file else "no source yet"
         return Content("source", name, rows=empty(width, why))
     badges = _badges(view, file)
     times = profile_source.column(view, file)
@@ -101,7 +101,7 @@ def stepped(view: View, width: int) -> Content:
     words = "  ·  ".join(part for part in (chain, attempt_words(view, state)) if part)
     right: Line = ((words, "dim"),)
     if not lines:
-        why = f"the trace carries no text of {name}:{place.line}"
+        why = f"the trace has no text of {name}:{place.line}"
         return Content("source", name, right, empty(width, why))
     badges = _badges(view, place.file)
     code = highlight("\n".join(lines), "python")

@@ -120,7 +120,7 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
     listed = tuple(things(settings, wanted, word, differs))
     if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
         raise RunRefused(
-            "The trace asks for more than one can read: compile the file with tcw step"
+            "The trace asks for more than a person can review: compile the file with tcw step"
         )
     return CompilePlan(settings, listed)
 

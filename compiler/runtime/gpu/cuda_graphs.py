@@ -116,7 +116,7 @@ class CudaGraphs:
         self.recordings: dict[tuple[Any, ...], list[RecordedCall]] = {}
         """By the sizes of a call; empty after the first call, which runs the libraries once."""
         self.refused = ""
-        """Why nothing is recorded any more."""
+        """Why recording has stopped."""
         self._told = told
         self._made = made
         self._said: set[str] = set()

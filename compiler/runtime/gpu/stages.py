@@ -119,7 +119,7 @@ _ENTRY = "version|target|address_size|visible \\.entry|reqntid|maxntid|minnctape
 _OTHER = re.compile(rf"^\.(?!(?:{_ENTRY})\b)\w+", re.MULTILINE)
 _WHERE = re.compile(r"^\s*\.loc[^\n]*\n", re.MULTILINE)
 _REFLECTED = "_$_str"
-"""A text that libdevice asks the compiler with; nothing reads it any more."""
+"""A text that libdevice asks the compiler with; nothing reads it."""
 
 
 def _parts(ptx: str) -> tuple[str, list[str], str] | None:

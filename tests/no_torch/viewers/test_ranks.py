@@ -130,7 +130,7 @@ def test_a_size() -> None:
     found = first(member(0, *compiled(RELU)), member(1, *compiled(RELU, rows=6)))
     assert [one.words for one in found.sides] == ["gets x as f32 4×8", "gets x as f32 6×8"]
     assert (found.subject, found.place and found.place.line) == (1, 2)
-    assert "other sizes" in found.why
+    assert "different sizes" in found.why
     assert "drop_last" in found.fix
 
 

@@ -305,11 +305,11 @@ def _why(kind: Kind, subject: int, events: Sequence[Event | None], sides: Sequen
     """The cause, where no condition of the source decides it."""
     event = events[subject]
     if kind == "recompile" or (event is not None and _sized(event, events)):
-        return "the ranks pass other sizes or values in this call"
+        return "the ranks pass different sizes or values in this call"
     if kind == "cache":
-        return "the caches of the ranks hold other entries: one was warm, or they are other folders"
+        return "the ranks' caches hold different entries: one was warm, or the folders differ"
     if kind == "kernel":
-        return "the same graph became other code: settings, caches or the hardware differ"
+        return "the same graph became different code: settings, caches or the hardware differ"
     if kind == "graph" and event is not None:
         against = next((one for at, one in enumerate(events) if at != subject and one), None)
         graphs = [one.record for one in (event, against) if one is not None]

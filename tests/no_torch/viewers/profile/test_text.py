@@ -65,7 +65,7 @@ def test_the_first_line_names_the_cause_and_the_line() -> None:
     for name, words in (
         ("masked_attention", "block.py:21 fused attention became 2 products and a softmax"),
         ("graph_break", "block.py:27 graph break (branch on tensor data)"),
-        ("float_argument", "block.py:24 each call recompiles for another temperature"),
+        ("float_argument", "block.py:24 each call recompiles for a different temperature"),
     ):
         assert words in profile(Recording(profiles.EVERY[name]()))[0].text
 
