@@ -72,7 +72,7 @@ class Replay:
 def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     """The wanted kernels of a graph, in the order of their calls.
 
-    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooLarge`.
+    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooMuchMemory`.
     """
     missing = [name for name in wanted if name not in graph.kernels]
     if missing:

@@ -195,11 +195,11 @@ import sys, torch
 from pathlib import Path
 from compiler.runtime.compiled import load
 from compiler.runtime.unavailable import Unavailable
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import add_mul
 artifact = add_mul().artifact()
 try:
-    load(artifact, Store(Path(sys.argv[1])))
+    load(artifact, FileStore(Path(sys.argv[1])))
 except Unavailable as error:
     print(error)
 """

@@ -104,11 +104,11 @@ PROCESS = """
 import sys
 from pathlib import Path
 from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.toolchain import find_compiler
 sys.stdin.readline()
 source = LibrarySource(sys.argv[2], ("-shared", "-fPIC"))
-made = library(source, find_compiler(), Store(Path(sys.argv[1])))
+made = library(source, find_compiler(), FileStore(Path(sys.argv[1])))
 print(made.hit, made.path)
 """
 
