@@ -30,6 +30,7 @@ from compiler.trace.records import (  # noqa: E402
     KernelBinary,
     KernelLine,
     Location,
+    LoopLine,
     Lowered,
     Node,
     PassChange,
@@ -91,6 +92,15 @@ def nodes_of(count: int, prefix: str = "", seed: int = 1) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
+def loops_of(index: int) -> tuple[LoopLine, ...]:
+    """The loop nest of an operation."""
+    return (
+        LoopLine(variable="i", size=4096),
+        LoopLine(depth=1, result="one", operation="constant", arguments=("1", "torch.float32")),
+        LoopLine(depth=1, operation="store", arguments=(f"buf{index}", "i", "one")),
+    )
+
+
 def large_graph(count: int) -> Graph:
     """One captured graph of `count` operations."""
     return Graph(id="0/0", kind="captured", compile_id="0/0", nodes=nodes_of(count), ops=count)
@@ -147,7 +157,7 @@ class Large(Builder):
                     graph=graph, name=f"op{index}", kind="pointwise", origins=(node.name,),
                     label=node.name.partition("_")[0], domain=(4096, 1024),
                     reads=(f"buf{index - 1}",), writes=(f"buf{index}",), read_bytes=1 << 24,
-                    loops=self.text(f"for i in range(4096):  # {index}\n    buf{index}[i] = 1\n"),
+                    nest=loops_of(index),
                 )
             )  # fmt: skip
         groups = [tuple(range(at, min(at + 4, count))) for at in range(0, count, 4)]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from compiler.trace.records import LoopLine
+
 ENGINE = "tcw"
 """The engine whose decisions these are, unless they say otherwise."""
 MOST_BETWEEN = 4
@@ -31,11 +33,12 @@ class Detail:
     origins: tuple[str, ...] = ()
     """The nodes of the lowered (or joint) graph that the decision concerns."""
     if_fused: str = ""
-    """The loop nest of both sides fused: for Inductor in the notation of `SchedulerNode.loops`, for
-    tcw as the nest printer writes it."""
+    """The loop nest of both sides fused, as the nest printer of tcw writes it."""
+    nest: tuple[LoopLine, ...] = ()
+    """The same of Inductor, from the loops of its nodes."""
     sketched: bool = False
-    """`if_fused` is assembled from both sides: the engine creates the nest only later, or a rule
-    forbids it."""
+    """The nest is assembled from both sides: the engine creates it only later, or a rule forbids
+    it."""
     means: str = ""
     """The meaning of keeping apart here: `two loop nests, which may share one C++ function`."""
 

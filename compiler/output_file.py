@@ -13,10 +13,9 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 from compiler import plain_file
-from compiler.trace.records import AnyRecord
+from compiler.trace.records import KINDS
 
 SAFELY = plain_file.SAFELY | os.O_NOFOLLOW
 """Flags for opening a file that someone else may have put there."""
@@ -40,7 +39,7 @@ class OutputKind:
 
 
 _RECORD = re.compile(rb'\{"record":"([a-z-]+)"[,}]')
-_TAGS = frozenset(str(one.__struct_config__.tag).encode() for one in get_args(AnyRecord))
+_TAGS = frozenset(str(one.__struct_config__.tag).encode() for one in KINDS)
 
 
 def _begins_a_trace(head: bytes) -> bool:

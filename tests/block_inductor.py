@@ -21,6 +21,7 @@ from compiler.trace.records import (
 )
 from tests.block_fusion import LABELS, Fusion
 from tests.block_kernels import KERNELS, Kernels
+from tests.inductor_loops import nest_in
 
 BUFFERS = {
     "0/0/forward": (
@@ -144,7 +145,7 @@ class Inductor:
                 writes=tuple(writes),
                 read_bytes=size,
                 write_bytes=4 * domain[0] if kind == "reduction" and domain else size,
-                loops=out.text("\n".join(loops) + "\n") if loops else "",
+                nest=nest_in("\n".join(loops)) if loops else (),
             )
         )
         target = next((node.target for node in nodes if node.name == order[-1]), "")

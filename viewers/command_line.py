@@ -6,9 +6,13 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from compiler.control.torch_settings import DEFAULT_MODULE
 from compiler.trace.records import Settings
 
+FILE = "FILE"
+"""Stands for a file that the trace does not name."""
 _GRADS = {"no-grad": "--no-grad", "inference": "--inference-mode", "train": "--train"}
 
 
@@ -17,8 +21,14 @@ def command_line(
 ) -> str:
     """`tcw profile model.py --train …`, quoted for a shell, with further options.
 
-    `overrides`: including overruled decisions, one by one.
+    `overrides`: including overruled decisions, one by one. Of a redacted trace:
+    `tcw profile FILE …`, without what was renamed.
     """
+    if settings.redacted:
+        settings = structs.replace(
+            settings, file=FILE, model="", inputs=(), overrides={}, mark_dynamic=(), as_tensors=(),
+            torch_settings=(), edits=(), arguments=(),
+        )  # fmt: skip
     words = ["tcw", verb, near(settings.file)]
     words += ["--model", settings.model] if settings.model else []
     words += [word for text in settings.inputs for word in ("--inputs", text)]

@@ -12,7 +12,7 @@ ALL_ROUNDS = 1 << 30
 """The last finished round of a graph whose fusion is over."""
 
 
-class Decisions:
+class RecordedDecisions:
     """The records of decisions by id."""
 
     def __init__(self) -> None:

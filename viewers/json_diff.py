@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import structs
+
 from viewers.json_item import JsonItem, placed
-from viewers.summary.differences import Difference, Effect
+from viewers.summary.differences import Alignment, Difference, Effect
 from viewers.summary.differences.effects import EffectKind, EffectTone
 from viewers.summary.differences.measured import MeasuredDifference, MeasuredOutcome
 
@@ -19,8 +21,8 @@ class EffectItem(JsonItem):
     tone: EffectTone
     words: str
     file: str
+    """Of the second side; of the first if only that has the line."""
     line: int | None
-    """Of the second side; of the first if only that has it."""
     count: int
     cause: str
     """"" if it was not found."""
@@ -134,7 +136,7 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
         before=before,
         after=after,
         same=difference.nothing and not difference.effects,
-        effects=[effect_item(one) for one in difference.effects],
+        effects=[_effect(one, difference.alignment) for one in difference.effects],
         settings=[SettingItem.of(one) for one in difference.settings],
         figures=[FigureItem.of(one) for one in difference.figures],
         breaks=[CountItem.of(one) for one in difference.breaks],
@@ -151,6 +153,11 @@ def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
         ],
         times=next((CallTimesItem.of_measured(one) for one in calls), None),
     )
+
+
+def _effect(one: Effect, alignment: Alignment) -> EffectItem:
+    item = effect_item(one)
+    return item if one.line is None else structs.replace(item, file=alignment.own_file(one.line))
 
 
 def effect_item(one: Effect) -> EffectItem:

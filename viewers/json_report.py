@@ -138,7 +138,7 @@ class SpeedItem(JsonItem):
     speedup: float
     """Median of eager/compiled, pair by pair."""
     noise: float
-    """Relative: within 1 ± noise it is no speed-up."""
+    """Relative: within 1 ± noise it is not a speed-up."""
     compile_seconds: float = msgspec.field(name="compile_s")
 
 

@@ -30,7 +30,7 @@ from viewers.panes.targets import (
     ToThing,
     ToView,
 )
-from viewers.panes.view import Facts, KernelLanguage, View, variant_of
+from viewers.panes.view import Derived, KernelLanguage, View, variant_of
 from viewers.summary import BreakSite, RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 _OF_NOW = (
-    "unfolded", "facts", "engine", "live", "driven", "breakpoints", "overrides", "kept", "base",
+    "unfolded", "derived", "engine", "live", "driven", "breakpoints", "overrides", "kept", "base",
     "quiz", "several",
 )  # fmt: skip
 """Fields of a view that depend on the recording or on what the reader did; going back keeps
@@ -118,7 +118,7 @@ class Navigator:
             if graph is not None:
                 self.compile(graph.compile_id)
         elif kind == "src" and not self._touches(view.compile_id):
-            found = next((cid for cid in view.facts.pieces if self._touches(cid)), "")
+            found = next((cid for cid in view.derived.pieces if self._touches(cid)), "")
             if found:
                 self.compile(found)
         shown = view.shown_kernel()
@@ -142,7 +142,7 @@ class Navigator:
     def compile(self, compile_id: str) -> None:
         """Look at another compile, in the same kind of graph."""
         view = self.view
-        if compile_id == view.compile_id or compile_id not in view.facts.pieces:
+        if compile_id == view.compile_id or compile_id not in view.derived.pieces:
             return
         graph = view.graph()
         kept = view.variant and graph and variant_of(graph)
@@ -202,7 +202,7 @@ class Navigator:
         """Select what makes up the region of the profile that is looked at; the kernel shown is
         the one that takes most of its time."""
         view = self.view
-        profile = view.facts.profile
+        profile = view.derived.profile
         if profile is None:
             return
         if not view.region and self.arrangement != "region":
@@ -369,7 +369,7 @@ class Navigator:
         elif self.arrangement == "source" or focus == "kernel":
             return self._step_kernel(by)
         else:
-            ids = list(view.facts.pieces)
+            ids = list(view.derived.pieces)
             if view.compile_id in ids:
                 place = ids.index(view.compile_id)
                 self.compile(_next(ids, view.compile_id, by))
@@ -438,7 +438,7 @@ class Navigator:
                     view.kernel = ""
             return len(view.variants()) > 1
         self.language_chosen = True
-        shown = view.facts.languages
+        shown = view.derived.languages
         before = view.language
         view.language = _next(shown, before, by) if before in shown else shown[0]
         if len(shown) == 1:
@@ -448,10 +448,10 @@ class Navigator:
             self.select(view.ref)
         return True
 
-    def engine(self, name: str, facts: Facts) -> None:
+    def engine(self, name: str, derived: Derived) -> None:
         """Look at the other engine's part of the trace, at the same compile."""
         view = self.view
-        view.engine, view.facts = name, facts
+        view.engine, view.derived = name, derived
         view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
         self.language_chosen = False
@@ -462,8 +462,8 @@ class Navigator:
     def grown(self) -> None:
         """The recording has grown: start at its first compile, once there is one."""
         view = self.view
-        if view.compile_id not in view.facts.pieces:
-            view.compile_id = next(iter(view.facts.pieces), "")
+        if view.compile_id not in view.derived.pieces:
+            view.compile_id = next(iter(view.derived.pieces), "")
         if not self.language_chosen:
             view.language = self._first_language()
         if self.arrangement in ("profile", "region") and not view.ref:
@@ -473,7 +473,7 @@ class Navigator:
 
     def _first_language(self) -> KernelLanguage:
         """Triton where it is what the reader recorded for, or all that there is."""
-        languages, wanted = self.view.facts.languages, self.view.for_gpu
+        languages, wanted = self.view.derived.languages, self.view.for_gpu
         return "triton" if "triton" in languages and (wanted or "cpp" not in languages) else "cpp"
 
 

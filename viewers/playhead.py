@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from viewers.decisions import Decisions
+from viewers.decisions import RecordedDecisions
 from viewers.recording import Recording
 
 CHECKPOINTS = 24
@@ -66,8 +66,8 @@ def fork(recording: Recording, known: dict[int, Any] | None = None) -> Recording
 def _copied(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(value, Recording):
         return fork(value, known)
-    if isinstance(value, Decisions):
-        return Decisions()  # it reads the records again when it is asked
+    if isinstance(value, RecordedDecisions):
+        return RecordedDecisions()  # it reads the records again when it is asked
     if isinstance(value, (dict, list)):
         if id(value) not in known:
             known[id(value)] = _copy_of(value, known)

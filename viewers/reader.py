@@ -9,7 +9,7 @@ from compiler.trace.provenance import Provenance
 from compiler.trace.records import AnyRecord, Decided, GraphBreak, Run, Waiting
 from viewers.navigator import Navigator
 from viewers.panes.shown_when import arrangement_for
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.playhead import Playhead
 from viewers.recording import Recording
 from viewers.timeline import Track
@@ -19,7 +19,7 @@ Part = tuple[int, str]
 
 
 class Reader:
-    """Takes the records of a trace and keeps the facts of what is looked at."""
+    """Takes the records of a trace and keeps what is derived from what is looked at."""
 
     def __init__(self, navigator: Navigator, recording: Recording) -> None:
         self.navigator = navigator
@@ -28,11 +28,11 @@ class Reader:
         self.playhead = Playhead(self.recording)
         self._links: dict[Part, tuple[Provenance, int]] = {}
         """The links of a part, and how many of its records they were fed."""
-        self._facts: dict[tuple[int, str, bool], Facts] = {}
+        self._derived: dict[tuple[int, str, bool], Derived] = {}
         """By run and engine; True: up to the place to which the reader went back."""
         self._stood = 0
-        """How many records the facts of a place in the past were worked out from."""
-        self.against: Facts | None = None
+        """How many records a place in the past was derived from."""
+        self.against: Derived | None = None
         """Another recording, with which runs are compared that have no base in this trace."""
         self.view.track = Track()
 
@@ -47,8 +47,8 @@ class Reader:
         self.view.track.feed(records)
         if self.view.track.changes(before, self.view.track.count):
             grown.add(self.view.track.run)
-            self._facts = {
-                key: kept for key, kept in self._facts.items() if key[2] or key[0] not in grown
+            self._derived = {
+                key: kept for key, kept in self._derived.items() if key[2] or key[0] not in grown
             }
 
     def look_at_last_run(self, records: Sequence[AnyRecord]) -> None:
@@ -89,21 +89,21 @@ class Reader:
         return (run, ""), found
 
     def show_facts(self) -> None:
-        """Have the view look at the facts of its run, engine and place in time."""
+        """Have the view look at what is derived from its run, engine and place in time."""
         view = self.view
         past = bool(view.playhead)
         whole = self.playhead.at(view.playhead) if past else self.recording
         (run, engine), recording = self.part(whole)
         if past and view.track.changes(self._stood, view.playhead):
-            self._facts = {key: kept for key, kept in self._facts.items() if not key[2]}
+            self._derived = {key: kept for key, kept in self._derived.items() if not key[2]}
         self._stood = view.playhead if past else self._stood
         view.run, view.engine = run, engine
-        known = self._facts.get((run, engine, past))
+        known = self._derived.get((run, engine, past))
         if known is None:
-            known = self._facts_of(whole, recording, run, engine, past)
+            known = self._derived_of(whole, recording, run, engine, past)
         known.recording, known.whole = recording, self._run_of(self.recording, run)
         known.trace = self.recording
-        view.facts = known
+        view.derived = known
         self._look_at_base()
         self.navigator.grown()
 
@@ -111,35 +111,35 @@ class Reader:
         """Have the view know what its run is compared with."""
         runs = {run.number: run for run in self.recording.all(Run)}
         run = runs.get(self.view.run)
-        base = self.facts_of_run(run.compared_with) if run is not None else None
+        base = self.derived_of_run(run.compared_with) if run is not None else None
         self.view.base = base or self.against
 
-    def _facts_of(
+    def _derived_of(
         self, whole: Recording, recording: Recording, run: int, engine: str, past: bool
-    ) -> Facts:
+    ) -> Derived:
         of_run = self._run_of(whole, run)
         engines = of_run.engines or {"": recording}
         made = {
-            name: Facts(part, self._links_of((run, name)), self._run_of(self.recording, run))
+            name: Derived(part, self._links_of((run, name)), self._run_of(self.recording, run))
             for name, part in engines.items()
         }
-        for name, facts in made.items():
-            facts.of_engines = made if engine else {}
-            self._facts[run, name, past] = facts
+        for name, derived in made.items():
+            derived.of_engines = made if engine else {}
+            self._derived[run, name, past] = derived
         return made[engine]
 
     @staticmethod
     def _run_of(whole: Recording, run: int) -> Recording:
         return whole.runs.get(run, whole)
 
-    def facts_of_run(self, run: int) -> Facts | None:
-        """The facts of a whole run; None if the trace has no such run."""
+    def derived_of_run(self, run: int) -> Derived | None:
+        """What is derived from a whole run; None if the trace has no such run."""
         part = self.recording.runs.get(run)
         if part is None:
             return None
-        if (run, "", False) not in self._facts:
-            self._facts[run, "", False] = Facts(part, self._links_of((run, "")), self.recording)
-        return self._facts[run, "", False]
+        if (run, "", False) not in self._derived:
+            self._derived[run, "", False] = Derived(part, self._links_of((run, "")), self.recording)
+        return self._derived[run, "", False]
 
     def _links_of(self, part: Part) -> Provenance:
         """Links of the whole part: what they lead to in the future is on no pane yet."""
@@ -152,10 +152,10 @@ class Reader:
         return links
 
 
-def whole(recording: Recording, base: Facts | None = None) -> Reader:
+def whole(recording: Recording, base: Derived | None = None) -> Reader:
     """A reader of a trace that was read whole. `base`: another recording to compare it with."""
     reader = Reader(
-        Navigator(View(Facts(Recording(), Provenance()))), Recording(file=recording.file)
+        Navigator(View(Derived(Recording(), Provenance()))), Recording(file=recording.file)
     )
     reader.against = base
     reader.recording.losses = recording.losses

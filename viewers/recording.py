@@ -52,7 +52,7 @@ from compiler.trace.records import (
     WhatIf,
 )
 from compiler.trace.records.session import FactKind
-from viewers.decisions import Decisions
+from viewers.decisions import RecordedDecisions
 
 R = TypeVar("R", bound=Record)
 _PLACED = (
@@ -111,14 +111,14 @@ class Recording:
         self._kernels_of: dict[str, list[Kernel]] = {}
         self._indexed: dict[type[Record], int] = {}
         self._places: dict[int, int] = {}
-        self._decisions = Decisions()
+        self._decisions = RecordedDecisions()
         self.engines: dict[str, Recording] = {}
         """Engine -> its part, in the order in which they ran; empty where one was recorded."""
         self.runs: dict[int, Recording] = {}
         """Number of a run -> its part, in order; empty where the compile was not driven. A run of
         both engines has its own `engines`, and those of the whole are empty."""
         self.runs_left_out: set[int] = set()
-        """Numbers of the runs that are no parts, because all together would hold too much."""
+        """Numbers of the runs without a part of their own: all together would hold too much."""
         self._of_one_run = of_one_run
         self._part: Recording | None = None
         """The part that the current records belong to."""
@@ -233,7 +233,7 @@ class Recording:
         return since
 
     @property
-    def decisions(self) -> Decisions:
+    def decisions(self) -> RecordedDecisions:
         """What the records so far tell of each decision."""
         self._decisions.follow(self.records)
         return self._decisions

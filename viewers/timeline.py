@@ -69,7 +69,7 @@ _STAGE_OF: dict[type[Record], str] = {
 
 
 @dataclass
-class Segment:
+class CompileAttempt:
     """One attempt at one compile, up to the next."""
 
     run: int
@@ -102,7 +102,7 @@ class Track:
 
     def __init__(self, records: Iterable[AnyRecord] = ()) -> None:
         self.count = 0
-        self.segments: list[Segment] = []
+        self.segments: list[CompileAttempt] = []
         self.loud: list[int] = []
         """Where something changes that a summary uses."""
         self.seen: list[int] = []
@@ -159,7 +159,7 @@ class Track:
             self.runs.append((index, record.number))
             self.moves.append(index)
             self.segments.append(
-                Segment(record.number, "", 0, "", index, index, record.at, record.at)
+                CompileAttempt(record.number, "", 0, "", index, index, record.at, record.at)
             )
         elif isinstance(record, Waiting):
             self.waits.append(index)
@@ -181,7 +181,7 @@ class Track:
             if record.overridden:
                 self._override(index, record.by or record.id)
         elif isinstance(record, Recompile):
-            segment = Segment(
+            segment = CompileAttempt(
                 self.run, record.compile_id, 0, "", index, index, record.at, record.at
             )
             segment.marks.append((index, "recompile"))
@@ -201,7 +201,7 @@ class Track:
                 return
             if not before.compile_id:
                 self.segments.pop()
-        segment = Segment(
+        segment = CompileAttempt(
             self.run, frame.compile_id, frame.attempt, name, index, index, frame.at, frame.at
         )
         if not frame.attempt and not frame.compile_id.endswith("/0"):
@@ -257,7 +257,7 @@ class Track:
         found = bisect_left(self.stages, position)
         return self.stage_names[found - 1] if found else ""
 
-    def segment_at(self, position: int) -> Segment | None:
+    def segment_at(self, position: int) -> CompileAttempt | None:
         """The segment that holds the last of the first `position` records."""
         firsts = [segment.first for segment in self.segments]
         found = bisect_left(firsts, position)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from compiler.trace.byte_counts import bytes_text as bytes_text
 from compiler.trace.dtypes import short_dtype
+from compiler.trace.plurals import plural as plural
 from compiler.trace.records import Size, TensorMeta
 
 NOT_IN_LOG = "not in this log"
-"""Said of facts that a log of torch's does not hold: there may be some."""
+"""For facts that a log of torch's does not hold: there may be some."""
 NOT_MEASURED = "not measured"
 
 DEEPEST = 40
@@ -65,14 +66,6 @@ def _three_digits(value: float) -> str:
 def number(count: int | None) -> str:
     """1634 -> `1,634`."""
     return "unknown" if count is None else f"{count:,}"
-
-
-def plural(count: int, noun: str, many: str = "") -> str:
-    """`3 graphs`, `1 graph`, `no graphs`."""
-    if count == 1:
-        return f"1 {noun}"
-    several = many or (noun + ("es" if noun.endswith(("s", "ch", "x")) else "s"))
-    return f"no {several}" if count == 0 else f"{count:,} {several}"
 
 
 def ratio_text(ratio: float | None) -> str:

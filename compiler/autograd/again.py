@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from compiler.trace.byte_counts import bytes_text
+from compiler.trace.plurals import plural
 
 NAMED = 6
 """The maximum number of operations listed by name; the rest are counted."""
@@ -30,7 +31,7 @@ class Again:
     def words(self) -> str:
         """`runs 2 operations again (relu, sigmoid), which read 4 KB (mm)`."""
         count = len(self.operations)
-        runs = f"{count} operation{'' if count == 1 else 's'} again ({_some(self.operations)})"
+        runs = f"{plural(count, 'operation')} again ({_some(self.operations)})"
         if not self.reads:
             return f"runs {runs}"
         size = "a symbolic number of bytes" if self.bytes is None else bytes_text(self.bytes)

@@ -16,7 +16,7 @@ from torch import fx
 
 from compiler.autograd.partition import output_names, partition_record
 from compiler.autograd.save import KIND, decide_saved, deciding
-from compiler.autograd.split import Captured, Split, current, state
+from compiler.autograd.split import Captured, JointSplit, current, state
 from compiler.control.decisions import INDUCTOR
 from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
@@ -117,13 +117,13 @@ class AutogradGraphs:
         keep_lines(record)
         return record
 
-    def joint(self, split: Split) -> Graph:
+    def joint(self, split: JointSplit) -> Graph:
         """The record of a split's joint graph; a repeated cut does not write it again."""
         if split.record is None:
             split.record = self.traced(split.joint.graph, "joint", split.prefix)
         return split.record
 
-    def split(self, split: Split, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
+    def split(self, split: JointSplit, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
         """Record the halves of a finished split, and the values that cross it."""
         prefix = split.prefix
         joint = self.joint(split)
@@ -232,7 +232,7 @@ def install(recorder: Recorder) -> Uninstall:
             state.main.pop()
             forget(graph)
 
-    def record_split(split: Split, module: Any, function: Callable[[], Any]) -> Any:
+    def record_split(split: JointSplit, module: Any, function: Callable[[], Any]) -> Any:
         split.prefix = safely(sub_graph_prefix, module) or ""
         state.splits.append(split)
         graph = graph_id(current_compile_id(), f"{split.prefix}joint")
@@ -252,7 +252,7 @@ def install(recorder: Recorder) -> Uninstall:
 
         def partition(gm: Any, *args: Any, **kwargs: Any) -> Any:
             name = getattr(partition_fn, "__name__", type(partition_fn).__name__)
-            split = Split(None, PARTITIONERS.get(name, name))
+            split = JointSplit(None, PARTITIONERS.get(name, name))
             return record_split(split, gm, lambda: partition_fn(gm, *args, **kwargs))
 
         return partition
@@ -280,7 +280,7 @@ def install(recorder: Recorder) -> Uninstall:
                 return decided()
             if not under_dynamo():
                 return cut()
-            return record_split(Split(joint_module, words), joint_module, decided)
+            return record_split(JointSplit(joint_module, words), joint_module, decided)
 
         partition.__name__ = original.__name__
         return partition

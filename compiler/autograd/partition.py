@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from torch import fx
 
-from compiler.autograd.split import Extraction, MinCut, Split, current
+from compiler.autograd.split import Extraction, JointSplit, MinCut, current
 from compiler.control.decisions import SAVE
 from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
@@ -45,7 +45,7 @@ def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> MinCut:
     return cut
 
 
-def chosen_cut(split: Split) -> MinCut | None:
+def chosen_cut(split: JointSplit) -> MinCut | None:
     """The run of the min-cut whose result torch used; None if no run matches.
 
     After the cut, torch drops unread values and adds sizes. So this is the smallest result that
@@ -61,7 +61,7 @@ def chosen_cut(split: Split) -> MinCut | None:
 class _Reasons:
     """Why each value of one split is saved or recomputed, as text."""
 
-    def __init__(self, split: Split, outputs: frozenset[str]) -> None:
+    def __init__(self, split: JointSplit, outputs: frozenset[str]) -> None:
         self.split = split
         self.cut = chosen_cut(split)
         self.nodes = {node.name: node for node in split.joint.graph.nodes}
@@ -147,7 +147,7 @@ class _Reasons:
 
 
 def reasons_of(
-    split: Split | None, forward: fx.GraphModule
+    split: JointSplit | None, forward: fx.GraphModule
 ) -> Callable[[str, str], tuple[str, float | None]]:
     """A function from (name, choice) of a saved or recomputed value to (reason, weight in the cut),
     as far as the split is known."""
@@ -188,7 +188,7 @@ def output_names(graph: fx.Graph) -> list[str]:
 
 
 def partition_record(
-    split: Split, outputs: list[str], joint: Graph, forward: Graph, backward: Graph
+    split: JointSplit, outputs: list[str], joint: Graph, forward: Graph, backward: Graph
 ) -> Partition:
     """Every value that the backward receives from the forward or recomputes.
 

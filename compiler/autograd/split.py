@@ -44,7 +44,7 @@ class Extraction:
 
 
 @dataclass
-class Split:
+class JointSplit:
     """A joint graph on its way through a partitioner."""
 
     joint: Any
@@ -60,7 +60,7 @@ class Split:
 
 class _State(threading.local):
     def __init__(self) -> None:
-        self.splits: list[Split] = []
+        self.splits: list[JointSplit] = []
         self.captured: list[Captured] = []
         self.main: list[Any] = []
         self.sub_graphs = 0
@@ -69,6 +69,6 @@ class _State(threading.local):
 state = _State()
 
 
-def current() -> Split | None:
+def current() -> JointSplit | None:
     """The split that this thread is making, or None."""
     return state.splits[-1] if state.splits else None

@@ -1,4 +1,4 @@
-"""Collective operations that the program starts outside of compiled graphs.
+"""Collective operations that the program starts outside compiled graphs.
 
 `torch.distributed` and FSDP2 start each through a method of `ProcessGroup`; what DDP's reducer
 starts in C++ is not seen here, `DdpBuckets` has its buckets. A training loop starts the same
@@ -167,7 +167,7 @@ def _location(frame: FrameType | None, recorder: Recorder) -> Location | None:
 
 HOOK = RecordingHook(
     name="eager collectives",
-    offers="collective operations outside of graphs, with sizes and lines",
+    offers="collective operations outside graphs, with sizes and lines",
     needs=(
         "torch._C._distributed_c10d:ProcessGroup.allreduce",
         "torch._dynamo.eval_frame:skip_code",

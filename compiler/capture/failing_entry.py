@@ -22,7 +22,7 @@ from compiler.trace.source_names import SOURCE, readable
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedEntry:
     """One cache entry that did not serve."""
 
     failed: FailedGuard
@@ -39,7 +39,7 @@ class Tried:
     """The entry belongs to another function that the frame, a decorator's wrapper, wraps."""
 
 
-class Scope:
+class GuardScope:
     """The namespace in which torch evaluates guard texts: `L`, `G` and the guards' closure."""
 
     def __init__(self, guard_manager: Any, f_locals: Mapping[str, Any]) -> None:
@@ -67,7 +67,7 @@ def why_not(
     reason: str,
     caller: Caller,
     free: Sequence[str] = (),
-) -> Tried:
+) -> TriedEntry:
     """Explain why this entry did not serve these locals, given torch's own `compile_id` and
     `reason`. `free`: the frame's free variables."""
     own_words = _own_words(reason, str(compile_id))
@@ -75,7 +75,7 @@ def why_not(
     guards = entry.guards if entry is not None else ()
     parts, tested = _failing_parts(guard_manager, f_locals)
     failure = _failing_part(parts, own_words)
-    scope = Scope(guard_manager, f_locals)
+    scope = GuardScope(guard_manager, f_locals)
     other = _other_function(guards, scope, free)
     if other is not None:
         failure, own_words = other, other.text
@@ -89,7 +89,7 @@ def why_not(
         name = guard.name
     elif failure.what == "marking" and not failure.source:
         name = _marked(guards, scope) or name
-    return Tried(
+    return TriedEntry(
         failed=FailedGuard(
             entry=name_of(compile_id),
             guard=own_words,
@@ -111,7 +111,7 @@ def why_not(
 
 
 def _other_function(
-    guards: Sequence[Guard], scope: Scope, free: Sequence[str]
+    guards: Sequence[Guard], scope: GuardScope, free: Sequence[str]
 ) -> GuardFailure | None:
     """The failure of an entry made for another function in one of the frame's free variables.
 
@@ -138,7 +138,7 @@ def _other_function(
 
 
 def _own_line(
-    entry: guard_book.Entry | None, guard: Guard | None, failure: GuardFailure
+    entry: guard_book.CacheEntry | None, guard: Guard | None, failure: GuardFailure
 ) -> Location | None:
     source = guard.source if guard is not None else failure.source
     return entry.own_lines.get(source) if entry is not None else None
@@ -147,7 +147,7 @@ def _own_line(
 _SIZES = re.compile(r"^check_tensor\(.*, size=\[(?P<sizes>[^\]]*)\]", re.DOTALL)
 
 
-def _sizes(guards: Sequence[Guard], scope: Scope) -> tuple[tuple[str, int], ...]:
+def _sizes(guards: Sequence[Guard], scope: GuardScope) -> tuple[tuple[str, int], ...]:
     """Sizes that differ from those demanded by the guards on local tensors, in the guards' order.
 
     torch stops at the first difference, but each of them would fail. Sizes 0 and 1 are left out:
@@ -200,7 +200,7 @@ def _failing_part(parts: Sequence[str], own_words: str) -> GuardFailure:
 
 
 def _values(
-    failure: GuardFailure, guard: Guard | None, scope: Scope, state: Mapping[str, Any]
+    failure: GuardFailure, guard: Guard | None, scope: GuardScope, state: Mapping[str, Any]
 ) -> tuple[str, str]:
     """(expected, seen)."""
     if failure.what == "state":
@@ -233,7 +233,7 @@ def _tensor_class(guard: Guard) -> str:
     return ""
 
 
-def _marked(guards: Sequence[Guard], scope: Scope) -> str:
+def _marked(guards: Sequence[Guard], scope: GuardScope) -> str:
     """The tensor that has dynamic marks now, if torch does not name it."""
     for guard in guards:
         if guard.kind == "TENSOR_MATCH":

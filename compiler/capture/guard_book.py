@@ -16,7 +16,7 @@ from compiler.trace.records import Guard, Guards, Location
 
 
 @dataclass
-class Entry:
+class CacheEntry:
     """One cache entry, as needed to explain recompiles and calls."""
 
     code: types.CodeType
@@ -28,7 +28,7 @@ class Entry:
     """Source -> the deepest line in the user's own files that made torch guard it."""
 
 
-_entries: weakref.WeakKeyDictionary[Any, Entry] = weakref.WeakKeyDictionary()
+_entries: weakref.WeakKeyDictionary[Any, CacheEntry] = weakref.WeakKeyDictionary()
 
 
 def keep(
@@ -38,10 +38,10 @@ def keep(
     global_state: dict[str, Any],
     own_lines: Mapping[str, Location],
 ) -> None:
-    _entries[guard_manager] = Entry(code, record.guards, global_state, own_lines)
+    _entries[guard_manager] = CacheEntry(code, record.guards, global_state, own_lines)
 
 
-def entry_of(guard_manager: Any) -> Entry | None:
+def entry_of(guard_manager: Any) -> CacheEntry | None:
     """The recorded entry of this guard manager; None if it was not recorded."""
     return _entries.get(guard_manager)
 

@@ -1,7 +1,7 @@
 """What to do about a recompile, by what changed. Gives no advice if nothing helps.
 
 A text starts with what to do, with a capital letter and no full stop; code is what to paste. Each
-rule is a function of one `Changed`; `RULES` maps what changed to its rule.
+rule is a function of one `ChangedValue`; `RULES` maps what changed to its rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compiler.trace.records import Advice
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedValue:
     """One failed guard, from `failed_guard.take_apart` and the recorded guards."""
 
     what: str
@@ -47,7 +47,7 @@ class Changed:
 
 
 Settings = Mapping[str, object]
-AdviceRule = Callable[[Changed, Settings], Advised]
+AdviceRule = Callable[[ChangedValue, Settings], Advised]
 
 ARGUMENT = re.compile(r"^L\['(?!self'\])[^']+'\](\[[^\]]+\])*$")
 """A source that is an argument of the frame, or an item of one."""
@@ -60,7 +60,7 @@ _SEEN = re.compile(r" = (-?\d+)\b")
 """The values in `x.size(0) = 12, n = 3`."""
 
 
-def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]:
+def advise(changed: Sequence[ChangedValue], settings: Settings) -> tuple[Advice, ...]:
     """Advice on the first of `changed`; the rest are the failures of other entries."""
     if not changed:
         return ()
@@ -73,7 +73,7 @@ def advise(changed: Sequence[Changed], settings: Settings) -> tuple[Advice, ...]
     return as_advice(rule if isinstance(rule, str) else rule(decisive, settings))
 
 
-def _widest(changed: Sequence[Changed]) -> Changed:
+def _widest(changed: Sequence[ChangedValue]) -> ChangedValue:
     """Among the entries that failed on the same size, one that a symbolic size would serve."""
     for item in changed:
         same = (item.what, item.source, item.index) == (
@@ -86,7 +86,7 @@ def _widest(changed: Sequence[Changed]) -> Changed:
     return changed[0]
 
 
-def _size(changed: Changed, settings: Settings) -> Advised:
+def _size(changed: ChangedValue, settings: Settings) -> Advised:
     tensor, index = changed.subject, changed.index
     if {changed.expected, changed.seen} & {"0", "1"}:
         return Advice(
@@ -137,7 +137,7 @@ def _size(changed: Changed, settings: Settings) -> Advised:
     return tuple(advice)
 
 
-def _rank(changed: Changed, settings: Settings) -> Advised:
+def _rank(changed: ChangedValue, settings: Settings) -> Advised:
     tensor, expected, seen = changed.subject, changed.expected, changed.seen
     code = ""
     if _INT.match(expected) and _INT.match(seen):
@@ -152,7 +152,7 @@ def _rank(changed: Changed, settings: Settings) -> Advised:
     )
 
 
-def _stride(changed: Changed, settings: Settings) -> Advised:
+def _stride(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
     return Advice(
         text="Do it before every call: the same shape was passed in another memory layout (a "
@@ -161,7 +161,7 @@ def _stride(changed: Changed, settings: Settings) -> Advised:
     )
 
 
-def _dtype(changed: Changed, settings: Settings) -> Advised:
+def _dtype(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
     return Advice(
         text="If the other dtype is not intended, convert before the call; else each dtype "
@@ -170,7 +170,7 @@ def _dtype(changed: Changed, settings: Settings) -> Advised:
     )
 
 
-def _device(changed: Changed, settings: Settings) -> Advised:
+def _device(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
     device = repr(changed.expected) if changed.expected.isalpha() else "device"
     return Advice(
@@ -180,7 +180,7 @@ def _device(changed: Changed, settings: Settings) -> Advised:
     )
 
 
-def _requires_grad(changed: Changed, settings: Settings) -> Advised:
+def _requires_grad(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
     if changed.seen == "True":
         text = (
@@ -194,7 +194,7 @@ def _requires_grad(changed: Changed, settings: Settings) -> Advised:
     return Advice(text=text, code=code)
 
 
-def _value(changed: Changed, settings: Settings) -> Advised:
+def _value(changed: ChangedValue, settings: Settings) -> Advised:
     name = changed.name
     if name.endswith(".training"):
         return (
@@ -229,12 +229,12 @@ def _value(changed: Changed, settings: Settings) -> Advised:
     )
 
 
-def on_stack(changed: Changed) -> bool:
+def on_stack(changed: ChangedValue) -> bool:
     """Whether a graph break in the middle of an expression left the value on the stack."""
     return changed.resumed and STACK.match(changed.source) is not None
 
 
-def _branches(changed: Changed) -> bool:
+def _branches(changed: ChangedValue) -> bool:
     """Whether the line that needs the value decides with it, or loops so often."""
     line = changed.line.strip().replace('"', "'")
     decides = line.startswith(("if ", "elif ", "while ", "assert ")) and changed.name in line
@@ -245,7 +245,7 @@ def _as_tensor(name: str) -> tuple[str, ...]:
     return ("--as-tensor", name) if name.isidentifier() else ()
 
 
-def _float(changed: Changed, settings: Settings, argument: bool) -> Advised:
+def _float(changed: ChangedValue, settings: Settings, argument: bool) -> Advised:
     name = changed.name
     if on_stack(changed):
         advice = Advice(
@@ -303,7 +303,7 @@ def _buffer(source: str, value: str) -> str:
     return f"self.register_buffer({(match['plain'] or match['own'])!r}, torch.tensor({value}))"
 
 
-def _length(changed: Changed, settings: Settings) -> Advised:
+def _length(changed: ChangedValue, settings: Settings) -> Advised:
     if changed.passed == "*":
         return (
             "Pass the same arguments by position, and the same by name, in every call: "
@@ -322,14 +322,14 @@ def _length(changed: Changed, settings: Settings) -> Advised:
     )
 
 
-def _keys_of_dict(changed: Changed, settings: Settings) -> Advised:
+def _keys_of_dict(changed: ChangedValue, settings: Settings) -> Advised:
     what = f"Give {changed.subject} the same keys"
     if changed.passed == "**":
         what = "Pass the same keyword arguments"
     return f"{what}, in the same order, in every call: each set of them is compiled separately"
 
 
-def _identity(changed: Changed, settings: Settings) -> Advised:
+def _identity(changed: ChangedValue, settings: Settings) -> Advised:
     name = changed.name
     if changed.wrapped:
         return (
@@ -352,7 +352,7 @@ def _identity(changed: Changed, settings: Settings) -> Advised:
     return f"Use the same object as {name} in every call: it is compared by identity"
 
 
-def _type(changed: Changed, settings: Settings) -> Advised:
+def _type(changed: ChangedValue, settings: Settings) -> Advised:
     name = changed.subject
     if changed.expected == "a tensor" and changed.seen in ("int", "float", "bool"):
         return Advice(
@@ -386,14 +386,14 @@ _STATES = {
 }
 
 
-def _state(changed: Changed, settings: Settings) -> Advised:
+def _state(changed: ChangedValue, settings: Settings) -> Advised:
     names = [name for name in _STATES if name in changed.name]
     return tuple(Advice(text=_STATES[name]) for name in names) or (
         Advice(text="Set torch's global settings once, at startup: one changed between the calls"),
     )
 
 
-def _shape(changed: Changed, settings: Settings) -> Advised:
+def _shape(changed: ChangedValue, settings: Settings) -> Advised:
     condition = changed.guard
     bounded = re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition)
     sizes = _SEEN.findall(changed.seen)
@@ -408,14 +408,14 @@ def _shape(changed: Changed, settings: Settings) -> Advised:
     )
 
 
-def _attribute(changed: Changed, settings: Settings) -> Advised:
+def _attribute(changed: ChangedValue, settings: Settings) -> Advised:
     return (
         f"Set the attribute before the first call, in __init__ say: the code asks {changed.name}, "
         "and each case is compiled separately"
     )
 
 
-def _deallocated(changed: Changed, settings: Settings) -> Advised:
+def _deallocated(changed: ChangedValue, settings: Settings) -> Advised:
     if on_stack(changed):
         return (
             "Compute what breaks the graph on a line of its own before this one: in the middle of "

@@ -16,8 +16,8 @@ import msgspec
 
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line
-from compiler.capture.failing_entry import Tried, why_not
-from compiler.capture.recompile_advice import ARGUMENT, STACK, Changed, advise
+from compiler.capture.failing_entry import TriedEntry, why_not
+from compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
 from compiler.capture.skips import users_own
 from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
@@ -33,7 +33,7 @@ class _Search:
     """The entries that did not serve one call of a frame."""
 
     caller: Caller = field(default_factory=Caller)
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[TriedEntry] = field(default_factory=list)
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -128,9 +128,9 @@ def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> Non
     )
 
 
-def _changed(tried: Tried, caller: Caller, resumed: bool, line: str) -> Changed:
+def _changed(tried: TriedEntry, caller: Caller, resumed: bool, line: str) -> ChangedValue:
     failed = tried.failed
-    return Changed(
+    return ChangedValue(
         what=tried.what,
         kind=failed.kind,
         source=failed.source,
@@ -160,14 +160,14 @@ def _passed(source: str, caller: Caller) -> Literal["", "*", "**"]:
 
 
 def _settings() -> dict[str, object]:
-    """The Dynamo settings that decide what helps against a recompile."""
+    """The Dynamo settings on which the advice against a recompile depends."""
     from torch._dynamo import config
 
     names = ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_float")
     return {name: getattr(config, name, None) for name in names}
 
 
-def _location(tried: Tried, caller: Caller, code: Any, root: str) -> Location:
+def _location(tried: TriedEntry, caller: Caller, code: Any, root: str) -> Location:
     """The line that made torch depend on the value, in the user's own files if possible.
 
     An argument used only by library code is located at its declaration in the signature, but for

@@ -66,7 +66,7 @@ def _now() -> dict[str, Any]:
 
 
 def _differs(before: object, after: object) -> bool:
-    """By value; functions and other objects, of which the settings have copies, by their class."""
+    """By value; functions and other objects, which the settings copy, by their class."""
     if type(before) is not type(after):
         return True
     plain = (bool, int, float, str, list, tuple, dict, set, type(None))

@@ -50,7 +50,7 @@ _GRAPHS: dict[str, Stage] = {"captured": "capture", "lowered": "lowering"}
 
 
 @dataclass(slots=True)
-class Place:
+class CompilePlace:
     """The place of the last record."""
 
     stage: Stage = "load"

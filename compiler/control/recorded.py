@@ -36,6 +36,7 @@ def open_record(
             second=detail.second,
             origins=detail.origins,
             if_fused=if_fused,
+            nest=detail.nest,
             sketched=detail.sketched,
             means=detail.means,
             location=location,

@@ -121,13 +121,21 @@ class Recorder:
             self._warned.add(key)
             self.emit(Warned(message=message, code=code, asked=asked))
 
+    def served_from_torch_caches(self) -> None:
+        """Say, once for all of torch's caches, what hits leave out of the trace."""
+        self.warn_once(
+            "some compiles were served from torch's caches: what they skipped (autograd graphs, "
+            "passes, lowering, fusion, memory plan) is not recorded; their kernels are read from "
+            f"the cached code, without user lines; {self.beyond_caches}"
+        )
+
     @property
     def beyond_caches(self) -> str:
         """Where to find what a cache hit leaves out of the trace, for a warning."""
         if self.settings.program and self.settings.cached:
-            return "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 compiles everything anew"
+            return "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 compiles everything from scratch"
         if self.settings.cached:
-            return "without --cached everything is compiled anew and recorded"
+            return "without --cached everything is compiled from scratch and recorded"
         return "this recording compiled the same graph before, and has all of it there"
 
     def start_over(self) -> None:

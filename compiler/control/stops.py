@@ -16,7 +16,7 @@ from compiler.control.commands import Breakpoint, Mode
 from compiler.control.decisions import FUSE, INDUCTOR, engine_of, split_id
 from compiler.control.matching import DECISIONS, Matcher, at_place
 from compiler.control.matters import matters
-from compiler.control.places import Compiles, Place, Standing
+from compiler.control.places import CompilePlace, Compiles, Standing
 from compiler.control.recorded import decision_of
 from compiler.control.weighed import Weighed
 from compiler.decision import Decision
@@ -79,7 +79,7 @@ class Stops:
     """Decides where to stop. Initially continues until a breakpoint."""
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
-        self.place = Place()
+        self.place = CompilePlace()
         """The place of the last record."""
         self.mode: Mode = "continue"
         self.breakpoints: tuple[Breakpoint, ...] = ()
@@ -136,7 +136,7 @@ class Stops:
         return self._stopped(stop)
 
     def _passes_by(self, record: Decided) -> bool:
-        """Whether a decision is no place to stop: a person was asked it, or nothing is decided."""
+        """Whether not to stop at a decision: a person was asked it, or nothing is decided."""
         pair = record.pair
         if pair is None or engine_of(record.id) != INDUCTOR:
             asked = record.id in self._announced
@@ -171,7 +171,7 @@ class Stops:
 
     def _start_over(self) -> None:
         """Another run or engine starts: ids restart at 0, and nothing has been met."""
-        self.place = Place()
+        self.place = CompilePlace()
         self._compiles = Compiles()
         self._matcher = Matcher()
         self._from = None

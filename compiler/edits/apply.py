@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from compiler.edits.edit import Edit, EditError
 from compiler.edits.kinds import KINDS
-from compiler.edits.text import Replacement, Text
+from compiler.edits.text import Replacement, SourceText
 
 BOM = "\ufeff"
 
@@ -22,7 +22,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     whole = "\n".join([*(line.removesuffix("\r") for line in ended[:-1]), ended[-1]])
     if "\r" in whole:
         raise EditError("the file has carriage returns inside lines")
-    source = Text(whole)
+    source = SourceText(whole)
     changes: list[Replacement] = []
     for edit in dict.fromkeys(edits):
         kind = KINDS.get(edit.kind)
@@ -37,7 +37,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
         changes += made
     result = source.changed(changes)
     try:
-        Text(result)
+        SourceText(result)
     except EditError as error:
         raise EditError(f"the result is not valid Python: {error}") from error
     lines = result.split("\n")

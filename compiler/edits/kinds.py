@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable
 
 from compiler.edits.edit import EditError
-from compiler.edits.text import Replacement, Span, Text, dotted, end_of, span_of, start_of
+from compiler.edits.text import Replacement, SourceText, Span, dotted, end_of, span_of, start_of
 
 RESULT = "_result"
 MATH = frozenset({
@@ -19,7 +19,7 @@ _MASK, _CAUSAL = 3, 5
 """Positions of `attn_mask` and `is_causal` in `scaled_dot_product_attention(q, k, v, …)`."""
 
 
-def drop(text: Text, line: int) -> list[Replacement]:
+def drop(text: SourceText, line: int) -> list[Replacement]:
     """Remove the statement: a call whose result is unused, or an assertion."""
     statement = text.statement(line, ast.Expr, ast.Assert)
     if not isinstance(statement, ast.Expr | ast.Assert):
@@ -28,7 +28,7 @@ def drop(text: Text, line: int) -> list[Replacement]:
     return [Replacement(span_of(statement), "None" if several else "pass")]
 
 
-def later(text: Text, line: int) -> list[Replacement]:
+def later(text: SourceText, line: int) -> list[Replacement]:
     """Run the statement last in its function, after the result is computed."""
     statement = text.statement(line, ast.Expr)
     if not isinstance(statement, ast.Expr):
@@ -59,7 +59,7 @@ def later(text: Text, line: int) -> list[Replacement]:
     ]
 
 
-def undisable(text: Text, line: int) -> list[Replacement]:
+def undisable(text: SourceText, line: int) -> list[Replacement]:
     """Remove `torch.compiler.disable`, as a decorator or around a function."""
     for node in ast.walk(text.tree):
         for one in getattr(node, "decorator_list", ()):
@@ -76,7 +76,7 @@ def _disables(node: ast.expr) -> bool:
     return dotted(node).endswith(("compiler.disable", "_dynamo.disable"))
 
 
-def _without_decorator(text: Text, node: ast.expr) -> Replacement:
+def _without_decorator(text: SourceText, node: ast.expr) -> Replacement:
     if node.end_lineno != node.lineno:
         raise EditError("the decorator spans several lines")
     before = text.lines[node.lineno - 1].encode()[: node.col_offset]
@@ -84,7 +84,7 @@ def _without_decorator(text: Text, node: ast.expr) -> Replacement:
     return Replacement(Span(node.lineno, at, node.lineno, node.end_col_offset or at), "", False)
 
 
-def item(text: Text, line: int) -> list[Replacement]:
+def item(text: SourceText, line: int) -> list[Replacement]:
     """Remove `.item()` and `float(…)`: a tensor stays a tensor."""
     found = []
     for call in text.calls(line):
@@ -114,7 +114,7 @@ def _from_to(start: Span, end: Span) -> tuple[int, int, int, int]:
     return start.line, start.column, end.line, end.column
 
 
-def torch_math(text: Text, line: int) -> list[Replacement]:
+def torch_math(text: SourceText, line: int) -> list[Replacement]:
     """Replace `math.exp(…)` by `torch.exp(…)`."""
     found = []
     for call in text.calls(line):
@@ -134,7 +134,7 @@ def torch_math(text: Text, line: int) -> list[Replacement]:
     return found
 
 
-def always(text: Text, line: int) -> list[Replacement]:
+def always(text: SourceText, line: int) -> list[Replacement]:
     """Run the body of an `if` unconditionally."""
     statement = text.statement(line, ast.If)
     if not isinstance(statement, ast.If) or statement.orelse:
@@ -142,7 +142,7 @@ def always(text: Text, line: int) -> list[Replacement]:
     return [Replacement(span_of(statement.test), "True")]
 
 
-def text_of_sizes(text: Text, line: int) -> list[Replacement]:
+def text_of_sizes(text: SourceText, line: int) -> list[Replacement]:
     """Turn printed sizes into strings, which torch can print after the graph."""
     statement = text.statement(line, ast.Expr)
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
@@ -173,12 +173,12 @@ def is_size(argument: ast.expr) -> bool:
     return made and inner is not None and is_size(inner)
 
 
-def no_mask(text: Text, line: int) -> list[Replacement]:
+def no_mask(text: SourceText, line: int) -> list[Replacement]:
     """Remove attention's mask."""
     return [Replacement(span_of(_mask(_attention(text, line))), "None")]
 
 
-def causal(text: Text, line: int) -> list[Replacement]:
+def causal(text: SourceText, line: int) -> list[Replacement]:
     """Give attention `is_causal=True` instead of a mask."""
     call = _attention(text, line)
     given = next((one for one in call.keywords if one.arg == "is_causal"), None)
@@ -194,7 +194,7 @@ def causal(text: Text, line: int) -> list[Replacement]:
     return [*changes, Replacement(end_of(last), ", is_causal=True")]
 
 
-def _attention(text: Text, line: int) -> ast.Call:
+def _attention(text: SourceText, line: int) -> ast.Call:
     for call in text.calls(line):
         if dotted(call.func).endswith("scaled_dot_product_attention"):
             if any(isinstance(one, ast.Starred) for one in call.args):
@@ -216,7 +216,7 @@ def _one_line(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-KINDS: dict[str, Callable[[Text, int], list[Replacement]]] = {
+KINDS: dict[str, Callable[[SourceText, int], list[Replacement]]] = {
     "drop": drop,
     "later": later,
     "undisable": undisable,

@@ -31,7 +31,7 @@ class Replacement:
     one."""
 
 
-class Text:
+class SourceText:
     """A parsed file. Raises `EditError` if Python cannot parse it."""
 
     def __init__(self, text: str) -> None:

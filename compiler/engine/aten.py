@@ -84,7 +84,7 @@ def run_as_it_is_when_asked(module: fx.GraphModule) -> Compiled:
 def keep_foretold_strides(graph: fx.Graph) -> None:
     """Insert, once and in place, a check after each operation whose strides matter.
 
-    A library may return other strides than the operation's fake tensor has (torch 2.11's FFTs do).
+    A library may return strides that differ from the fake tensor's (torch 2.11's FFTs do).
     AOTAutograd promised the caller the strides of the outputs, and a view was traced with those of
     its base. In such places, a tensor with other strides is copied. Compiled graphs do the same in
     their wrapper's text (compiler/runtime/wrapper.py).

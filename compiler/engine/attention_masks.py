@@ -281,8 +281,8 @@ def _related(node: fx.Node) -> set[fx.Node]:
 
 
 def _memory(node: fx.Node) -> int | None:
-    """What a node's tensor shares with its views; None if it is no tensor, `HIDDEN` if that cannot
-    be seen, as of a tensor inside of `torch.vmap`."""
+    """What a node's tensor shares with its views; None if it is not a tensor, `HIDDEN` if that
+    cannot be seen, as of a tensor inside `torch.vmap`."""
     value = node.meta.get("example_value")
     if not isinstance(value, torch.Tensor):
         return None

@@ -77,8 +77,8 @@ def channels_last(
     """Rewrite the graph in place and return the number of images converted.
 
     The first `promised` outputs retain the strides that eager gives them. Even without
-    convolutions, strides are recomputed if inputs have other strides than the graph was traced
-    with, as in the backward of a converted forward.
+    convolutions, strides are recomputed if inputs do not have the strides with which it was traced,
+    as in the backward of a converted forward.
     """
     mode = _fake_mode(module)
     convolutions = [node for node in module.graph.nodes if node.target in _IMAGES]
@@ -350,7 +350,7 @@ def _copied(module: fx.GraphModule, node: fx.Node, strides: Sequence[Any], user:
 
 
 def _restride_inputs(module: fx.GraphModule, example_inputs: Sequence[Any]) -> dict[fx.Node, Any]:
-    """Placeholders whose inputs have other strides than in the trace -> the traced strides."""
+    """Placeholders whose inputs have strides unlike the traced ones -> the traced strides."""
     changed = {}
     holders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for node, given in zip(holders, example_inputs, strict=False):

@@ -1,4 +1,4 @@
-"""The buffers described in a graph's artifact, for inspection while it runs."""
+"""The buffers that a graph's artifact describes, for inspection while it runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Number = int | str
 """A size, or a Python expression in the graph's symbols if it is symbolic."""
 
 
-class Form(msgspec.Struct, frozen=True, array_like=True):
+class StridedForm(msgspec.Struct, frozen=True, array_like=True):
     """A strided tensor; strides and offset are in elements."""
 
     dtype: str
@@ -42,11 +42,11 @@ class StepBuffers(msgspec.Struct, frozen=True, array_like=True):
 class GraphBuffers(msgspec.Struct, frozen=True):
     """The buffers of one graph. A name is a value of the value graph, or an argument."""
 
-    forms: dict[str, Form]
+    forms: dict[str, StridedForm]
     """The form of each buffer: dense, or as passed for an argument."""
     steps: tuple[StepBuffers, ...]
     """In plan order, like `MemoryPlan.steps`."""
-    nodes: dict[str, tuple[str, Form]]
+    nodes: dict[str, tuple[str, StridedForm]]
     """Nodes of the lowered graph that are in a buffer -> the buffer's name, the tensor in it."""
 
 
@@ -97,8 +97,10 @@ def _touched(step: Nest | Call, plan: Plan, kernels: Kernels) -> StepBuffers:
     return StepBuffers(reads, writes, ends, found[1].pointers if found else ())
 
 
-def _form(dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...], offset: Size = 0) -> Form:
-    return Form(dtype, _numbers(sizes), _numbers(strides), *_numbers((offset,)))
+def _form(
+    dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...], offset: Size = 0
+) -> StridedForm:
+    return StridedForm(dtype, _numbers(sizes), _numbers(strides), *_numbers((offset,)))
 
 
 def _numbers(sizes: tuple[Size, ...]) -> tuple[Number, ...]:

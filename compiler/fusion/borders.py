@@ -134,7 +134,7 @@ def _surrounded(buffer: Buffer, stores: Sequence[Store]) -> Map | None:
 
 
 def _starts(buffer: Buffer, box: Store) -> list[int] | None:
-    """Where a store's box begins in each dimension; None if it is no part of the buffer's box."""
+    """Where a store's box begins in each dimension; None if it is not part of the buffer's box."""
     if len(box.domain) != len(buffer.shape) or not box.view:
         return None
     offset, starts = box.view[0].offset, []

@@ -24,6 +24,7 @@ from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Loa
 from compiler.loops.graph import Call, Compute, Graph, Map, Node, Operand
 from compiler.loops.layouts import Layout, View, compose, compose_views, normalize
 from compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
+from compiler.trace.plurals import plural
 
 KIND = "column"
 PICK = "pick"
@@ -88,7 +89,7 @@ def with_columns(
                 found = path.at(source, part, DEEP)
             if found is None or not _checks(found):
                 return part
-            reason = f"{path.work} instructions per picked element, nothing written"
+            reason = f"{plural(path.work, 'instruction')} per picked element, nothing written"
             pair = (source.name, reader)
             decision = Decision(
                 graph.name,

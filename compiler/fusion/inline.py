@@ -18,6 +18,7 @@ from compiler.loops.graph import Compute, Graph, Map, Node
 from compiler.loops.layouts import View, compose_views, normalize
 from compiler.loops.printer.graphs import node_text
 from compiler.loops.through import through
+from compiler.trace.plurals import plural
 
 KIND = "inline"
 INLINE = "inline"
@@ -187,13 +188,13 @@ class _Pass:
         ):
             return "", ""
         if not any(True for _ in reads(node)) and cost <= (CHEAP if len(mine) > 1 else 4 * CHEAP):
-            return "constant", f"needs no memory, {cost} instructions per element"
+            return "constant", f"needs no memory, {plural(cost, 'instruction')} per element"
         if not often:
             return "", ""
         if cost > CHEAP and not all(_still(use.view) for use in mine):
             return "", ""
         times = min(sizes) // max(1, size)
-        return "invariant", f"read {times} times per element, {cost} instructions"
+        return "invariant", f"read {times} times per element, {plural(cost, 'instruction')}"
 
     def _other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
         sources = list(reads(node))

@@ -39,8 +39,8 @@ def _leaves(expression: Expression) -> Iterator[Gather | Load]:
 
 
 def surrounded(found: Expression, read: Gather) -> Expression | None:
-    """What a read with a border sees, of which `found` is the element inside; None if zeros are
-    none there."""
+    """What a read with a border sees, of which `found` is the element inside; None if zeros do not
+    stay zeros."""
     if read.otherwise != 0 or copysign(1, read.otherwise) < 0:
         return None
     if any(term.checked for term in read.terms):

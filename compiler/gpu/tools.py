@@ -15,7 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 
 SECONDS = 60
 
@@ -85,7 +85,7 @@ def disassembly(cubin: bytes, cache: Path) -> str:
     Stored in the folder `cache` by the cubin's content: nvdisasm takes 0.25 s for any kernel.
     """
     name = hashlib.blake2b(cubin + tool_version().encode(), digest_size=16).hexdigest()
-    store = Store(cache)
+    store = FileStore(cache)
     kept = store.read_sealed("sass", name)
     if kept is not None:
         return kept.decode()

@@ -6,7 +6,7 @@
   nodes (torch/_functorch/_aot_autograd/fx_utils.py).
 - `meta["desc"]`: the argument that an AOTAutograd placeholder stands for
   (torch/_functorch/_aot_autograd/descriptors.py).
-- `Made`: the nodes that an Inductor pattern replaced. Our own hook records them at the time,
+- `MadeNode`: the nodes that an Inductor pattern replaced. Our own hook records them at the time,
   because torch leaves most replacements without a line.
 """
 
@@ -23,7 +23,7 @@ from compiler.trace.records import Graph, Location, Node
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeNode:
     """A node that a pass created to replace others."""
 
     by: str
@@ -32,15 +32,15 @@ class Made:
     """The replaced nodes. They are erased from the graph but keep their metadata."""
 
 
-_made: dict[str, dict[str, Made]] = {}
+_made: dict[str, dict[str, MadeNode]] = {}
 
 
-def note_made(graph: str, names: Iterable[str], made: Made) -> None:
+def note_made(graph: str, names: Iterable[str], made: MadeNode) -> None:
     """Record that pass `made.by` added these nodes to the graph with this id."""
     _made.setdefault(graph, {}).update(dict.fromkeys(names, made))
 
 
-def made_in(graph: str) -> dict[str, Made]:
+def made_in(graph: str) -> dict[str, MadeNode]:
     """The nodes that passes created in the graph with this id, by name."""
     return _made.get(graph, {})
 
@@ -141,7 +141,7 @@ def copied_origins(parent: Iterable[str]) -> Origins:
 
 
 def with_inferred_lines(
-    graph: Graph, lines: dict[str, Location], graph_made: dict[str, Made]
+    graph: Graph, lines: dict[str, Location], graph_made: dict[str, MadeNode]
 ) -> Graph:
     """The graph with missing locations inferred from the nodes that each node was made from.
 
@@ -165,7 +165,7 @@ def with_inferred_lines(
     return msgspec.structs.replace(graph, nodes=tuple(nodes))
 
 
-def replaced_node(made: Made, target: str, made_by_name: dict[str, Made]) -> fx.Node | None:
+def replaced_node(made: MadeNode, target: str, made_by_name: dict[str, MadeNode]) -> fx.Node | None:
     """The replaced node that lends its line to a node created in its place: the one with the same
     target, else the last one with a line; None if none has a line.
 
@@ -173,7 +173,7 @@ def replaced_node(made: Made, target: str, made_by_name: dict[str, Made]) -> fx.
     """
     candidates: list[fx.Node] = []
 
-    def collect(found: Made, depth: int) -> None:
+    def collect(found: MadeNode, depth: int) -> None:
         for old in found.instead_of:
             if node_stack(old):
                 candidates.append(old)
@@ -187,11 +187,11 @@ def replaced_node(made: Made, target: str, made_by_name: dict[str, Made]) -> fx.
     return candidates[-1] if candidates else None
 
 
-def replaced_names(made: Made, made_by_name: dict[str, Made]) -> tuple[str, ...]:
+def replaced_names(made: MadeNode, made_by_name: dict[str, MadeNode]) -> tuple[str, ...]:
     """Names of the nodes that a pass replaced. Nodes that passes created are resolved to theirs."""
     found: dict[str, None] = {}
 
-    def collect(item: Made, depth: int) -> None:
+    def collect(item: MadeNode, depth: int) -> None:
         for old in item.instead_of:
             inner = made_by_name.get(old.name)
             if inner is not None and inner.instead_of and depth < 32:

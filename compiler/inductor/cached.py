@@ -15,7 +15,6 @@ from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
-from compiler.inductor.caches import autograd_lookup_running
 from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
 from compiler.inductor.predicted import predicting
 from compiler.trace.loop_nests import loop_lines
@@ -82,12 +81,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
             predicted=bool(arch),
         )
     )
-    if not autograd_lookup_running():  # else that lookup reports what its hit left out
-        recorder.warn_once(
-            "served from the FX graph cache: graphs found there were not lowered or fused again, "
-            "so their lowering, fusion and memory plan are not known; their kernels are read from "
-            f"the cached code, without user lines; {recorder.beyond_caches}"
-        )
+    recorder.served_from_torch_caches()
 
 
 def kernels_in(source: str) -> Iterator[tuple[str, Literal["cpp", "triton", "aten"], str]]:

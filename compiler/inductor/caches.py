@@ -37,7 +37,7 @@ class _Loading(threading.local):
 _loading = _Loading()
 
 
-def autograd_lookup_running() -> bool:
+def _XX() -> bool:
     """Whether this thread is loading the contents of an AOTAutograd cache entry."""
     return _loading.lookups > 0
 
@@ -99,12 +99,7 @@ class Caches:
             self.lookup(AUTOGRAD, "hit" if hit else "miss", info)
         if hit:
             self.recorder.graphs_unknown = True
-            self.recorder.warn_once(
-                "served from the AOTAutograd cache: compiles found there were not traced, split, "
-                "lowered or fused again, so their autograd graphs, passes, fusion and memory plan "
-                "are not known; their kernels are read from the cached code, without user lines; "
-                f"{self.recorder.beyond_caches}"
-            )
+            self.recorder.served_from_torch_caches()
 
     def remote_asked(self, cache: str, key: str, found: bool) -> None:
         where = "local" if cache.startswith("Local") else "remote"

@@ -146,7 +146,7 @@ def _meta(value: Any) -> TensorMeta | None:
 
 
 def _arguments(kernel: Any) -> tuple[str, ...]:
-    """The arguments that are no tensors, by the names of the operation's schema."""
+    """The arguments that are not tensors, by the names of the operation's schema."""
     schema = getattr(getattr(kernel, "op_overload", None), "_schema", None)
     names = [
         one.name

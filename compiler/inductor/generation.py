@@ -9,7 +9,6 @@ from typing import Literal
 
 from compiler.control.recorder import Recorder
 from compiler.inductor.kernel_lines import Origin
-from compiler.inductor.kernel_nests import Nest
 from compiler.inductor.lowerings import Lowering
 from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import Kernel, KernelLine, Location, NestLoops
@@ -31,7 +30,7 @@ class Draft:
     line_origins: dict[int, dict[Origin, None]] = field(default_factory=dict)
     steps: list[int] = field(default_factory=list)
     loop_nests: int = 0
-    nests: list[Nest] = field(default_factory=list)
+    nests: list[NestLoops] = field(default_factory=list)
     no_line: str = ""
 
 
@@ -85,7 +84,7 @@ def kernel_record(draft: Draft, recorder: Recorder) -> Kernel:
         no_line=no_line,
         loops=loop_lines(draft.text) if draft.language == "cpp" else (),
         loop_nests=draft.loop_nests,
-        nests=tuple(NestLoops(nodes, recorder.text(text)) for nodes, text in draft.nests),
+        nests=tuple(draft.nests),
         predicted=lowering.predicted,
         step=draft.steps[0] if draft.steps else None,
         steps=tuple(draft.steps) if len(draft.steps) > 1 else (),

@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec import structs
+
 from compiler.control.hooks import Uninstall, patch, undo_all
 from compiler.control.safely import Safely
-from compiler.inductor.loops import Loop, Loops, loop_line, loops_of, renamed, unflattened
-
-Nest = tuple[tuple[str, ...], str]
-"""(scheduler nodes, loops as text)."""
+from compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
+from compiler.trace.records import LoopLine, NestLoops, Size
 
 
 @dataclass(frozen=True)
-class Member:
+class NestMember:
     """A scheduler node of a nest."""
 
-    loops: Loops
+    loops: NodeLoops
     reads: frozenset[str]
     writes: frozenset[str]
 
@@ -36,7 +36,7 @@ class _Written(threading.local):
     """What the C++ backend has written so far: per kernel group, its nests."""
 
     def __init__(self) -> None:
-        self.nests: WeakKeyDictionary[Any, list[Nest]] = WeakKeyDictionary()
+        self.nests: WeakKeyDictionary[Any, list[NestLoops]] = WeakKeyDictionary()
         self.outer: Any = None
         """The `OuterLoopFusedSchedulerNode` that code is being generated for."""
 
@@ -44,12 +44,12 @@ class _Written(threading.local):
 _written = _Written()
 
 
-def cpp_nests(scheduling: Any) -> list[Nest]:
+def cpp_nests(scheduling: Any) -> list[NestLoops]:
     """The nests of the C++ function that a `CppScheduling` is about to define."""
     return _written.nests.get(getattr(scheduling, "kernel_group", None), [])
 
 
-def triton_nests(schedule: Iterable[Any]) -> list[Nest]:
+def triton_nests(schedule: Iterable[Any]) -> list[NestLoops]:
     """The nest of a Triton kernel, from its schedule of nodes and markers."""
     nodes = [node for node in schedule if hasattr(node, "get_nodes")]
     return _nest([nodes], 0)
@@ -99,60 +99,60 @@ def _note(group: Any, nodes: Sequence[Any]) -> None:
     _written.nests.setdefault(group, []).extend(found)
 
 
-def _nest(parts: Sequence[Sequence[Any]], shared: int) -> list[Nest]:
+def _nest(parts: Sequence[Sequence[Any]], shared: int) -> list[NestLoops]:
     """[] if a node has no loop body, as a template has none."""
     flat = [node for part in parts for node in part]
     if not flat or not all(hasattr(getattr(node, "_body", None), "root_block") for node in flat):
         return []
-    text = nested([[_member(node) for node in part] for part in parts], shared)
-    return [(tuple(node.get_name() for node in flat), text)]
+    lines = nested([[_member(node) for node in part] for part in parts], shared)
+    return [NestLoops(nodes=tuple(node.get_name() for node in flat), lines=lines)]
 
 
-def _member(node: Any) -> Member:
+def _member(node: Any) -> NestMember:
     touched = node.read_writes
-    return Member(
+    return NestMember(
         loops=loops_of(node._body),
         reads=frozenset(dependency.name for dependency in touched.reads),
         writes=frozenset(dependency.name for dependency in touched.writes),
     )
 
 
-def nested(parts: Iterable[Sequence[Member]], shared: int) -> str:
-    """The parts of a nest as text; each continues the `shared` outer loops of the one before.
+def nested(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine, ...]:
+    """The parts as one nest; each continues the `shared` outer loops of the previous one.
 
     Within a part a node continues all loops of the node before that it has too, except that a value
     is read only after the loops that reduce it.
     """
-    lines: list[str] = []
-    opened: list[str] = []
-    """Extents of the loops around the last statement."""
+    lines: list[LoopLine] = []
+    opened: list[Size] = []
+    """Sizes of the loops around the last statement."""
     for place, members in enumerate(parts):
-        read = [_own_names(*member.loops) for member in members]
-        deepest = max((loops for loops, _ in read), key=len, default=[])
+        read = [_own_names(member.loops) for member in members]
+        deepest = max((loops.heads for loops in read), key=len, default=())
         most = shared if place else 0
         reduced: dict[str, int] = {}
-        for member, (own, statements) in zip(members, read, strict=True):
-            loops, body = unflattened(own, statements, deepest)
-            most = min(most, *(reduced[name] for name in member.reads & reduced.keys()), len(loops))
-            extents = [extent for _, _, extent in loops]
-            same = _common(opened[:most], extents)
-            lines += [loop_line(depth, loop) for depth, loop in enumerate(loops[same:], same)]
-            lines += ["  " * len(loops) + line for line in body]
-            opened, most = extents, len(deepest)
-            outer = sum(word == "for" for word, _, _ in loops)
-            if outer < len(loops):
+        for member, own in zip(members, read, strict=True):
+            loops = unflattened(own, deepest)
+            heads = loops.heads
+            most = min(most, *(reduced[name] for name in member.reads & reduced.keys()), len(heads))
+            sizes = [head.size for head in heads]
+            lines += heads[_common(opened[:most], sizes) :]
+            lines += deeper(loops.body, len(heads))
+            opened, most = sizes, len(deepest)
+            outer = sum(not head.reduced for head in heads)
+            if outer < len(heads):
                 reduced.update(dict.fromkeys(member.writes, outer))
-    return "\n".join(lines) + "\n"
+    return tuple(lines)
 
 
-def _own_names(loops: list[Loop], body: list[str]) -> Loops:
+def _own_names(loops: NodeLoops) -> NodeLoops:
     """The loops named by depth, so that the same loop has the same name in each node."""
-    names = {variable: f"p{depth}" for depth, (_, variable, _) in enumerate(loops)}
-    named = [(word, names[variable], extent) for word, variable, extent in loops]
-    return named, [renamed(line, names) for line in body]
+    names = {head.variable: f"p{head.depth}" for head in loops.heads}
+    heads = tuple(structs.replace(head, variable=f"p{head.depth}") for head in loops.heads)
+    return NodeLoops(heads, renamed(loops.body, names))
 
 
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
+def _common(first: Sequence[Size], second: Sequence[Size]) -> int:
     for place, (one, two) in enumerate(zip(first, second, strict=False)):
         if one != two:
             return place

@@ -1,54 +1,66 @@
-"""A loop body as text: Inductor's own LoopBody, with index expressions inlined at their uses.
+"""The loop nest of a scheduler node, from Inductor's `LoopBody`.
 
 torch's `LoopBody.debug_str` (torch/_inductor/loop_body.py) builds a GraphModule to print a body.
-This reads the same FX graph and is far cheaper.
+This reads the same FX graph, with index expressions put where they are used, and is far cheaper.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-Loop = tuple[str, str, str]
-"""(`for` or `reduce`, variable, extent)."""
-Loops = tuple[list[Loop], list[str]]
-"""The loops around a body, outermost first, and its statements."""
+from msgspec import structs
+
+from compiler.trace.records import LoopLine
+
 _STORES = ("store", "store_reduction", "partial_accumulate")
 
 
-def loop_text(body: Any) -> str:
-    """The loop nest that a `LoopBody` stands for, one operation per line."""
-    loops, statements = loops_of(body)
-    heads = [loop_line(depth, loop) for depth, loop in enumerate(loops)]
-    margin = "  " * len(loops)
-    return "\n".join((*heads, *(margin + line for line in statements))) + "\n"
+@dataclass(frozen=True)
+class NodeLoops:
+    """The loops around a body, outermost first, and the body, whose depths count from 0."""
+
+    heads: tuple[LoopLine, ...]
+    body: tuple[LoopLine, ...]
 
 
-def loop_line(depth: int, loop: Loop) -> str:
-    """`  for p1 in 128:`."""
-    word, variable, extent = loop
-    return f"{'  ' * depth}{word} {variable} in {extent}:"
+def nest_of(body: Any) -> tuple[LoopLine, ...]:
+    """The loop nest that a `LoopBody` stands for."""
+    loops = loops_of(body)
+    return (*loops.heads, *deeper(loops.body, len(loops.heads)))
 
 
-def loops_of(body: Any) -> Loops:
-    """What a `LoopBody` stands for."""
-    lines: list[str] = []
+def deeper(lines: Sequence[LoopLine], depth: int) -> Iterator[LoopLine]:
+    """The lines within `depth` more loops."""
+    return (structs.replace(line, depth=line.depth + depth) for line in lines)
+
+
+def loops_of(body: Any) -> NodeLoops:
+    """The loops and the operations of a `LoopBody`."""
     reduced = set(body.reduce_vars)
-    loops = [
-        ("reduce" if variable in reduced else "for", str(variable), str(extent))
-        for variable, extent in body.var_ranges.items()
-    ]
+    heads = tuple(
+        LoopLine(
+            depth=depth, variable=str(variable), size=_size(extent), reduced=variable in reduced
+        )
+        for depth, (variable, extent) in enumerate(body.var_ranges.items())
+    )
     indices = {name: str(expression) for name, expression in body.indexing_exprs.items()}
-    _block(body.root_block, indices, 0, lines)
+    lines = list(_block(body.root_block, indices, 0))
     for name, block in body.subblocks.items():
-        lines.append(f"{name}:")
-        _block(block, indices, 1, lines)
-    return loops, lines
+        lines.append(LoopLine(result=name, operation="subblock"))
+        lines += _block(block, indices, 1)
+    return NodeLoops(heads, tuple(lines))
 
 
-def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) -> None:
+def _size(extent: Any) -> int | str:
+    words = str(extent)
+    return int(words) if words.isdigit() else words
+
+
+def _block(block: Any, indices: dict[str, str], depth: int) -> Iterator[LoopLine]:
     texts: dict[Any, str] = {}
-    margin = "  " * depth
     for node in block.graph.nodes:
         if node.op == "placeholder":
             texts[node] = "ops"
@@ -56,7 +68,8 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
             texts[node] = indices.get(node.args[0], str(node.args[0]))
         elif node.op == "output":
             if getattr(node.args[0], "target", None) not in (None, *_STORES):
-                lines.append(f"{margin}return {texts.get(node.args[0], node.args[0])}")
+                value = str(texts.get(node.args[0], node.args[0]))
+                yield LoopLine(depth=depth, operation="return", arguments=(value,))
         else:
             arguments = [
                 _text(value, texts)
@@ -64,13 +77,13 @@ def _block(block: Any, indices: dict[str, str], depth: int, lines: list[str]) ->
                 if not (hasattr(value, "op") and texts.get(value) == "ops")
             ]
             arguments += [f"{name}={_text(value, texts)}" for name, value in node.kwargs.items()]
-            call = f"{_called(node.target)}({', '.join(arguments)})"
-            if node.target in _STORES:
-                lines.append(margin + call)
-                texts[node] = node.name
-            else:
-                lines.append(f"{margin}{node.name} = {call}")
-                texts[node] = node.name
+            yield LoopLine(
+                depth=depth,
+                result="" if node.target in _STORES else node.name,
+                operation=_called(node.target),
+                arguments=tuple(arguments),
+            )
+            texts[node] = node.name
 
 
 def _called(target: Any) -> str:
@@ -86,31 +99,38 @@ def _text(value: Any, texts: dict[Any, str]) -> str:
     return str(value)
 
 
-def unflattened(loops: list[Loop], body: list[str], like: list[Loop]) -> Loops:
+def unflattened(loops: NodeLoops, like: Sequence[LoopLine]) -> NodeLoops:
     """One flat loop rewritten as the loops of another nest of equal size; else unchanged."""
-    if len(loops) != 1 or loops[0][0] != "for" or len(like) < 2:
-        return loops, body
-    sizes = [extent for _, _, extent in (*loops, *like)]
-    if not all(size.isdigit() for size in sizes):
-        return loops, body
-    whole, *parts = (int(size) for size in sizes)
+    if len(loops.heads) != 1 or loops.heads[0].reduced or len(like) < 2:
+        return loops
+    (flat,) = loops.heads
+    stride = flat.size
     total = 1
-    for part in parts:
-        total *= part
-    if total != whole:
-        return loops, body
-    terms, stride = [], whole
-    for (_, variable, _), part in zip(like, parts, strict=True):
-        stride //= part
-        terms.append(variable if stride == 1 else f"{stride}*{variable}")
-    flat = {loops[0][1]: f"({' + '.join(terms)})"}
-    split = [("for", variable, extent) for _, variable, extent in like]
-    return split, [renamed(line, flat) for line in body]
+    for head in like:
+        if not isinstance(head.size, int):
+            return loops
+        total *= head.size
+    if not isinstance(stride, int) or total != stride:
+        return loops
+    terms = []
+    for head in like:
+        stride //= int(head.size)
+        terms.append(head.variable if stride == 1 else f"{stride}*{head.variable}")
+    split = tuple(structs.replace(head, reduced=False) for head in like)
+    return NodeLoops(split, renamed(loops.body, {flat.variable: f"({' + '.join(terms)})"}))
 
 
-def renamed(line: str, names: dict[str, str]) -> str:
-    """A statement with other variables."""
+def renamed(lines: Sequence[LoopLine], names: dict[str, str]) -> tuple[LoopLine, ...]:
+    """The operations with other loop variables in their index expressions."""
     if not names:
-        return line
+        return tuple(lines)
     pattern = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
-    return pattern.sub(lambda match: names[match[1]], line)
+    return tuple(
+        structs.replace(
+            line,
+            arguments=tuple(
+                pattern.sub(lambda match: names[match[1]], argument) for argument in line.arguments
+            ),
+        )
+        for line in lines
+    )

@@ -18,7 +18,7 @@ from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
-from compiler.graphs.provenance import Made, kept_lines, made_in, replaced_names, replaced_node
+from compiler.graphs.provenance import MadeNode, kept_lines, made_in, replaced_names, replaced_node
 from compiler.graphs.realised import keep
 from compiler.inductor.lowerings import Lowering, forget, lowering_of
 from compiler.inductor.realised import realised_graph
@@ -120,7 +120,7 @@ def with_origins(
     node: fx.Node,
     described: Node,
     known: frozenset[str] | None,
-    made: dict[str, Made],
+    made: dict[str, MadeNode],
     lowering: Lowering,
 ) -> Node:
     """The node with its origins in the parent graph, and an inferred line if torch has none.

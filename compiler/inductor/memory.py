@@ -36,7 +36,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 @dataclass
-class Life:
+class LiveRange:
     """One buffer's lifetime, while the lines are read."""
 
     name: str
@@ -55,7 +55,7 @@ class WrapperReading:
     """The state of reading a wrapper's lines in order."""
 
     steps: list[str] = field(default_factory=list)
-    lives: dict[str, Life] = field(default_factory=dict)
+    lives: dict[str, LiveRange] = field(default_factory=dict)
     owned: dict[str, int] = field(default_factory=dict)
     """Bytes of each block of memory allocated now, by the buffer that holds it."""
     peak: int = 0
@@ -65,8 +65,8 @@ class WrapperReading:
         """The next step."""
         return len(self.steps)
 
-    def begin(self, name: str, size: int | None) -> Life:
-        life = self.lives[name] = Life(name, size, self.step, self.step)
+    def begin(self, name: str, size: int | None) -> LiveRange:
+        life = self.lives[name] = LiveRange(name, size, self.step, self.step)
         return life
 
     def allocate(self, name: str, size: int | None) -> None:

@@ -11,8 +11,9 @@ from itertools import takewhile
 from typing import Any
 
 from compiler.decision import Detail
-from compiler.inductor.loops import Loops, loop_line, loops_of, renamed, unflattened
+from compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
 from compiler.inductor.lowerings import Lowering
+from compiler.trace.records import LoopLine
 
 
 def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
@@ -29,7 +30,7 @@ def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
         first=tuple(node.get_name() for node in first.get_nodes()),
         second=tuple(node.get_name() for node in second.get_nodes()),
         origins=tuple(in_order),
-        if_fused=sketch(nests) if len(nests) == len(members) else "",
+        nest=sketch(nests) if len(nests) == len(members) else (),
         sketched=True,
         means="two loop nests, which may still share one C++ function"
         if on_cpu
@@ -37,29 +38,23 @@ def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:
     )
 
 
-def sketch(nests: Sequence[Loops]) -> str:
+def sketch(nests: Sequence[NodeLoops]) -> tuple[LoopLine, ...]:
     """Several nests as one: their common leading loops, then each nest's own.
 
     A nest that covers the same elements in one flat loop is written with the others' loops; its
     index becomes the corresponding sum.
     """
     if not nests:
-        return ""
-    deepest = max(nests, key=lambda nest: len(nest[0]))[0]
-    nests = [unflattened(loops, body, deepest) for loops, body in nests]
-    heads = [[(word, extent) for word, _, extent in loops] for loops, _ in nests]
-    common = len(
-        list(
-            takewhile(lambda at: len(set(at)) == 1 and at[0][0] == "for", zip(*heads, strict=False))
-        )
-    )
-    names = [variable for _, variable, _ in nests[0][0][:common]]
-    lines = [loop_line(depth, loop) for depth, loop in enumerate(nests[0][0][:common])]
-    for loops, body in nests:
-        own = dict(zip([variable for _, variable, _ in loops[:common]], names, strict=True))
-        depth = common
-        for loop in loops[common:]:
-            lines.append(loop_line(depth, loop))
-            depth += 1
-        lines += ["  " * depth + renamed(line, own) for line in body]
-    return "\n".join(lines) + "\n"
+        return ()
+    deepest = max((nest.heads for nest in nests), key=len)
+    nests = [unflattened(nest, deepest) for nest in nests]
+    sizes = [[(head.reduced, head.size) for head in nest.heads] for nest in nests]
+    levels = zip(*sizes, strict=False)
+    common = len(list(takewhile(lambda at: len(set(at)) == 1 and not at[0][0], levels)))
+    shared = nests[0].heads[:common]
+    lines = list(shared)
+    for nest in nests:
+        names = {own.variable: head.variable for own, head in zip(nest.heads, shared, strict=False)}
+        lines += nest.heads[common:]
+        lines += deeper(renamed(nest.body, names), len(nest.heads))
+    return tuple(lines)

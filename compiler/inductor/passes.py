@@ -22,7 +22,7 @@ from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
-from compiler.graphs.provenance import Made, forget, made_in, note_made
+from compiler.graphs.provenance import MadeNode, forget, made_in, note_made
 from compiler.graphs.text import Snapshot, render, same, snapshot
 from compiler.inductor.predicted import predicting
 from compiler.trace.records import PassChange
@@ -69,7 +69,7 @@ class _Running(threading.local):
         self.passes: list[_Pass] = []
 
 
-class Passes:
+class WatchedPasses:
     """Watches the passes of one recording, with one stack per thread."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -98,7 +98,7 @@ class Passes:
         def on_replace(old: fx.Node, new: str, user: fx.Node) -> None:
             if new in stage.own and new not in made_in(stage.graph):
                 running = self._running.passes[-1] if self._running.passes else stage
-                note_made(stage.graph, [new], Made(running.name, (old,)))
+                note_made(stage.graph, [new], MadeNode(running.name, (old,)))
 
         def leave(module: fx.GraphModule) -> None:
             module._unregister_create_node_hook(on_create)
@@ -171,7 +171,7 @@ class Passes:
         added = tuple(name for key, name in new.items() if key not in old)
         # what a node replaced is known by now; for the others, only the pass is
         noted = made_in(running.graph)
-        note_made(running.graph, [n for n in added if n not in noted], Made(running.name, ()))
+        note_made(running.graph, [n for n in added if n not in noted], MadeNode(running.name, ()))
         index = self._running.passes.index(running)
         self.recorder.emit(
             PassChange(
@@ -202,7 +202,7 @@ class Passes:
         def done() -> None:
             running.patterns.append(pattern)
             created = stage.created[before:]
-            note_made(running.graph, created, Made(f"{running.name}: {pattern}", replaced))
+            note_made(running.graph, created, MadeNode(f"{running.name}: {pattern}", replaced))
 
         return done
 
@@ -231,7 +231,7 @@ def install(recorder: Recorder) -> Uninstall:
     import torch._inductor.pattern_matcher as pattern_matcher
     from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
-    passes = Passes(recorder)
+    passes = WatchedPasses(recorder)
     safely = Safely(recorder, HOOK.name)
     undo: list[Uninstall] = []
 

@@ -13,7 +13,7 @@ from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
 from compiler.graphs.labels import copy_label, node_label
 from compiler.inductor.fusion_names import name_nodes
-from compiler.inductor.loops import loop_text
+from compiler.inductor.loops import nest_of
 from compiler.inductor.lowerings import Lowering, lowering_of
 from compiler.inductor.names import expression_size
 from compiler.trace.records import FusionGroup, SchedulerNode, Size
@@ -33,7 +33,7 @@ def install(recorder: Recorder) -> Uninstall:
         for node in nodes:
             note(node, lowering)
             if not recorder.quiet:
-                recorder.emit(describe(node, lowering, recorder))
+                recorder.emit(describe(node, lowering))
         name_nodes(nodes, lowering)
 
     def fuse_nodes(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
@@ -113,7 +113,7 @@ def note(node: Any, lowering: Lowering) -> None:
         lowering.realised[name] = realised.name
 
 
-def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode:
+def describe(node: Any, lowering: Lowering) -> SchedulerNode:
     """One initial scheduler node as a record; call `note` first."""
     name = node.get_name()
     body = getattr(node, "_body", None)
@@ -133,7 +133,7 @@ def describe(node: Any, lowering: Lowering, recorder: Recorder) -> SchedulerNode
         write_bytes=None if written is None else sum(written.values()),
         touched={**(read or {}), **(written or {})},
         parts={} if read is None else _parts(reads_writes.reads, lowering),
-        loops=recorder.text(loop_text(body)) if hasattr(body, "root_block") else "",
+        nest=nest_of(body) if hasattr(body, "root_block") else (),
         device=str(node.get_device() or "cpu"),
     )
 

@@ -15,7 +15,7 @@ import torch
 from compiler.loops.graph import Call, Result
 from compiler.loops.layouts import Layout, row_major
 from compiler.lowering.builder import Builder
-from compiler.lowering.reals import Item, Real
+from compiler.lowering.reals import Real, StoredNumber
 from compiler.lowering.registry import (
     Estimate,
     Lowering,
@@ -153,7 +153,7 @@ def call(
             return tuple(given(item, place) for item in value)
         if isinstance(value, Real):
             return value.symbol()
-        if isinstance(value, Item):
+        if isinstance(value, StoredNumber):
             raise Unsupported(f"{known.name} takes a number that is stored in a tensor")
         if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
             raise Unsupported(f"{known.name} takes a {type(value).__name__}")

@@ -36,10 +36,10 @@ from compiler.lowering.higher_order import (
 )
 from compiler.lowering.in_place import replacing
 from compiler.lowering.kept import Kept, leaves
-from compiler.lowering.outputs import Outputs, operands
+from compiler.lowering.outputs import GraphOutputs, operands
 from compiler.lowering.ownership import Ownership
 from compiler.lowering.readers import alone, only_returned, read_in_place
-from compiler.lowering.reals import Item, Real, Reals
+from compiler.lowering.reals import Real, Reals, StoredNumber
 from compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
@@ -115,7 +115,7 @@ class _Driver:
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
-        outputs = Outputs(self.builder, self.memory, self.metas, self.sizes, self.value_of)
+        outputs = GraphOutputs(self.builder, self.memory, self.metas, self.sizes, self.value_of)
         self.builder.reserved = frozenset(node.name for node in nodes)
         self.placeholders([node for node in nodes if node.op == "placeholder"])
         written = [node for node in nodes if node.target is torch.ops.aten.copy_.default]
@@ -333,7 +333,7 @@ class _Driver:
                     obstacle = str(why)
                 except (TypeError, ValueError, KeyError):
                     given = (self.values.get(source) for source in node.all_input_nodes)
-                    if not any(isinstance(value, (Real, Item)) for value in given):
+                    if not any(isinstance(value, (Real, StoredNumber)) for value in given):
                         raise
                     obstacle = "a symbolic number"
                 del self.graph.nodes[first:]

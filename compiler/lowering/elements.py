@@ -21,7 +21,7 @@ from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Symbolic
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.promotion import Number, promote, rounded
-from compiler.lowering.reals import Item, Real
+from compiler.lowering.reals import Real, StoredNumber
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -237,7 +237,7 @@ def formula_map(
             return Element(SizeOf(value)).to(compute)
         if isinstance(value, Real):
             return Element(value.expression).to(compute)
-        if isinstance(value, Item):
+        if isinstance(value, StoredNumber):
             loaded = Element(builder.load(value.tensor, meta.shape, order))
             return (loaded.to(common) if compares and common in REDUCED else loaded).to(compute)
         return rounded(value, common) if compares and isinstance(value, float) else value

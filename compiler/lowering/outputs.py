@@ -11,7 +11,7 @@ from compiler.loops.graph import Operand
 from compiler.loops.sizes import Size, add
 from compiler.lowering.builder import Builder, logical_strides
 from compiler.lowering.ownership import Ownership
-from compiler.lowering.reals import Item, Real
+from compiler.lowering.reals import Real, StoredNumber
 from compiler.lowering.registry import Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta, Tensor
@@ -32,7 +32,7 @@ def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
                 )
 
 
-class Outputs:
+class GraphOutputs:
     """Gives each output its own memory, unless it is a view of an input or of another output."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Outputs:
         if not isinstance(shown, Tensor):
             if isinstance(shown, (list, tuple)):
                 raise Unsupported("the graph returns a list")
-            if isinstance(shown, (Real, Item)):
+            if isinstance(shown, (Real, StoredNumber)):
                 raise Unsupported("the graph returns a symbolic number")
             answer: OutputValue = shown
             return answer

@@ -60,7 +60,7 @@ class Ownership:
                 self.show(node, result)
 
     def _is_made_for(self, node: Any, value: str) -> bool:
-        """Whether the value was created for this node, which is no argument of the graph."""
+        """Whether the value was created for this node, which is not an argument of the graph."""
         return node.op != "placeholder" and self._owners.get(value) is node
 
     def note_item(self, node: fx.Node, source: fx.Node, item: Tensor) -> None:

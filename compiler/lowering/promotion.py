@@ -17,7 +17,7 @@ import torch
 
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
 from compiler.loops.sizes import Symbolic
-from compiler.lowering.reals import Item, Real
+from compiler.lowering.reals import Real, StoredNumber
 from compiler.lowering.tensors import Tensor
 
 Number = bool | int | float
@@ -41,14 +41,14 @@ def promote(operands: Iterable[object]) -> str:
             numbers = common(numbers, "bool")
         elif isinstance(operand, (int, Symbolic)) or is_whole(operand):
             numbers = common(numbers, "int64")
-        elif isinstance(operand, (float, Real, Item)):
+        elif isinstance(operand, (float, Real, StoredNumber)):
             numbers = common(numbers, dtype_name(torch.get_default_dtype()))
     return _over(with_dimensions, _over(without, numbers))
 
 
 def is_whole(number: object) -> bool:
     """Whether the number is an item of an integer tensor."""
-    return isinstance(number, Item) and number.tensor.dtype == "int64"
+    return isinstance(number, StoredNumber) and number.tensor.dtype == "int64"
 
 
 def _over(higher: str, lower: str) -> str:

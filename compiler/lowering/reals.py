@@ -48,7 +48,7 @@ class Real:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class StoredNumber:
     """A number stored in a tensor."""
 
     tensor: Tensor
@@ -61,17 +61,17 @@ class Reals:
     def __init__(self, sizes: Sizes, builder: Builder) -> None:
         self._sizes = sizes
         self._builder = builder
-        self._items: dict[Any, Item] = {}
+        self._items: dict[Any, StoredNumber] = {}
 
-    def item(self, value: Any, tensor: Tensor) -> Item:
+    def item(self, value: Any, tensor: Tensor) -> StoredNumber:
         """The result of `tensor.item()`, which torch calls `value`."""
         dtype = "float64" if isinstance(value, torch.SymFloat) else "int64"
         element = self._builder.load(self._builder.reshape(tensor, ()), ())
-        made = Item(self._builder.map(convert(element, dtype), Meta((), (), dtype)))
+        made = StoredNumber(self._builder.map(convert(element, dtype), Meta((), (), dtype)))
         self._items[value.node.expr] = made
         return made
 
-    def of(self, value: Any) -> Real | Item:
+    def of(self, value: Any) -> Real | StoredNumber:
         """A SymFloat. Raises `Unsupported` if it depends on tensor data that is not an item."""
         written = value.node.expr
         if written in self._items:
@@ -79,10 +79,10 @@ class Reals:
         expression = _translated(self._sizes, written, self._items)
         if written.free_symbols.isdisjoint(self._items):
             return Real(expression, self._sizes, written)
-        return Item(self._builder.map(expression, Meta((), (), "float64")))
+        return StoredNumber(self._builder.map(expression, Meta((), (), "float64")))
 
 
-def _translated(sizes: Sizes, written: Any, items: Mapping[Any, Item]) -> Expression:
+def _translated(sizes: Sizes, written: Any, items: Mapping[Any, StoredNumber]) -> Expression:
     kind = type(written).__name__
     if isinstance(written, sympy.Number):
         return Const(float(written), "float64")

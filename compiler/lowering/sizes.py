@@ -33,7 +33,7 @@ DIVISOR = 16
 
 
 def _is_multiple(node: Any, number: int) -> bool:
-    """Whether a guard that the model itself installed says so. Installs none."""
+    """Whether a guard that the model itself installed implies it. Installs none."""
     return bool(statically_known_true(torch.SymInt(node) % number == 0))
 
 
@@ -103,7 +103,7 @@ class Sizes:
         if isinstance(expression, sympy.Symbol):
             where = self._shown.get(expression)
             if where is None:
-                raise Unsupported(f"the size {expression} depends on the content of a tensor")
+                raise Unsupported(f"the size {expression} depends on the contents of a tensor")
             self._graph.symbols[expression.name] = where
             return symbol(expression.name)
         if getattr(expression, "is_integer", None):

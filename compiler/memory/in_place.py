@@ -44,7 +44,10 @@ def _refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | N
             if isinstance(part, ReadIndexed) and part.buffer == read:
                 return "gathered", f"{read} is read at computed indices"
             if isinstance(part, Read) and part.buffer == read and part.address != write.address:
-                return "addresses", f"{read} is read at other addresses than {written} is written"
+                return (
+                    "addresses",
+                    f"{read} is not read at the addresses at which {written} is written",
+                )
     return _later_use(nest, write, users, read)
 
 

@@ -12,7 +12,7 @@ from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Boxed, Compiled, load
 from compiler.runtime.graph_cache import GraphKey, Hit, Miss, keep, look_up
 from compiler.runtime.operations import UnknownOperation
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.unavailable import Unavailable
 
 
@@ -26,7 +26,7 @@ class Outcome:
 
 def compiled_graph(
     key: GraphKey,
-    store: Store,
+    store: FileStore,
     make: Callable[[], Artifact],
     constants: Mapping[str, Any] | None = None,
     otherwise: Boxed | None = None,
@@ -46,7 +46,7 @@ def compiled_graph(
         try:
             return Outcome(loaded(found.artifact), found)
         except (Unavailable, BuildFailed, OSError, UnknownOperation, KeyError, AttributeError):
-            # The entry refers to something that does not exist (any more): rebuild it.
+            # The entry refers to something that does not exist: rebuild it.
             found = Miss("damaged")
     compiled = loaded(make())
     with contextlib.suppress(OSError):

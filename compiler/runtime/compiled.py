@@ -22,7 +22,7 @@ from compiler.runtime.libraries import LibrarySource, library, library_by_digest
 from compiler.runtime.load import functions, load_unit
 from compiler.runtime.operations import operation
 from compiler.runtime.python_path import python_functions
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, unit_libraries
 from compiler.runtime.unavailable import Unavailable
 
@@ -53,7 +53,7 @@ class Compiled:
 
 def load(
     artifact: Artifact,
-    store: Store,
+    store: FileStore,
     constants: Mapping[str, Any] | None = None,
     otherwise: Boxed | None = None,
 ) -> Compiled:
@@ -76,7 +76,7 @@ def load(
 
 
 def _path(
-    artifact: Artifact, compiler: Compiler | NoCompiler, store: Store
+    artifact: Artifact, compiler: Compiler | NoCompiler, store: FileStore
 ) -> tuple[Path, bool, Artifact]:
     """The library's path, whether it was cached, and the artifact with the library's digest."""
     if artifact.library:
@@ -97,7 +97,7 @@ def _functions(
     artifact: Artifact,
     path: Path,
     compiler: Compiler | NoCompiler,
-    store: Store,
+    store: FileStore,
     otherwise: Boxed | None,
 ) -> tuple[dict[str, Any], str]:
     try:
@@ -112,7 +112,7 @@ def _functions(
 
 
 def loaded_segments(
-    artifact: Artifact, path: Path, made: Launcher, store: Store, otherwise: Boxed | None
+    artifact: Artifact, path: Path, made: Launcher, store: FileStore, otherwise: Boxed | None
 ) -> tuple[dict[str, Any], ctypes.CDLL]:
     """(the segments by name, the library) of a built unit, with its GPU's kernels. Raises as
     `load` does."""

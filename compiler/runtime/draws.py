@@ -28,7 +28,7 @@ from compiler.runtime.build import BuildFailed
 from compiler.runtime.generator import address_of, generator_functions
 from compiler.runtime.launcher import Launcher, launcher
 from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.store import Store, usable_store
+from compiler.runtime.store import FileStore, usable_store
 from compiler.runtime.toolchain import (
     NoCompiler,
     find_compiler,
@@ -179,7 +179,7 @@ def draws() -> Draws | Missing:
         return Missing(str(error))
 
 
-def _built(compiler: Any, store: Store) -> Any:
+def _built(compiler: Any, store: FileStore) -> Any:
     isa = instruction_set(compiler)
     unit = LibrarySource(draws_text(isa), unit_flags(isa), unit_libraries(()))
     return library(unit, compiler, store).path

@@ -9,7 +9,7 @@ import msgspec
 
 from compiler.cache_folder import read_own
 from compiler.runtime.artifact import FORMAT, Artifact
-from compiler.runtime.store import MOST_BYTES, Store, digest
+from compiler.runtime.store import MOST_BYTES, FileStore, digest
 
 NEAREST_AMONG = 64
 """Number of recently used entries that a miss is compared with."""
@@ -31,7 +31,7 @@ _ARTIFACT = msgspec.json.Decoder(Artifact)
 _COMPONENTS = msgspec.json.Decoder(dict[str, Component])
 
 
-class Changed(msgspec.Struct, frozen=True):
+class ChangedComponent(msgspec.Struct, frozen=True):
     """A component that differs from the nearest entry's."""
 
     name: str
@@ -69,7 +69,7 @@ class Miss:
     `unexplained`: no explanation was requested."""
     nearest: str = ""
     """Key of the entry that has the most components in common."""
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[ChangedComponent, ...] = ()
 
 
 def key_of(own: Mapping[str, str], surroundings: Mapping[str, str]) -> GraphKey:
@@ -82,7 +82,7 @@ def _component(text: str) -> Component:
     return Component(digest(text.encode())[:32], text if len(text) <= SHOWN else "")
 
 
-def look_up(key: GraphKey, store: Store, explain: bool = True) -> Hit | Miss:
+def look_up(key: GraphKey, store: FileStore, explain: bool = True) -> Hit | Miss:
     """The artifact of a key. A miss reports what changed from the nearest of the recent entries.
 
     Without `explain` a miss is `unexplained`, and the recent entries are not read.
@@ -100,13 +100,13 @@ def look_up(key: GraphKey, store: Store, explain: bool = True) -> Hit | Miss:
     return _miss(key, store) if explain else Miss("unexplained")
 
 
-def keep(key: GraphKey, artifact: Artifact, store: Store) -> None:
+def keep(key: GraphKey, artifact: Artifact, store: FileStore) -> None:
     """Store an artifact, and the parts of its key next to it. Raises OSError."""
     store.write_sealed("graphs", f"{key.digest}.json", msgspec.json.encode(artifact))
     store.write("keys", f"{key.digest}.json", msgspec.json.encode(key.components))
 
 
-def _miss(key: GraphKey, store: Store) -> Miss:
+def _miss(key: GraphKey, store: FileStore) -> Miss:
     best: tuple[tuple[int, int], str, dict[str, Component]] | None = None
     for name in store.newest("keys", NEAREST_AMONG):
         parts = _parts(name, store)
@@ -118,14 +118,14 @@ def _miss(key: GraphKey, store: Store) -> Miss:
         return Miss("first")
     names = dict.fromkeys((*key.components, *best[2]))
     changed = tuple(
-        Changed(name, _shown(best[2].get(name)), _shown(key.components.get(name)))
+        ChangedComponent(name, _shown(best[2].get(name)), _shown(key.components.get(name)))
         for name in names
         if best[2].get(name) != key.components.get(name)
     )
     return Miss("changed", best[1].removesuffix(".json"), changed)
 
 
-def _parts(name: str, store: Store) -> dict[str, Component]:
+def _parts(name: str, store: FileStore) -> dict[str, Component]:
     try:
         return _COMPONENTS.decode(read_own(store.path("keys", name), MOST_BYTES))
     except (OSError, msgspec.MsgspecError):

@@ -14,7 +14,7 @@ from compiler.codegen.launcher.launcher import launcher_text
 from compiler.control.hooks import Missing
 from compiler.runtime.addresses import Addresses, addresses
 from compiler.runtime.libraries import Library, LibrarySource, library
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, NoCompiler, launcher_flags
 
 POOL_VARIABLE = "TCW_POOL_BYTES"
@@ -34,7 +34,7 @@ class PoolCounts(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PoolState:
     """The state of the pool of large outputs and arenas at one moment."""
 
     hits: int
@@ -61,9 +61,9 @@ class Launcher:
         """A tensor on the CPU, large ones in pooled memory: the number of its dtype, its rank, and
         an array of its bytes, sizes and strides."""
 
-    def pool(self) -> Pool:
+    def pool(self) -> PoolState:
         c = self._counts
-        return Pool(c.hits, c.misses, c.kept_bytes, c.kept_blocks, c.capacity)
+        return PoolState(c.hits, c.misses, c.kept_bytes, c.kept_blocks, c.capacity)
 
     def limit_pool(self, capacity: int) -> None:
         """Retain at most this many unused bytes; with 0, torch allocates every output."""
@@ -76,7 +76,7 @@ class Launcher:
         return freed
 
 
-def launcher(compiler: Compiler | NoCompiler, store: Store) -> Launcher | Missing:
+def launcher(compiler: Compiler | NoCompiler, store: FileStore) -> Launcher | Missing:
     """The launcher of this process, or why it has none. Raises `BuildFailed`, OSError."""
     found = addresses()
     if isinstance(found, Missing):

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from compiler.runtime.build import build
-from compiler.runtime.store import Store, digest
+from compiler.runtime.store import FileStore, digest
 from compiler.runtime.toolchain import Compiler
 
 FORMAT = 1
@@ -71,7 +71,7 @@ def kernel_key(unit: LibrarySource, compiler: Compiler) -> str:
     return digest(msgspec.json.encode(parts))
 
 
-def library(unit: LibrarySource, compiler: Compiler, store: Store) -> Library:
+def library(unit: LibrarySource, compiler: Compiler, store: FileStore) -> Library:
     """The unit's library, from the cache or built. Raises `BuildFailed`, OSError."""
     key = kernel_key(unit, compiler)
     found = _find(key, store)
@@ -95,7 +95,7 @@ def library(unit: LibrarySource, compiler: Compiler, store: Store) -> Library:
     return Library(path, name, False, built.cpu_seconds, built.wall_seconds)
 
 
-def library_by_digest(name: str, store: Store) -> Path | None:
+def library_by_digest(name: str, store: FileStore) -> Path | None:
     """The path of a library that an artifact refers to, or None. A damaged library is removed."""
     content = store.read("objects", f"{name}.so")
     if content is None:
@@ -106,7 +106,7 @@ def library_by_digest(name: str, store: Store) -> Path | None:
     return store.path("objects", f"{name}.so")
 
 
-def _find(key: str, store: Store) -> Library | None:
+def _find(key: str, store: FileStore) -> Library | None:
     content = store.read_sealed("kernels", f"{key}.json")
     if content is None:
         return None

@@ -43,7 +43,7 @@ LOCK_SECONDS = 120.0
 incorrectly."""
 
 
-class Store:
+class FileStore:
     """A folder of ours. Once it exceeds `capacity`, the least recently used files are removed,
     except those used in the last `IN_USE_SECONDS`.
 
@@ -187,7 +187,7 @@ class Store:
                     yield found.st_mtime_ns, found.st_size, entry.path
 
 
-def open_store(folder: Path | None = None) -> Store:
+def open_store(folder: Path | None = None) -> FileStore:
     """The store in `folder`, else in $TCW_CACHE_DIR, else in our cache folder.
 
     There is one object per folder and process, so that a process scans the folder once, not once
@@ -205,17 +205,17 @@ def open_store(folder: Path | None = None) -> Store:
 
 
 @functools.cache
-def _opened(folder: Path, capacity: int) -> Store:
-    return Store(folder, capacity)
+def _opened(folder: Path, capacity: int) -> FileStore:
+    return FileStore(folder, capacity)
 
 
-def usable_store() -> tuple[Store, str]:
+def usable_store() -> tuple[FileStore, str]:
     """`open_store()`, or, if that is refused, a private folder until this process ends; and the
     reason."""
     try:
         return open_store(), ""
     except CacheRefused as refused:
-        return Store(_temporary()), str(refused)
+        return FileStore(_temporary()), str(refused)
 
 
 @cache

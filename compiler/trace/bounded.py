@@ -71,7 +71,7 @@ def bytes_of(text: str) -> int:
     reason."""
     found = _SIZE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no size: use 100MB or 2GB")
+        raise ValueError(f"{text!r} is not a size: use 100MB or 2GB")
     size = float(found[1].replace(",", "")) * _UNITS[found[2].lower()]
     return int(min(size, 1 << 62))
 

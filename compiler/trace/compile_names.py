@@ -25,7 +25,7 @@ class CompileNames:
         """torch's id -> the name of the last compile that had it."""
 
     def begin(self, compile_id: str) -> str:
-        """The name of a compile that begins now. Its restarts are no beginnings."""
+        """The name of a compile that begins now. A restart does not begin one."""
         if compile_id in self._begun:
             self._resets += 1
             self._prefix = f"r{self._resets}."

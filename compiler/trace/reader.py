@@ -19,6 +19,7 @@ from compiler.plain_file import NotPlain
 from compiler.trace.losses import Losses
 from compiler.trace.older import OLDER, AnyRecordEver, Upgrade
 from compiler.trace.records import (
+    KINDS,
     SCHEMA_VERSION,
     AnyRecord,
     CompiledStep,
@@ -54,7 +55,7 @@ class _Tag(msgspec.Struct):
     record: str = ""
 
 
-_KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in AnyRecord.__args__)
+_KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in KINDS)
 _NAMED = (Kernel, EagerOperation, CompiledStep, Region)
 """Their `id` is unique in each part of a trace, and viewers add up their figures."""
 _LOOKED_INTO = frozenset((Start, Run, EnginePart, End, *_NAMED))

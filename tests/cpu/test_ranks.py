@@ -17,7 +17,7 @@ from tests.cpu.command_line import ROOT, Done
 from tests.cpu.test_run import recordings, run, started
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary.ranks import Divergence, Member, first_divergence
+from viewers.summary.ranks import Divergence, RankMember, first_divergence
 from viewers.summary.ranks.collectives import operation_name
 from viewers.text.lines import to_text
 from viewers.text.ranks import ranks_lines
@@ -55,8 +55,8 @@ def by_rank(folder: Path) -> dict[int, Recording]:
     }
 
 
-def members(found: dict[int, Recording]) -> list[Member]:
-    return [Member(rank, one, one.end is not None) for rank, one in sorted(found.items())]
+def members(found: dict[int, Recording]) -> list[RankMember]:
+    return [RankMember(rank, one, one.end is not None) for rank, one in sorted(found.items())]
 
 
 @pytest.mark.long

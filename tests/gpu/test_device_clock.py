@@ -122,7 +122,7 @@ def test_what_lies_outside_of_all_graphs_has_its_kernels(probed: Probed) -> None
     assert {"loss", "gradients"} <= parts
     loss = [run for run in runs if run.part == "loss" and run.phase == "forward"]
     assert sum(run.ns for run in loss) > 0
-    # all that the device did is in a graph or outside of all
+    # all that the device did is in a graph or outside all
     in_graphs = sum(by_key(clock.readings())[1000 * n].ns for n in range(len(probed.probes)))
     everything = sum(work.ns for work in clock.trace.work)
     assert in_graphs + sum(run.ns for run in runs) >= 0.98 * everything

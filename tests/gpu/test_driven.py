@@ -69,7 +69,7 @@ def test_a_veto_makes_two_kernels_of_one_and_is_measured(tmp_path: Path, engine:
 
 
 def test_a_kernel_alone_takes_what_the_profiler_says_and_less_than_its_call() -> None:
-    """torch's profiler reads the same kernel by CUPTI; events lie a little outside of it."""
+    """torch's profiler reads the same kernel by CUPTI; events lie a little outside it."""
     x = torch.randn(8192, 4096, device="cuda")
     with torch.no_grad(), inductor_graphs() as found:
         compiled = torch.compile(lambda x: torch.softmax(x, -1) * 2)

@@ -8,13 +8,12 @@ from compiler.trace.records import (
     Forbidden,
     Location,
     SchedulerNode,
-    Text,
     Waiting,
 )
-from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 from tests.decided import asked as asked_decision
 from tests.decided import is_test
+from tests.inductor_loops import nest_in
 
 ID = "inductor/0/0/forward/fuse/amax_default+sum_1"
 GRAPH = "0/0/forward/lowered"
@@ -48,7 +47,7 @@ def asked(**more: object) -> Decided:
         "first": SIDES[0],
         "second": SIDES[1],
         "origins": ("amax", "exp"),
-        "if_fused": text_hash(NEST),
+        "nest": nest_in(NEST),
         "sketched": True,
         "means": "two loop nests, which may share one C++ function",
         "location": Location(file="/home/ada/models/block.py", line=19),
@@ -74,7 +73,6 @@ def stopped(**more: object) -> list[AnyRecord]:
     """The compile waits for an answer."""
     return [
         *before_the_pair(),
-        Text(hash=text_hash(NEST), body=NEST),
         asked(**more),
         Waiting(number=4, kind="decision", why="step", stage="fusion", decision=ID),
     ]

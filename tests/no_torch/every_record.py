@@ -18,7 +18,7 @@ def every_record() -> list[AnyRecord]:
     records = [
         *(one for one in two_runs() if not isinstance(one, End)),
         *(one for one in attention() if not isinstance(one, (Start, End))),
-        *(one for one in stopped()[-3:]),
+        *(one for one in stopped()[-2:]),
     ]
     have = {type(one) for one in records}
     union = inspect.type_info(AnyRecord)

@@ -11,7 +11,7 @@ from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 from tests.no_torch.two_runs import vetoed_run
 from tests.no_torch.viewers.test_alignment import changed
-from viewers.panes.view import Facts
+from viewers.panes.view import Derived
 from viewers.reader import whole
 from viewers.recording import Recording
 
@@ -45,5 +45,5 @@ def after() -> list[AnyRecord]:
     return [*found[:1], Text(hash=text_hash(text), body=text), *found[1:]]
 
 
-def facts_before() -> Facts:
-    return whole(Recording(before())).view.facts
+def facts_before() -> Derived:
+    return whole(Recording(before())).view.derived

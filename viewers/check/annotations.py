@@ -32,7 +32,7 @@ class Annotation:
     rule: str
     target: str
     file: str
-    """Relative to the repository, unless it is outside of it."""
+    """Relative to the repository, unless it is outside it."""
     line: int
     title: str
     message: str

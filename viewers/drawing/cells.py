@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from viewers.drawing.layout import TILE_HEIGHT, TILE_WIDTH, Down, Layout, Line
+from viewers.drawing.layout import TILE_HEIGHT, TILE_WIDTH, Down, DrawnBlocks, Line
 
 NORTH, EAST, SOUTH, WEST = 1, 2, 4, 8
 
@@ -60,7 +60,9 @@ def bits_of(lines: Iterable[Line], y: int, left: int, right: int) -> dict[int, i
     return found
 
 
-def row(layout: Layout, y: int, left: int, right: int, path: Iterable[Line] = ()) -> list[CellRun]:
+def row(
+    layout: DrawnBlocks, y: int, left: int, right: int, path: Iterable[Line] = ()
+) -> list[CellRun]:
     """The runs of a row between two columns, left to right; blanks are left out.
 
     `path`: highlighted lines. A block that is cut by `left` or `right` is returned whole.

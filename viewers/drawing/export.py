@@ -10,7 +10,7 @@ from compiler.output_file import words as words_of_error
 from viewers.drawing.blocks import diagram
 from viewers.drawing.diagram import Diagram
 from viewers.drawing.dot import MOST, dot, laid_out
-from viewers.drawing.layout import Layout, lay_out
+from viewers.drawing.layout import DrawnBlocks, lay_out
 from viewers.drawing.svg import svg
 from viewers.panes.picture import sizes_of, words_of
 from viewers.panes.view import View
@@ -61,7 +61,7 @@ def export(view: View, path: Path, form: Format, own: bool = False) -> str:
     return f"{path}: {len(drawn.blocks):,} blocks{how}"
 
 
-def _png(drawn: Diagram, layout: Layout, words: list[tuple[str, ...]]) -> bytes:
+def _png(drawn: Diagram, layout: DrawnBlocks, words: list[tuple[str, ...]]) -> bytes:
     """Pillow is looked for only here: nothing else needs it."""
     try:
         from viewers.drawing.png import PictureTooLarge, png

@@ -54,14 +54,14 @@ Line = Down | Across
 
 
 @dataclass
-class Layout:
+class DrawnBlocks:
     """A drawing. `boxes` in the order of the blocks that were given."""
 
     boxes: list[Box]
     width: int
     height: int
     far: list[Edge]
-    """Edges that are not drawn, being too long."""
+    """Edges that are too long to draw."""
     rows: list[list[int]]
     """The blocks of each layer, left to right."""
     layer: list[int]
@@ -172,7 +172,7 @@ class Layout:
         return -1
 
     def beside(self, block: int, step: int) -> int:
-        """The nearest block at one side (-1: left, 1: right), in this layer or one close to it; -1
+        """The nearest block on one side (-1: left, 1: right), in this layer or one close to it; -1
         for none."""
         if not 0 <= block < len(self.boxes):
             return -1
@@ -193,7 +193,7 @@ class Layout:
         return -1
 
 
-def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge]) -> Layout:
+def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge]) -> DrawnBlocks:
     """Place blocks of these sizes (cells across, rows) so that every edge leads down.
 
     Edges lead from a lower to a higher number.
@@ -235,4 +235,4 @@ def lay_out(sizes: Sequence[tuple[int, int]], edges: Sequence[Edge]) -> Layout:
     rows = [[node for node in row if node < count] for row in drawn.rows]
     layer = drawn.layer[:count]
     found = boxes, width, y, drawn.far, rows, layer
-    return Layout(*found, drawn, nets_of, centres, [*tops, y], deep)
+    return DrawnBlocks(*found, drawn, nets_of, centres, [*tops, y], deep)

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rich.cells import cell_len
 
 from viewers.drawing.diagram import Diagram
-from viewers.drawing.layout import Down, Layout
+from viewers.drawing.layout import Down, DrawnBlocks
 from viewers.kit.colours import LIGHT, fill_of
 
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 9, 18, 18
@@ -22,7 +22,7 @@ class PictureTooLarge(Exception):
     """The drawing has more pixels than a PNG may have here."""
 
 
-def png(drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]]) -> bytes:
+def png(drawn: Diagram, layout: DrawnBlocks, words: Sequence[Sequence[str]]) -> bytes:
     """The drawing; `words` are the lines of each block, plain. Raises `PictureTooLarge`."""
     width = layout.width * CELL_WIDTH + 2 * MARGIN
     height = layout.height * CELL_HEIGHT + 2 * MARGIN

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 from rich.cells import cell_len
 
 from viewers.drawing.diagram import Diagram
-from viewers.drawing.layout import Down, Layout, Line
+from viewers.drawing.layout import Down, DrawnBlocks, Line
 from viewers.kit.colours import LIGHT, fill_of
 from viewers.plain import plain
 
@@ -20,7 +20,7 @@ NOTE = 400
 """Characters of a block's tooltip."""
 
 
-def svg(drawn: Diagram, layout: Layout, words: Sequence[Sequence[str]]) -> str:
+def svg(drawn: Diagram, layout: DrawnBlocks, words: Sequence[Sequence[str]]) -> str:
     """The drawing; `words` are the lines of each block, plain."""
     ground, edge, ink, quiet = (
         LIGHT[name] for name in ("background", "dim", "text", "dim-on-fill")

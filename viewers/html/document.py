@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from viewers.html import BEGIN
-from viewers.html.pool import ROLES, Numbered, Spans, encoded
+from viewers.html.pool import ROLES, Distinct, Spans, encoded
 from viewers.html.screens import Panel, PanelPlace, Screen
 from viewers.html.style import style_sheet
 from viewers.html.tour import Tour
@@ -137,12 +137,12 @@ class _Tables:
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self.numbers = numbers
         """Key of a screen -> its number."""
-        self.arrangements: Numbered[str] = Numbered()
-        self.headers: Numbered[Spans] = Numbered()
-        self.lit: Numbered[tuple[int, ...]] = Numbered()
-        self.edges: Numbered[tuple[tuple[int, int], ...]] = Numbered()
+        self.arrangements: Distinct[str] = Distinct()
+        self.headers: Distinct[Spans] = Distinct()
+        self.lit: Distinct[tuple[int, ...]] = Distinct()
+        self.edges: Distinct[tuple[tuple[int, int], ...]] = Distinct()
         """(row, screen) of all rows of a place that lead to a screen."""
-        self.places: Numbered[tuple[int, int, int, int]] = Numbered()
+        self.places: Distinct[tuple[int, int, int, int]] = Distinct()
         """(panel, row of the cursor, edges of moving, edges of opening)."""
 
     def screen(self, screen: Screen) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """A pane with all that is folded in it, so that the page opens each fold by itself.
 
 Each row has a condition: which folds have to be open, and which closed, for it to be seen. A fold
-qualifies if opening it changes only the rows around it; one that lays the pane out anew is left to
+qualifies if opening it changes only the rows around it; one that lays the pane out again is left to
 a screen of its own.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from viewers.html.pool import Numbered
+from viewers.html.pool import Distinct
 from viewers.panes.rows import Row
 from viewers.panes.targets import Fold
 
@@ -22,8 +22,8 @@ class Conditions:
     """The conditions of a document. 0 always holds."""
 
     def __init__(self) -> None:
-        self.folds: Numbered[str] = Numbered()
-        self.numbers: Numbered[tuple[int, int, int]] = Numbered()
+        self.folds: Distinct[str] = Distinct()
+        self.numbers: Distinct[tuple[int, int, int]] = Distinct()
         """Fold, whether it has to be open, and a condition that has to hold as well."""
 
     def when(self, fold: str, opened: bool, also: int) -> int:

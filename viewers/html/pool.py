@@ -28,7 +28,7 @@ def size(value: Any) -> int:
     return len(encoded(value).encode("utf-8", "replace")) + 1
 
 
-class Numbered(Generic[T]):
+class Distinct(Generic[T]):
     """Values in the order in which they were first seen."""
 
     def __init__(self) -> None:
@@ -72,8 +72,8 @@ class Pool:
     """What the panels of a document are made of."""
 
     def __init__(self) -> None:
-        self.rows: Numbered[tuple[Spans, Spans, Spans, int]] = Numbered()
-        self.refs: Numbered[Ref] = Numbered()
+        self.rows: Distinct[tuple[Spans, Spans, Spans, int]] = Distinct()
+        self.refs: Distinct[Ref] = Distinct()
         self.refs.number("")  # 0: a row that shows nothing of the trace
         self.bytes = 0
         """Bytes that the rows take in the file."""

@@ -21,30 +21,30 @@ def seeds(reader: Reader) -> Iterator[tuple[str, Make]]:
     if reader.against is not None:
         yield _seed(reader, "differences", view.compile_id)
         yield _seed(reader, "what-if", view.compile_id)
-    if view.facts.profile is not None:
+    if view.derived.profile is not None:
         yield _seed(reader, "profile", view.compile_id)
     yield _seed(reader, "overview", view.compile_id)
-    for compile_id in view.facts.pieces or [""]:
+    for compile_id in view.derived.pieces or [""]:
         yield _seed(reader, "source", compile_id)
     if summary.breaks:
         yield _seed(reader, "break", summary.breaks[0].compile_ids[0])
     if summary.recompiles:
         yield _seed(reader, "recompiles", view.compile_id)
-    if view.facts.profile is not None:
+    if view.derived.profile is not None:
         yield _seed(reader, "account", view.compile_id)
-    if view.facts.comparison is not None:
+    if view.derived.comparison is not None:
         yield _seed(reader, "engines", view.compile_id)
-    for compile_id in view.facts.pieces:
+    for compile_id in view.derived.pieces:
         for arrangement in ("graph", "kernels", "fusion", "memory", "guards"):
             yield _seed(reader, arrangement, compile_id)
         if any(one.compile_id == compile_id for one in recording.all(Partition)):
             yield _seed(reader, "autograd", compile_id)
     yield _seed(reader, "output", view.compile_id)
-    for compile_id in view.facts.pieces:
-        for kernel in view.facts.kernels_of.get(compile_id, []):
+    for compile_id in view.derived.pieces:
+        for kernel in view.derived.kernels_of.get(compile_id, []):
             if kernel.text:
                 yield _kernel(reader, compile_id, kernel.id)
-        for graph in view.facts.graphs_of.get(compile_id, []):
+        for graph in view.derived.graphs_of.get(compile_id, []):
             yield _variant(reader, "source", compile_id, graph)
             yield _variant(reader, "graph", compile_id, graph)
 

@@ -168,7 +168,7 @@ class Tour:
             for one in edges:
                 self.bytes += self._once(one, _size_of_edges)
             self.bytes += self._once((place.panel, place.start, *edges), lambda _: 20)
-        links = self.reader.view.facts.provenance
+        links = self.reader.view.derived.provenance
         found = list(self.pool.refs.values())[self._weighed :]
         self._weighed += len(found)
         for ref in filter(None, found):  # a link is written at both of its ends
@@ -183,7 +183,7 @@ class Tour:
 
     def lights(self) -> dict[int, dict[int, bool]]:
         """Ref -> its counterparts that stand in some row, and whether exactly."""
-        links = self.reader.view.facts.provenance
+        links = self.reader.view.derived.provenance
         found: dict[int, dict[int, bool]] = {}
         for ref in list(self.pool.refs.values()):
             number = self.pool.refs.number(ref)
@@ -265,7 +265,7 @@ class Tour:
             return with_folds(rows_of, frozenset(view.unfolded), self.conditions, MOST_ROWS)
         # what is folded is the same wherever the rows around it are; a region's ref is that of its
         # lines which is lit
-        lit = view.ref if view.facts.profile is not None else ""
+        lit = view.ref if view.derived.profile is not None else ""
         key = pane, cells, view.compile_id, view.variant, view.kernel, lit, tuple(content.rows)
         if key not in self._unfolded_rows:
             self._unfolded_rows[key] = with_folds(

@@ -203,7 +203,7 @@ def environment_items(recording: Recording, verb: str = "explain") -> list[str]:
     start, machine = recording.start, recording.environment
     items: list[tuple[str, str]] = []
     if start is not None:
-        if not start.settings.program:
+        if not start.settings.program and not start.settings.redacted:
             items.append(("command", command(start.settings, verb=verb)))
         items += [("tcw", start.tool_version), ("python", start.python)]
         items.append(("platform", start.platform))
@@ -227,8 +227,9 @@ def _machine(machine: Environment) -> list[tuple[str, str]]:
 
 def command(settings: Settings, options: Sequence[str] = (), verb: str = "explain") -> str:
     """The command line of the recording, with the file's name for its path."""
-    here = structs.replace(settings, file=os.path.basename(settings.file))
-    return command_line(verb, here, options)
+    if not settings.redacted:
+        settings = structs.replace(settings, file=os.path.basename(settings.file))
+    return command_line(verb, settings, options)
 
 
 def elsewhere(recording: Recording) -> str:

@@ -22,7 +22,7 @@ _FEWEST_ROWS = 5
 
 _SPECIAL = re.compile(
     r"[\\`*{}\[\]<>#|~@&$]"
-    r"|(?<![^\W_])_|_(?![^\W_])"  # within a word it is no emphasis
+    r"|(?<![^\W_])_|_(?![^\W_])"  # not emphasis within a word
     r"|^[-=]|^\+(?=\s|$)|^\d+[.)](?=\s|$)"  # a list, a rule
     r"|://|\bwww\.|:(?=[\w+-]+:)|(?<=\bGH)-"
 )

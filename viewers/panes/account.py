@@ -28,7 +28,7 @@ from viewers.words import plural
 
 def content(view: View, width: int) -> Content:
     """Both sides, line by line, with what the lines do not explain."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None:
         return Content("account", rows=empty(width, *profiled.not_measured(view)))
     head, unit = profile.head, unit_of(profile.head)
@@ -60,7 +60,7 @@ def _account(found: AccountTable, unit: TimeUnit, width: int) -> list[Row]:
 
 def modes(view: View, width: int) -> Content:
     """Each way, against eager; then what tcw tried by itself."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None:
         return Content("modes", rows=empty(width, *profiled.not_measured(view)))
     rows = _modes(profile, width) if profile.modes else _no_modes(view, width)
@@ -99,7 +99,7 @@ def _trials(profile: Profile, width: int) -> list[Row]:
 
 def precision(view: View, width: int) -> Content:
     """Each kernel against float64, the wrong ones first."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     found = profile.precision if profile is not None else ()
     if profile is None:
         return Content("precision", rows=empty(width, *profiled.not_measured(view)))
@@ -121,7 +121,7 @@ def precision(view: View, width: int) -> Content:
 
 def _name(view: View, one: KernelPrecision) -> str:
     kernel = view.recording.kernels.get(one.kernel)
-    return view.facts.called.title(kernel) if kernel is not None else one.kernel
+    return view.derived.called.title(kernel) if kernel is not None else one.kernel
 
 
 def _exact(view: View, one: KernelPrecision, row: Row, width: int) -> list[Row]:

@@ -56,7 +56,7 @@ Pane = Callable[[View, int], Content]
 
 def beside(view: View, width: int) -> Content:
     """Next to the kernel: the same in the other language, else the loops that it was made from."""
-    languages = {kernel.language for kernel in view.facts.kernels_of.get(view.compile_id, [])}
+    languages = {kernel.language for kernel in view.derived.kernels_of.get(view.compile_id, [])}
     if view.language == "cpp" and "triton" in languages:
         other = replace(view, language="triton", kernel="")
         kernels = other.kernels()
@@ -144,7 +144,7 @@ _HELD: dict[str, FactKind] = {
 def _held(kind: FactKind, pane: Pane, view: View, width: int) -> Content:
     """What the pane shows; that the recording's log holds no such facts, where it does not."""
     found = pane(view, width)
-    if view.facts.trace.lacks(kind):
+    if view.derived.trace.lacks(kind):
         return replace(found, rows=empty(width, NOT_IN_LOG))
     return found
 

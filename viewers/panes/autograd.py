@@ -75,10 +75,10 @@ def content(view: View, width: int) -> Content:
     values, decided = by_choice(split), save_decisions(view)
     lines = saved_lines(
         values,
-        view.facts.names,
+        view.derived.names,
         width - 4,
         0,
-        main=view.facts.main_file,
+        main=view.derived.main_file,
         reasons={node: _why(answer) for node, answer in decided.items() if _own(answer)},
     )
     rows = [

@@ -45,7 +45,7 @@ def explanation(view: View, width: int) -> Content:
         rows += text_rows(lines, width, key=f"fix:{number}", copies=advice.code)
     rows.extend(_torch(view, site, room))
     if first.inside is not None:
-        name = view.facts.names.place(first.inside.file, first.inside.line)
+        name = view.derived.names.place(first.inside.file, first.inside.line)
         said = f"{name} {first.inside.function}, where torch reports it"
         rows.extend(_labelled("inside", wrap(plain(said), room), "dim"))
     if first.url:
@@ -108,7 +108,7 @@ def sides(view: View, width: int) -> Content:
     if site is None:
         return Content("graph", "either side of the break", rows=_none(view, width))
     record = next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
-    before = view.facts.pieces.get(record.compile_id)
+    before = view.derived.pieces.get(record.compile_id)
     after = _resumed(view, site, record)
     rows = [BLANK, *_side(view, before, width), _rule(width, "✗")]
     rows.extend(_crossing(record, site, after))
@@ -120,7 +120,7 @@ def sides(view: View, width: int) -> Content:
 
 def _resumed(view: View, site: BreakSite, record: GraphBreak) -> Piece | None:
     lines = {site.place.line, *(frame.line for frame in record.stack)}
-    pieces = [p for p in view.facts.pieces.values() if p.resumes_at in lines]
+    pieces = [p for p in view.derived.pieces.values() if p.resumes_at in lines]
     same = [piece for piece in pieces if piece.call == record.call]
     return next(iter(same or pieces), None)
 

@@ -64,12 +64,12 @@ def content(view: View, width: int) -> Content:
     if state is None:
         return Content("bytecode", rows=none_recorded(view, width))
     steps, frame = book(view), state.frame
-    code = steps.bytecode(frame, view.facts.whole)
+    code = steps.bytecode(frame, view.derived.whole)
     if code is None:
-        why = f"the trace carries no bytecode of {frame.function}"
+        why = f"the trace has no bytecode of {frame.function}"
         right: tuple[Span, ...] = ((f"ip {state.step.ip}", "dim"),)
         return Content("bytecode", plain(frame.function), right, empty(width, why))
-    known = instructions(view.facts.whole.text(code.text))
+    known = instructions(view.derived.whole.text(code.text))
     shown = [
         ip
         for ip, (opcode, _) in enumerate(known)

@@ -10,7 +10,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.spine import call_name
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import Call
+from viewers.summary import ModelCall
 from viewers.summary.recompiles import change_of
 from viewers.words import plural, seconds_text
 
@@ -28,9 +28,9 @@ def _frame(view: View) -> str:
 
 def content(view: View, width: int) -> Content:
     """Rows are calls, columns the cache entries of one frame: which served, which did not, why.
-    What was compiled outside of all calls is the row `timing` or `outside`."""
+    What was compiled outside all calls is the row `timing` or `outside`."""
     frame = _frame(view)
-    entries = [cid for cid in view.facts.pieces if cid.partition("/")[0] == frame]
+    entries = [cid for cid in view.derived.pieces if cid.partition("/")[0] == frame]
     calls = [call for call in view.summary.calls if call.number or frame in _frames(call)]
     if not entries:
         return Content("cache", f"of frame {frame}", rows=empty(width, "no cache entry yet"))
@@ -69,7 +69,7 @@ def content(view: View, width: int) -> Content:
     words = f"{plural(numbered, 'call')}, {plural(len(entries), 'entry', 'entries')}"
     if hidden:
         words += f", {hidden} not shown"
-    function = view.facts.pieces[entries[0]].function
+    function = view.derived.pieces[entries[0]].function
     return Content("cache", f"of frame {frame}  {function}", ((words, "dim"),), rows)
 
 
@@ -84,12 +84,12 @@ def _shown(entries: list[str], room: int, view: View) -> list[str]:
     return entries[max(0, end - room) : end]
 
 
-def _frames(call: Call) -> set[str]:
+def _frames(call: ModelCall) -> set[str]:
     """The frames compiled in a call."""
     return {piece.frame for piece in call.pieces}
 
 
-def _cell(call: Call, entry: str, failed: dict[str, str], column: int) -> Line:
+def _cell(call: ModelCall, entry: str, failed: dict[str, str], column: int) -> Line:
     """What one call did with one entry."""
     made = next((piece for piece in call.pieces if piece.compile_id == entry), None)
     if made is not None:

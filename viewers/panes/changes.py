@@ -60,7 +60,7 @@ def diff(view: View, width: int) -> Content:
         same = f"{plural(count, 'kernel')}, and all are as before" if count else "no kernels yet"
         return Content("code", rows=empty(width, same))
     kernels = change.after or change.before
-    owner = view.facts if change.after or view.base is None else view.base
+    owner = view.derived if change.after or view.base is None else view.base
     name = ", ".join(kernel.id for kernel in kernels)
     if not change.generated:
         why = f"{CALLED[change.language]}: no code is generated"

@@ -37,14 +37,14 @@ def header(
     """
     recording = view.recording
     start = recording.start
-    name = view.facts.names.short(start.settings.file) if start else file
+    name = view.derived.names.short(start.settings.file) if start else file
     left: list[Span] = [("tcw ", "title"), text(name, "strong")]
     if start is not None and start.rank is not None:
         left.append((f" rank {start.rank}", "strong"))
     settings: list[Span] = []
     if start is not None:
         chosen = start.settings
-        engines = list(view.facts.of_engines)
+        engines = list(view.derived.of_engines)
         of = f" {engines.index(view.engine) + 1}/{len(engines)}" if view.engine in engines else ""
         on = chosen.arch or ("cuda" if view.summary.gpu else chosen.device)
         words = [chosen.grad, chosen.engine + of, chosen.mode, on]
@@ -111,8 +111,8 @@ def _counts(view: View) -> list[Span]:
         pass  # the overview says why
     elif speed is not None:
         spans += _won(speed.speedup, speed.in_noise)
-    elif view.facts.profile is not None:
-        head = view.facts.profile.head
+    elif view.derived.profile is not None:
+        head = view.derived.profile.head
         spans += _won(head.speedup, in_noise(head))
     return [*spans, (" ", "dim")] if spans else []
 
@@ -126,7 +126,7 @@ def selection(view: View, width: int) -> list[Row]:
     """What the selection is and what it is linked to; empty where nothing is selected."""
     if not view.ref or refs.kind(view.ref) not in ("src", "fx", "ir", "k"):
         return []
-    shown = [LANGUAGES[language] for language in view.facts.languages]
+    shown = [LANGUAGES[language] for language in view.derived.languages]
     keys: Line = (("( ) ", "key"), (" · ".join(shown) + " ", "dim")) if len(shown) > 1 else ()
     if view.in_page:
         keys = ()
@@ -135,7 +135,7 @@ def selection(view: View, width: int) -> list[Row]:
 
 
 def _title(view: View) -> str:
-    ref, names = view.ref, view.facts.names
+    ref, names = view.ref, view.derived.names
     if refs.kind(ref) == "src":
         file, line = refs.split_source(ref)
         return names.place(file, line)
@@ -143,7 +143,7 @@ def _title(view: View) -> str:
         name, row = refs.split_kernel(ref)
         kernel = view.recording.kernels.get(name)
         at = f", line {row}" if row is not None else ""
-        title = view.facts.called.title(kernel) if kernel is not None else name
+        title = view.derived.called.title(kernel) if kernel is not None else name
         return f"{title}{at}   {kernel.label if kernel is not None else ''}".rstrip()
     graph, node = refs.split_node(ref)
     return f"{node}   of {graph}"
@@ -164,7 +164,7 @@ def _counterparts(view: View) -> Line:
             source = view.recording.line(file, line).strip()
             quality = view.lit[refs.source(file, line)]
             mark = "≈ " if quality == "inferred" else ""
-            spans.append(text(f"{mark}{view.facts.names.place(file, line)}  ", "accent"))
+            spans.append(text(f"{mark}{view.derived.names.place(file, line)}  ", "accent"))
             spans.append(text(f"{source}  ", "text"))
             if len(places) > 1:
                 others = ", ".join(str(line) for _, line in places[1:])
@@ -176,7 +176,7 @@ def _counterparts(view: View) -> Line:
     if kernels:
         spans.append((" → " if nodes else "", "dim"))
         spans.append((plural(len(kernels), "kernel") + " ", "text"))
-        spans.append(text(" · ".join(view.facts.called.title(k) for k in kernels[:4]), "dim"))
+        spans.append(text(" · ".join(view.derived.called.title(k) for k in kernels[:4]), "dim"))
         if len(kernels) > 4:
             spans.append((f" and {len(kernels) - 4} more", "dim"))
     if not spans:

@@ -86,7 +86,7 @@ def sides(view: View, asked: Decided) -> tuple[list[SchedulerNode], list[Schedul
     """The scheduler nodes of both sides, as far as they were recorded."""
     known = {
         node.name: node
-        for (graph, _), node in view.facts.operations.items()
+        for (graph, _), node in view.derived.operations.items()
         if graph == asked.graph or graph.startswith(asked.graph + "/")
     }
     first, second = (

@@ -1,4 +1,4 @@
-"""Two engines lined up: figures, stages, and the kernels that each made of the same lines."""
+"""Two engines side by side: figures, stages, and the kernels that each made of the same lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viewers.kit.spans import Line, Role, text
 from viewers.panes import kernel as kernel_pane
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToLineup
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.plain import plain
 from viewers.summary.engines import Comparison, LineUp
 from viewers.tables.engines import stages_lines, verdict_line
@@ -48,11 +48,11 @@ def places(comparison: Comparison) -> list[EnginesRow]:
 
 
 def content(view: View, width: int) -> Content:
-    comparison = view.facts.comparison
+    comparison = view.derived.comparison
     if comparison is None:
         return Content(
             "engines",
-            rows=empty(width, "one engine was recorded", "tcw explain --engine both lines up two"),
+            rows=empty(width, "one engine was recorded", "tcw explain --engine both compares two"),
         )
     rows = [
         BLANK,
@@ -102,7 +102,7 @@ def _kernels(view: View, comparison: Comparison, width: int) -> list[Row]:
     rows: list[Row] = []
     room = max(12, (width - 12) // 2)
     graph = ""
-    first, second = (view.facts.of_engines[one.engine] for one in comparison.columns)
+    first, second = (view.derived.of_engines[one.engine] for one in comparison.columns)
     for index, place in enumerate(places(comparison)):
         if place.line_up.graph != graph:
             graph = place.line_up.graph
@@ -129,17 +129,17 @@ def _few(lines: str) -> str:
     return shown
 
 
-def _kernel(facts: Facts, kernel: Kernel | None, room: int) -> Line:
+def _kernel(derived: Derived, kernel: Kernel | None, room: int) -> Line:
     if kernel is None:
         return ((" " * room, "dim"),)
     role: Role = "text" if kernel.generated else "dim"
-    words = plain(f"{kernel.id} {facts.called.name(kernel)}")
+    words = plain(f"{kernel.id} {derived.called.name(kernel)}")
     return ((pad(cut(words, room - 1), room), role),)
 
 
 def side(view: View, width: int, second: bool) -> Content:
     """The code that one of the engines made of the chosen lines."""
-    comparison = view.facts.comparison
+    comparison = view.derived.comparison
     if comparison is None:
         name = "second engine" if second else "first engine"
         return Content(name, rows=empty(width, "one engine was recorded"))
@@ -150,8 +150,8 @@ def side(view: View, width: int, second: bool) -> Content:
     if chosen is None:
         why = f"{column.engine} made no kernel of its own here"
         return Content(column.engine, rows=empty(width, why))
-    facts = view.facts.of_engines[column.engine]
-    other = replace(view, facts=facts, kernel=chosen.id, language="cpp", lit={}, ref="")
-    other.compile_id = next((c for c, ks in facts.kernels_of.items() if chosen in ks), "")
+    derived = view.derived.of_engines[column.engine]
+    other = replace(view, derived=derived, kernel=chosen.id, language="cpp", lit={}, ref="")
+    other.compile_id = next((c for c, ks in derived.kernels_of.items() if chosen in ks), "")
     shown = kernel_pane.content(other, width)
     return replace(shown, name=column.engine)

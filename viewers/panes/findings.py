@@ -61,7 +61,7 @@ def _redacted(view: View, width: int) -> list[Row]:
 def _finding(view: View, index: int, finding: Finding, width: int, costs: int) -> list[Row]:
     cost = pad_left(finding.cost, costs)
     if width >= NARROW:
-        lines = finding_lines(finding, view.facts.names, width - 2, cost, costs + 5)
+        lines = finding_lines(finding, view.derived.names, width - 2, cost, costs + 5)
     else:
         lines = _in_two_lines(finding, cost, width)
     head, *more = text_rows(lines, width, indent=1)
@@ -101,7 +101,7 @@ def _rest(view: View, any_finding: bool, costs: int) -> Row:
         words = "nothing needs attention so far" if view.live else "no finding in what was recorded"
     else:
         compiles = plural(summary.compiles, "compile")
-        profile = view.facts.profile
+        profile = view.derived.profile
         lost = profile is not None and any(cause.lost for cause in profile.causes)
         lead_in = "" if lost else "nothing needs attention: "
         words = f"{lead_in}no break, no recompile in {compiles}"
@@ -117,7 +117,7 @@ def _came_of_it(view: View, width: int) -> list[Row]:
         listed = kernels.content(view, width)
         found += _stage(view, "kernels", listed.right, listed.rows, KERNELS)
         left += max(0, KERNELS - len(listed.rows))
-    if view.facts.pairs.get(fusion.graph_of(view)):
+    if view.derived.pairs.get(fusion.graph_of(view)):
         listed = fusion.decisions(view, width)
         found += _stage(view, "fusion", listed.right, listed.rows, left)
     graph = view.loop_graph()

@@ -61,7 +61,7 @@ def graph_of(view: View) -> str:
 def _lowered(view: View, graph: str) -> str:
     """The graph that the scheduler nodes of a decision's graph are recorded under."""
     lowered = f"{graph}/lowered"
-    known = any(name == lowered for name, _ in view.facts.operations)
+    known = any(name == lowered for name, _ in view.derived.operations)
     return lowered if known else graph
 
 
@@ -69,7 +69,7 @@ def pairs_of(view: View) -> list[PairResult]:
     """The pairs of the graph in the order of the list: fused, asked, queued, rejected by rule; in
     each the ones that move most bytes first, or in the order in which they were decided."""
     graph = graph_of(view)
-    found = {pair.id: pair for pair in view.facts.pairs.get(graph, ())}
+    found = {pair.id: pair for pair in view.derived.pairs.get(graph, ())}
     asked = waiting_decision(view)
     if asked is not None:
         found[asked.id] = with_asked(found.get(asked.id), asked, graph)
@@ -141,7 +141,7 @@ def things_of(pair: PairResult) -> list[Ref]:
 def nodes_of(view: View, graph: str, name: str) -> list[SchedulerNode]:
     """The scheduler nodes of a group: of `op9_op10`, or of a group that is known by the name of a
     node of the graph that it computes."""
-    operations = view.facts.operations
+    operations = view.derived.operations
     known = (operations.get((graph, part)) for part in _parts(name))
     found = [node for node in known if node is not None]
     if found:
@@ -229,8 +229,8 @@ def _counts(view: View, pairs: list[PairResult]) -> Line:
 
 def _nothing(view: View, graph: str, width: int) -> list[Row]:
     if view.pair_filter:
-        return empty(width, f"no pair has to do with {view.pair_filter}", "& and ⏎ shows all again")
-    nodes = sum(node.graph == graph for node in view.facts.operations.values())
+        return empty(width, f"no pair involves {view.pair_filter}", "& and ⏎ shows all again")
+    nodes = sum(node.graph == graph for node in view.derived.operations.values())
     name = graph.removesuffix("/lowered") or view.compile_id or "this recording"
     why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {name}"
     why = why if nodes else f"no fusion decision of {name} was recorded"
@@ -314,7 +314,7 @@ def _rule(
 def _of_the_next_run(view: View, pair: PairResult) -> str:
     """The reader's choice for a pair, where the run that is shown does not have it; else ""."""
     wanted = view.overrides.get(pair.id, "")
-    run = next((one for one in view.facts.trace.all(Run) if one.number == view.run), None)
+    run = next((one for one in view.derived.trace.all(Run) if one.number == view.run), None)
     has = dict(run.settings.overrides).get(pair.id, "") if run is not None else wanted
     return plain(wanted) if wanted != has else ""
 

@@ -137,7 +137,7 @@ def _nodes(graph: Graph, nodes: Sequence[int], unfolded: set[str]) -> list[Graph
 
 
 def _by_module(graph: Graph, nodes: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
-    """Runs of nodes of one module, cut to the depth at which a screen shows them."""
+    """Runs of nodes of one module, cut to the depth that a screen shows."""
     runs = groupby(nodes, lambda index: _owner(graph.nodes[index].module))
     return [(module, tuple(run)) for module, run in runs]
 

@@ -23,7 +23,7 @@ def graph(view: View, width: int) -> Content:
     if state is None:
         return Content("graph", rows=none_recorded(view, width))
     nodes, compile_id = state.nodes, state.step.compile_id
-    recorded = view.facts.nodes(compile_id)
+    recorded = view.derived.nodes(compile_id)
     coming = state.coming
     count = len(nodes)
     tail = _tail(coming, width)

@@ -44,7 +44,7 @@ def content(view: View, width: int) -> Content:
             return replace(growing.guards(view, width), subject=name)
         return Content("guards", name, rows=empty(width, f"no guards of {name} were recorded"))
     groups = guard_groups(view.recording, record)
-    names, main = view.facts.names, view.facts.main_file
+    names, main = view.derived.names, view.derived.main_file
     rows: list[Row] = []
     drawn = guards_lines(condition_rows(groups.conditions), names, width - MARK - 1, 0, main)
     for index, (condition, lines) in enumerate(zip(groups.conditions, drawn, strict=True)):
@@ -74,7 +74,7 @@ def _fold(
     rows = [replace(first, gutter=gutter, key=key, opens=Fold(key), copies=copies)]
     rows += [replace(one, gutter=(("   ", "text"),)) for one in others]
     if opened:
-        names, main = view.facts.names, view.facts.main_file
+        names, main = view.derived.names, view.derived.main_file
         drawn = guards_lines(single_rows(guards), names, width - MARK - 3, 0, main)
         for index, (guard, each) in enumerate(zip(guards, drawn, strict=True)):
             rows += _rows(guard, each, f"{key}:{index}", width, "     ")

@@ -82,7 +82,7 @@ def content(view: View, width: int) -> Content:
     name = LANGUAGES[view.language].lower()
     if kernel is None:
         return Content(name, rows=empty(width, *_nothing(view)))
-    subject = view.facts.called.title(kernel)
+    subject = view.derived.called.title(kernel)
     if not kernel.text:
         called = [] if kernel.generated else [CALLED[kernel.language]]
         facts = [*kernel_words(view, kernel), *called]
@@ -124,7 +124,7 @@ def _fitting(words: list[str], room: int) -> Line:
 def _facts(view: View, kernel: Kernel) -> list[str]:
     if not kernel.predicted:
         return kernel_words(view, kernel)
-    binary = view.facts.binaries.get(kernel.id)
+    binary = view.derived.binaries.get(kernel.id)
     return ["predicted"] if binary is None else [f"predicted {binary.arch}", *binary_words(binary)]
 
 
@@ -180,7 +180,7 @@ def _call(view: View, kernel: Kernel) -> list[Row]:
 
 
 def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
-    binary = view.facts.binaries.get(kernel.id)
+    binary = view.derived.binaries.get(kernel.id)
     name = LANGUAGES[view.language]
     if binary is None:
         why = f"{kernel.id} was not compiled to {name}"
@@ -216,7 +216,7 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
 
 
 def _nothing(view: View) -> tuple[str, str]:
-    kernels = view.facts.kernels_of.get(view.compile_id, [])
+    kernels = view.derived.kernels_of.get(view.compile_id, [])
     if not kernels:
         name = view.compile_id or "this compile"
         return f"no kernel was generated for {name}", view.not_reached("codegen")

@@ -20,7 +20,7 @@ WIDE = 56
 
 
 def content(view: View, width: int) -> Content:
-    kernels = view.facts.kernels_of.get(view.compile_id, [])
+    kernels = view.derived.kernels_of.get(view.compile_id, [])
     if not kernels:
         why = f"no kernel of {view.compile_id or 'this recording'} was recorded"
         next_step = view.not_reached("codegen")
@@ -49,13 +49,13 @@ def content(view: View, width: int) -> Content:
 
 
 def _lines(view: View, listed: Sequence[KernelRow], width: int) -> list[Line]:
-    profile = view.facts.profile
+    profile = view.derived.profile
     lines = kernels_lines(
         listed,
-        view.facts.names,
+        view.derived.names,
         width - 1,
         1,
-        main=view.facts.main_file,
+        main=view.derived.main_file,
         seconds=profile.kernel_seconds if profile is not None else None,
         in_pane=True,
     )

@@ -1,23 +1,21 @@
-"""Inductor's loop bodies as textbook loop nests.
+"""Loop nests of scheduler nodes as a textbook writes them.
 
-A trace has a loop body as `compiler/inductor/loops.py` prints it: its loops, then one operation of
-torch's `LoopBody` a line, with a name for each intermediate value. Here the intermediates are put
-where they are read, and an index that only walks a contiguous buffer becomes its loop variables.
-What cannot be read this way is shown as it was printed.
+A nest in a trace (`LoopLine`) has an operation a line, with a name for each intermediate value.
+Here the intermediates are put where they are read, and an index that only walks a contiguous buffer
+becomes its loop variables. What cannot be written this way stays as it is.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from compiler.trace import refs
-from compiler.trace.commas import at_commas
+from compiler.trace.records import LoopLine
+from viewers.words import indent
 
-_LOOP = re.compile(r"^ *(?:for|reduce) (\w+) in (.+):$")
-_LINE = re.compile(r"^ *(?:(\w+) = )?(?:<built-in function )?(\w+)>?\((.*)\)$")
 _BINARY = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
     "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=",
@@ -40,119 +38,116 @@ class TextbookNest:
 
 
 @lru_cache(maxsize=2048)
-def read_loops(printed: str) -> TextbookNest | None:
-    """The loop nest that `printed` describes; None if it reads otherwise (masked subblocks)."""
-    ranges: list[tuple[str, str]] = []
-    lines: list[str] = []
-    for line in printed.rstrip("\n").split("\n"):
-        if match := _LOOP.match(line):
-            ranges.append((match[1], match[2]))
-        else:
-            lines.append(line)
+def textbook_nest(nest: tuple[LoopLine, ...]) -> TextbookNest | None:
+    """The nest of one node; None if it reads otherwise (masked subblocks)."""
+    ranges = tuple((line.variable, str(line.size)) for line in nest if line.variable)
     try:
-        statements = _statements([_call(line) for line in lines], ranges)
+        statements = _statements([line for line in nest if not line.variable], ranges)
     except (ValueError, KeyError, IndexError):
         return None
-    return TextbookNest(tuple(ranges), tuple(statements)) if statements else None
+    return TextbookNest(ranges, tuple(one.text for one in statements)) if statements else None
 
 
 @dataclass(frozen=True)
-class Line:
+class TextbookStatement:
+    """A statement, and the buffer that it writes; "" if it writes none."""
+
+    text: str
+    writes: str = ""
+
+
+@dataclass(frozen=True)
+class TextbookLine:
     """A line of several nests in one: a loop's head, or a statement."""
 
     depth: int
     loop: tuple[str, str] = ("", "")
     """(variable, size); ("", "") for a statement."""
-    statement: str = ""
+    statement: TextbookStatement = TextbookStatement("")
 
 
 @lru_cache(maxsize=256)
-def read_nested(printed: str) -> tuple[Line, ...] | None:
+def textbook_lines(nest: tuple[LoopLine, ...]) -> tuple[TextbookLine, ...]:
     """Loops within loops, several in a row: a nest of several nodes. Statements that read otherwise
-    (masked subblocks) stay as they were printed; None if all do."""
+    (masked subblocks) stay as they are printed."""
     reader = _Reader()
-    for line in printed.rstrip("\n").split("\n"):
-        indent = len(line) - len(line.lstrip(" "))
-        reader.leave(indent)
-        if match := _LOOP.match(line):
-            reader.enter(indent, match[1], match[2])
+    for line in nest:
+        reader.leave(line.depth)
+        if line.variable:
+            reader.enter(line.variable, str(line.size))
         else:
             reader.pending.append(line)
     reader.close()
-    return tuple(reader.lines) if reader.understood else None
+    return tuple(reader.lines)
 
 
 class _Reader:
     """Reads a nest from the top."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.understood = False
-        self.pending: list[str] = []
-        """Statements of the innermost loop that are not read yet."""
-        self._open: list[tuple[int, str, str]] = []
-        """(indentation, variable, size) of each loop around them."""
+        self.lines: list[TextbookLine] = []
+        self.pending: list[LoopLine] = []
+        """Operations of the innermost loop that are not read yet."""
+        self._open: list[tuple[str, str]] = []
+        """(variable, size) of each loop around them."""
         self._values: dict[str, str] = {}
         self._names: list[dict[str, str]] = [{}]
-        """Expressions with a name: outside of all loops, then by loop."""
+        """Expressions with a name: outside all loops, then by loop."""
 
-    def enter(self, indent: int, name: str, size: str) -> None:
+    def enter(self, name: str, size: str) -> None:
         self.close()
-        self.lines.append(Line(len(self._open), loop=(name, size)))
-        self._open.append((indent, name, size))
+        self.lines.append(TextbookLine(len(self._open), loop=(name, size)))
+        self._open.append((name, size))
         self._names.append({})
 
-    def leave(self, indent: int) -> None:
-        """Close the loops that a line with this indentation is not in."""
-        while self._open and indent <= self._open[-1][0]:
+    def leave(self, depth: int) -> None:
+        """Close the loops that a line of this depth is not in."""
+        while len(self._open) > depth:
             self.close()
             self._open.pop()
             self._names.pop()
 
     def close(self) -> None:
-        """Read the pending statements."""
-        ranges = [(name, size) for _, name, size in self._open]
+        """Read the pending operations."""
         values = dict(self._values)
         names = {expression: name for scope in self._names for expression, name in scope.items()}
         known = len(names)
+        around = len(self._open)
         try:
-            statements = _statements([_call(line) for line in self.pending], ranges, values, names)
+            statements = _statements(self.pending, self._open, values, names)
         except (ValueError, KeyError, IndexError):
-            statements = textwrap.dedent("\n".join(self.pending)).split("\n")
+            statements = [
+                TextbookStatement(indent(line.depth - around) + line.text) for line in self.pending
+            ]
         else:
-            self.understood = self.understood or bool(statements)
             self._values = values
             self._names[-1].update(list(names.items())[known:])
-        self.lines += [Line(len(self._open), statement=statement) for statement in statements]
+        self.lines += [TextbookLine(around, statement=statement) for statement in statements]
         self.pending.clear()
 
 
-def _call(line: str) -> tuple[str, str, list[str]]:
-    """(name of the result or "", operation, arguments)."""
-    match = _LINE.match(line)
-    if match is None:
-        raise ValueError(line)
-    return (match[1] or "", match[2], at_commas(match[3]))
-
-
 def _statements(
-    calls: list[tuple[str, str, list[str]]],
-    ranges: list[tuple[str, str]],
+    operations: Sequence[LoopLine],
+    ranges: Sequence[tuple[str, str]],
     values: dict[str, str] | None = None,
     names: dict[str, str] | None = None,
-) -> list[str]:
-    """`values` and `names`: of the statements before, in loops around these."""
+) -> list[TextbookStatement]:
+    """`values` and `names`: of the statements before, in loops around these. Raises ValueError,
+    KeyError or IndexError for an operation that it does not know."""
     values = {} if values is None else values
     names = {} if names is None else names
-    statements: list[str] = []
-    for name, operation, arguments in calls:
-        if operation == "store":
+    statements: list[TextbookStatement] = []
+    for line in operations:
+        name, operation, arguments = line.result, line.operation, line.arguments
+        if operation in ("subblock", "return", ""):
+            raise ValueError(operation)
+        if operation in ("store", "store_reduction"):
             place = arguments[0] + subscript(arguments[1], ranges)
-            sign = "+=" if "atomic_add" in arguments[3:] else "="
-            statements.append(f"{place} {sign} {_outer(values[arguments[2]])}")
-        elif operation == "store_reduction":
-            place = arguments[0] + subscript(arguments[1], ranges)
-            statements.append(f"{place} {values[arguments[2]]}")
+            value = values[arguments[2]]
+            if operation == "store":
+                sign = "+=" if "atomic_add" in arguments[3:] else "="
+                value = f"{sign} {_outer(value)}"
+            statements.append(TextbookStatement(f"{place} {value}", arguments[0]))
         elif operation == "reduction":
             kind, value = arguments[2], values.get(arguments[3], arguments[3])
             values[name] = f"{_REDUCE.get(kind, kind + '=')} {_outer(value)}"
@@ -167,7 +162,7 @@ def _statements(
             short = names.get(expression)
             if short is None and len(expression) > LONG:
                 short = names[expression] = _letter(len(names))
-                statements.append(f"{short} = {_outer(expression)}")
+                statements.append(TextbookStatement(f"{short} = {_outer(expression)}"))
             values[name] = short or expression
     return statements
 
@@ -176,7 +171,7 @@ def _letter(count: int) -> str:
     return "tuvwabcdefgh"[count] if count < 12 else f"t{count}"
 
 
-def _expression(operation: str, arguments: list[str], values: dict[str, str]) -> str:
+def _expression(operation: str, arguments: Sequence[str], values: dict[str, str]) -> str:
     read = [values.get(argument, argument) for argument in arguments]
     if operation in ("constant", "index_expr"):
         return arguments[0]
@@ -207,9 +202,9 @@ def _outer(expression: str) -> str:
     return expression[1:-1]
 
 
-def subscript(index: str, ranges: list[tuple[str, str]]) -> str:
+def subscript(index: str, ranges: Sequence[tuple[str, str]]) -> str:
     """`128*p0 + p1` over p0 < 4096, p1 < 128 -> `[p0, p1]`; anything else stays an expression."""
-    used = [(name, size) for name, size in ranges if re.search(rf"\b{name}\b", index)]
+    used = [(name, size) for name, size in ranges if re.search(rf"\b{re.escape(name)}\b", index)]
     stride = 1
     terms: list[str] = []
     for name, size in reversed(used):

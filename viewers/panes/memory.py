@@ -253,7 +253,7 @@ def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
 def _step_name(view: View, step: str) -> str:
     """`k2 mul, softmax` -> `k2 softmax`."""
     kernel = view.recording.kernels.get(step.partition(" ")[0])
-    return view.facts.called.title(kernel) if kernel else step
+    return view.derived.called.title(kernel) if kernel else step
 
 
 def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compiler.trace import refs
-from compiler.trace.records import Node, SchedulerNode
+from compiler.trace.records import LoopLine, Node, SchedulerNode
 from viewers.kit.highlight import highlight
 from viewers.kit.spans import Line, Span, text
 from viewers.labels import is_view, short_target
-from viewers.panes.loops import read_loops
+from viewers.panes.loops import textbook_nest
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
-from viewers.plain import plain
+from viewers.plain import plain, plain_lines
 from viewers.words import domain_text, indent, plural
 
 _LOAD = re.compile(r"\b([A-Za-z_]\w*)(\[[^\[\]]*\])")
@@ -38,11 +39,10 @@ def nests(view: View, nodes: list[SchedulerNode], shared: set[str]) -> list[Row]
     rows: list[Row] = []
     open_nest: _Nest | None = None
     for node in nodes:
-        printed = view.recording.text(node.loops)
-        loop = read_loops(printed) if printed else None
+        loop = textbook_nest(node.nest)
         if loop is None:
             rows.extend(_rows(view, open_nest, shared))
-            rows.extend(_printed(node, printed))
+            rows.extend(_printed(node, printed_lines(node.nest, view.recording.text(node.loops))))
             open_nest = None
             continue
         if (
@@ -119,18 +119,24 @@ def _headers(ranges: tuple[tuple[str, str], ...]) -> list[Row]:
     return rows
 
 
-def _printed(node: SchedulerNode, printed: str) -> list[Row]:
+def printed_lines(nest: Sequence[LoopLine], text: str) -> list[str]:
+    """A nest as it is printed: its lines, or its text where a trace has that."""
+    return [indent(line.depth) + line.text for line in nest] or plain_lines(text.rstrip("\n"))
+
+
+def _printed(node: SchedulerNode, printed: list[str]) -> list[Row]:
     ref = refs.operation(node.graph, node.name)
+    blank: Span = ("      ", "faint")
     if not printed:
         words = (
             f"{node.label}: a call, no loops"
             if node.kind == "extern"
             else f"{node.label}: {node.kind}"
         )
-        return [Row(gutter=(("      ", "faint"),), body=(text(words, "dim"),), ref=ref, key=ref)]
+        return [Row(gutter=(blank,), body=(text(words, "dim"),), ref=ref, key=ref)]
     return [
-        Row(gutter=(("      ", "faint"),), body=(text(line),), ref=ref, key=f"{ref}:{index}")
-        for index, line in enumerate(printed.rstrip("\n").split("\n"))
+        Row(gutter=(blank,), body=(text(line),), ref=ref, key=f"{ref}:{index}")
+        for index, line in enumerate(printed)
     ]
 
 
@@ -149,12 +155,12 @@ def place_of(view: View, node: SchedulerNode) -> str:
     if found is None or found.location is None:
         return ""
     place = found.location
-    file = "" if place.file == view.facts.main_file else view.facts.names.short(place.file)
+    file = "" if place.file == view.derived.main_file else view.derived.names.short(place.file)
     return f" {plain(file)}:{place.line}"
 
 
 def _last_with_line(view: View, node: SchedulerNode) -> Node | None:
-    known = view.facts.nodes(node.graph)
+    known = view.derived.nodes(node.graph)
     found = (known.get(origin) for origin in reversed(node.origins))
     return next((one for one in found if one is not None and one.location is not None), None)
 
@@ -162,9 +168,9 @@ def _last_with_line(view: View, node: SchedulerNode) -> Node | None:
 def computes(view: View, node: SchedulerNode) -> str:
     """What a scheduler node computes last, in a word: `amax`; its label where that is unknown, or
     where it is one of several that compute the same nodes."""
-    if (node.graph, node.origins) in view.facts.split_origins:
+    if (node.graph, node.origins) in view.derived.split_origins:
         return node.label
-    known = view.facts.nodes(node.graph)
+    known = view.derived.nodes(node.graph)
     for origin in reversed(node.origins):
         found = known.get(origin)
         if found is not None and not is_view(found):
@@ -199,7 +205,7 @@ def traffic(nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
 def content(view: View, width: int) -> Content:
     """The loops of the whole graph, node by node, as the scheduler starts with them."""
     graph = view.loop_graph()
-    nodes = [node for (name, _), node in view.facts.operations.items() if name == graph]
+    nodes = [node for (name, _), node in view.derived.operations.items() if name == graph]
     subject = graph.removesuffix("/lowered") or view.compile_id
     if not nodes:
         why = f"no scheduler node of {subject or 'this recording'} was recorded"

@@ -96,7 +96,7 @@ def _lines(view: View, drawn: Diagram, block: Block) -> list[Row]:
         rows.append(Row(body=((" ", "text"), text(tensor_text(nodes[0].value), "dim"))))
     if block.kernel and block.kind == "op":
         kernel = view.recording.kernels.get(block.kernel)
-        words = f" in {view.facts.called.title(kernel) if kernel else block.kernel}"
+        words = f" in {view.derived.called.title(kernel) if kernel else block.kernel}"
         rows.append(Row(body=(text(words, "dim"),)))
     return rows
 
@@ -106,7 +106,7 @@ def _time(view: View, block: Block) -> Row:
     seconds = kernel_seconds(view, block.kernel) if block.kind in ("group", "call") else None
     if seconds is not None:
         return _fact("time", seconds_text(seconds), f"{block.kernel}, in the call")
-    for found in reversed(view.facts.trace.all(WhatIf)):
+    for found in reversed(view.derived.trace.all(WhatIf)):
         before = found.base == view.run and found.base_kernels == (block.kernel,)
         after = found.run == view.run and found.run_kernels == (block.kernel,)
         timed = found.before if before else found.after if after else None
@@ -118,7 +118,7 @@ def _time(view: View, block: Block) -> Row:
 
 def _eager(view: View, block: Block) -> Row:
     """Of the region that the block's kernel is in: what eager takes for it."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     steps = profile.index.steps_of_kernel.get(block.kernel, ()) if profile else ()
     row = None
     if profile is not None and steps:
@@ -163,7 +163,7 @@ def _size(node: Node) -> int | None:
 
 def _read(view: View, drawn: Diagram, block: Block) -> list[tuple[str, int | None, str]]:
     """What comes from outside, each once; views are looked through."""
-    known = view.facts.nodes(drawn.graph.id)
+    known = view.derived.nodes(drawn.graph.id)
     own = {drawn.graph.nodes[index].name for index in block.nodes}
     found: dict[str, Node] = {}
     waiting = [name for index in block.nodes for name in drawn.graph.nodes[index].inputs]
@@ -224,7 +224,7 @@ def _written(view: View, drawn: Diagram, block: Block) -> list[tuple[str, int | 
 
 def _inside(view: View, drawn: Diagram, block: Block) -> list[Row]:
     """Buffers that only the group itself reads."""
-    operations = view.facts.operations
+    operations = view.derived.operations
     graph = drawn.graph.id
     own = [operations[graph, name] for name in block.operations if (graph, name) in operations]
     if len(own) < 2 or block.kind != "group":
@@ -247,7 +247,7 @@ def _inside(view: View, drawn: Diagram, block: Block) -> list[Row]:
 
 def _domain(view: View, drawn: Diagram, block: Block) -> list[Row]:
     graph = drawn.graph.id
-    nodes = [view.facts.operations.get((graph, name)) for name in block.operations]
+    nodes = [view.derived.operations.get((graph, name)) for name in block.operations]
     found = next((n for n in nodes if n is not None and n.domain), None)
     reduced = next((n for n in nodes if n is not None and n.kind == "reduction" and n.domain), None)
     if reduced is not None and len(reduced.domain) > 1:
@@ -269,7 +269,7 @@ def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:
     own = set(block.operations)
     if not own:
         return []
-    pairs = view.facts.pairs.get(drawn.graph.id, ())
+    pairs = view.derived.pairs.get(drawn.graph.id, ())
     parts = [(pair, set(pair.first.split("_")), set(pair.second.split("_"))) for pair in pairs]
     inner = [p for p, a, b in parts if p.verdict == "fused" and a <= own and b <= own]
     edge = [p for p, a, b in parts if p.verdict == "rejected" and (a <= own) != (b <= own)]

@@ -32,13 +32,13 @@ def thing_words(view: View, on: str) -> str:
     if on.startswith(DECISION):
         return f"decision {on.removeprefix(DECISION)}"
     if refs.kind(on) == "src":
-        return view.facts.names.place(*refs.split_source(on))
+        return view.derived.names.place(*refs.split_source(on))
     return on
 
 
 def known(view: View) -> dict[str, Note]:
     """The notes of the whole trace: they belong to no place in time."""
-    return notes_of(view.facts.trace, view.run)
+    return notes_of(view.derived.trace, view.run)
 
 
 def marked(view: View, content: Content, width: int) -> Content:

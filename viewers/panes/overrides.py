@@ -1,4 +1,4 @@
-"""The reader's overrides, and what became of each in the run that is looked at."""
+"""The reader's overrides, and the outcome of each in the run on screen."""
 
 from __future__ import annotations
 

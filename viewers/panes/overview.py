@@ -13,7 +13,7 @@ from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import Call, Cut, Piece, Summary
+from viewers.summary import Cut, ModelCall, Piece, Summary
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
@@ -52,14 +52,14 @@ def content(view: View, width: int) -> Content:
 
 def _losses(view: View, width: int) -> list[Row]:
     """What the figures do not hold, because the trace lacks it."""
-    sentences = losses_sentences(view.facts.trace)
+    sentences = losses_sentences(view.derived.trace)
     lines = (words for sentence in sentences for words in wrap(sentence, width - 2))
     return [Row(body=((f" {words}", "warn"),)) for words in lines]
 
 
 def _engines(view: View) -> list[Row]:
     """How the two engines compare, where there are two."""
-    comparison = view.facts.comparison
+    comparison = view.derived.comparison
     if comparison is None:
         return []
     body: Line = ((" ", "text"), *verdict_line(comparison).spans)
@@ -68,7 +68,7 @@ def _engines(view: View) -> list[Row]:
 
 def _profile(view: View, width: int) -> list[Row]:
     """The first thing that the profile found, where a call was profiled."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None:
         return []
     key = "profile"
@@ -87,7 +87,7 @@ def _profile(view: View, width: int) -> list[Row]:
     cost = first.cost
     place = ""
     if first.place is not None:
-        place = f"   {view.facts.names.place(first.place.file, first.place.line)}"
+        place = f"   {view.derived.names.place(first.place.file, first.place.line)}"
     room = (
         width - cell_len(cost) - cell_len(place) - cell_len("".join(w for w, _ in _opens(view))) - 8
     )
@@ -144,7 +144,7 @@ def _verdict(view: View) -> Line:
         if view.over:
             return ((f"Speed {NOT_MEASURED}", "strong"), ("   the run is over", "dim"))
         return _unfinished(view)
-    profile = view.facts.profile
+    profile = view.derived.profile
     if view.summary.speed is None and verdict.tone == "neutral" and profile is not None:
         found = profile.verdict
         return (
@@ -213,7 +213,7 @@ def _failure(view: View, width: int) -> list[Row]:
     }[failure.eager_fails]
     rows = [BLANK]
     if failure.location is not None:
-        place = view.facts.names.place(failure.location.file, failure.location.line)
+        place = view.derived.names.place(failure.location.file, failure.location.line)
         line = failure.source_line.strip()
         rows.append(
             Row(
@@ -238,7 +238,7 @@ def _failure(view: View, width: int) -> list[Row]:
     return [*rows, BLANK]
 
 
-def _cut(view: View, call: Call) -> list[Row]:
+def _cut(view: View, call: ModelCall) -> list[Row]:
     pieces = [piece for piece in call.pieces if not piece.recompiles]
     pieces = pieces or list(call.pieces)
     count = sum(piece.ops > 0 for piece in pieces)
@@ -288,7 +288,7 @@ def _bar(piece: Piece, most: int, label: int) -> Row:
 
 
 def _break(view: View, cut: Cut) -> Row:
-    place = view.facts.names.place(cut.place.file, cut.place.line)
+    place = view.derived.names.place(cut.place.file, cut.place.line)
     notes = [crossing_text(cut.crossings)] if cut.crossings.names else []
     if cut.host_waits:
         notes.append("host waits for the data")

@@ -7,7 +7,15 @@ from dataclasses import replace
 from itertools import groupby
 
 from compiler.trace import refs
-from compiler.trace.records import Decided, FusionGroup, FusionGroups, Kernel, SchedulerNode
+from compiler.trace.records import (
+    FusionGroup,
+    FusionGroups,
+    Kernel,
+    LoopLine,
+    NestLoops,
+    SchedulerNode,
+    Shown,
+)
 from viewers.kit.spans import Line, Span, text
 from viewers.panes.fusion import (
     chosen_pair,
@@ -16,7 +24,7 @@ from viewers.panes.fusion import (
     nodes_of,
     waiting_decision,
 )
-from viewers.panes.loops import read_nested
+from viewers.panes.loops import textbook_lines
 from viewers.panes.names import operations_text
 from viewers.panes.nests import line_of, marked, named_loads, nests, traffic, with_names
 from viewers.panes.rows import BLANK, Content, Row, empty
@@ -61,41 +69,47 @@ def if_fused(view: View, width: int) -> Content:
     asked = view.recording.decisions.asked.get(pair.id) if pair is not None else None
     if pair is None or asked is None or view.hidden:
         return became(view, width)
-    body = view.recording.text(asked.shown.if_fused) or view.facts.whole.text(asked.shown.if_fused)
-    if not body:
+    shown = asked.shown
+    printed = view.recording.text(shown.if_fused) or view.derived.whole.text(shown.if_fused)
+    if not printed and not shown.nest:
         why = "the engine has no loop nest to show before it fuses these two"
         return Content("if fused", rows=empty(width, why))
     nodes = [*nodes_of(view, pair.graph, pair.first), *nodes_of(view, pair.graph, pair.second)]
     first, second = (
         _buffers(nodes_of(view, pair.graph, name)) for name in (pair.first, pair.second)
     )
-    rows = [BLANK, *_nested(view, body, nodes, first & second)]
-    return Content("if fused", right=_right(asked, body), rows=rows)
+    rows = [BLANK, *_nested(view, shown.nest, printed, nodes, first & second)]
+    return Content("if fused", right=_right(shown), rows=rows)
 
 
-def _right(asked: Decided, body: str) -> Line:
-    """`1 loop nest, 4096 × 128   sketched`."""
-    tops = [line for line in body.split("\n") if re.match(r"for |reduce ", line)]
-    size = re.search(r" in (\S+?):", tops[0]) if tops else None
+def _right(shown: Shown) -> Line:
+    """`1 loop nest, 4096 times   sketched`."""
+    tops = [line for line in shown.nest if line.variable and not line.depth]
     words = plural(len(tops), "loop nest") if tops else ""
-    if size is not None and len(tops) == 1:
-        words += f", {size[1]} times"
+    if len(tops) == 1:
+        words += f", {tops[0].size} times"
     spans: list[Span] = [text(words, "dim")]
-    if asked.shown.sketched:
+    if shown.sketched:
         spans.append(("   sketched", "warn"))
     return tuple(spans)
 
 
-def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
-    """The nest as a textbook has it; as it was printed where it is in other words."""
+def _nested(
+    view: View, nest: tuple[LoopLine, ...], printed: str, nodes: list[SchedulerNode],
+    shared: set[str],
+) -> list[Row]:  # fmt: skip
+    """The nest as a textbook has it, or as it was printed."""
     writers = {buffer: node for node in nodes for buffer in node.writes}
-    read = read_nested(body)
     rows: list[Row] = []
-    if read is None:
-        for number, words in enumerate(plain_lines(body.rstrip("\n"))):
-            rows.append(_statement(view, _printed(words, shared), words, writers, number))
+    if not nest:
+        for number, words in enumerate(plain_lines(printed.rstrip("\n"))):
+            target = _TARGET.match(words)
+            node = writers.get(target[1]) if target is not None else None
+            rows.append(_statement(view, _printed(words, shared), node, number))
         return rows
-    for (depth, loop), block in groupby(read, key=lambda one: (one.depth, one.loop)):
+    for (depth, loop), block in groupby(
+        textbook_lines(nest), key=lambda one: (one.depth, one.loop)
+    ):
         blank: Span = (indent(depth), "text")
         name, size = loop
         if name:
@@ -106,13 +120,13 @@ def _nested(view: View, body: str, nodes: list[SchedulerNode], shared: set[str])
             rows.append(Row(gutter=(("      ", "faint"),), body=head))
             continue
         statements = [one.statement for one in block]
-        names = named_loads(statements, set(writers))
-        statements = [f"{name} = {load}" for load, name in names.items()] + [
-            with_names(statement, names) for statement in statements
-        ]
-        for statement in statements:
-            line = (blank, *marked(statement, shared))
-            rows.append(_statement(view, line, statement, writers, len(rows)))
+        names = named_loads([one.text for one in statements], set(writers))
+        for load, name in names.items():
+            line = (blank, *marked(f"{name} = {load}", shared))
+            rows.append(_statement(view, line, None, len(rows)))
+        for one in statements:
+            line = (blank, *marked(with_names(one.text, names), shared))
+            rows.append(_statement(view, line, writers.get(one.writes), len(rows)))
     return rows
 
 
@@ -122,11 +136,7 @@ def _printed(words: str, shared: set[str]) -> Line:
     return (*marked(code, shared), text(mark + rule, "bad")) if mark else marked(code, shared)
 
 
-def _statement(
-    view: View, body: Line, words: str, writers: dict[str, SchedulerNode], number: int
-) -> Row:
-    target = _TARGET.match(words)
-    node = writers.get(target[1]) if target is not None else None
+def _statement(view: View, body: Line, node: SchedulerNode | None, number: int) -> Row:
     gutter: Span = line_of(view, node) if node is not None else ("      ", "faint")
     ref = refs.operation(node.graph, node.name) if node is not None else ""
     return Row(gutter=(gutter,), body=body, ref=ref, key=f"{ref}:{number}" if ref else "")
@@ -157,19 +167,20 @@ def became(view: View, width: int) -> Content:
         written = _written(view, pair.graph, group)
         if not written:
             rows += [BLANK, *nests(view, nodes, inner)]
-        for body in written:
-            rows += [BLANK, *_nested(view, body, nodes, inner)]
+        for one in written:
+            printed = view.recording.text(one.text)
+            rows += [BLANK, *_nested(view, one.lines, printed, nodes, inner)]
     subject = operations_text(first.name) if first is not None else ""
     count = plural(len(first.nodes), "node") if first is not None else ""
     together = "1 group" if first is second else "2 groups"
     return Content("became", subject, ((f"{together} · {count}", "dim"),), rows)
 
 
-def _written(view: View, graph: str, group: FusionGroup) -> list[str]:
-    """The nests of a group's kernel, as text; [] before code is generated. A node that is computed
+def _written(view: View, graph: str, group: FusionGroup) -> list[NestLoops]:
+    """The nests of a group's kernel; [] before code is generated. A node that is computed
     again where it is read is in nests of other groups too."""
     return [
-        view.recording.text(nest.text)
+        nest
         for kernel in view.recording.all(Kernel)
         if kernel.graph == graph
         for nest in kernel.nests

@@ -13,7 +13,7 @@ from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.drawing.blocks import KEPT, SCALES, diagram
 from viewers.drawing.diagram import Block, Diagram
-from viewers.drawing.layout import Layout, lay_out
+from viewers.drawing.layout import DrawnBlocks, lay_out
 from viewers.kit.cells import cut, pad
 from viewers.kit.spans import Line, text
 from viewers.panes import graph
@@ -36,7 +36,7 @@ class Picture(Content):
     words: list[tuple[str, ...]]
     """Of each block: its lines, plain and as wide as the block."""
 
-    def lay_out(self) -> Layout:
+    def lay_out(self) -> DrawnBlocks:
         return lay_out(sizes_of(self.words), self.diagram.edges)
 
     def lit(self, lit: dict[Ref, Quality]) -> dict[int, Quality]:

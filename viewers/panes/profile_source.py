@@ -29,7 +29,7 @@ def _unit_of(profile: Profile) -> TimeUnit:
 
 def title(view: View) -> str:
     """`µs compiled`."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None:
         return ""
     unit = _unit_of(profile).name
@@ -42,10 +42,10 @@ def column(view: View, file: str) -> dict[int, Span] | None:
     `≤` marks what is a part of a longer time that several lines share: how it divides among them
     was not measured.
     """
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None:
         return None
-    known = view.facts.line_times
+    known = view.derived.line_times
     key = (file, view.times)
     if key not in known:
         differences = view.times == "difference"
@@ -101,7 +101,7 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
 def hottest_line(view: View, file: str) -> int:
     """Of the region that is looked at, the line in this file that takes most; 0 where none is
     looked at, or the reader has selected something else."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None or not view.region or view.ref:
         return 0
     row = profile.row_of(view.region)
@@ -116,12 +116,12 @@ def hottest_line(view: View, file: str) -> int:
 
 def node_times(view: View, graph: str) -> dict[str, float]:
     """Node -> seconds of the kernels that it is the last node of; a kernel is timed whole."""
-    profile, facts = view.facts.profile, view.facts
+    profile, derived = view.derived.profile, view.derived
     if profile is None:
         return {}
-    if graph not in facts.node_times:
+    if graph not in derived.node_times:
         last: dict[str, str] = {}
-        for node in facts.nodes(graph).values():
+        for node in derived.nodes(graph).values():
             cost = profile.costs.get(refs.node(graph, node.name))
             if cost is not None and node.op.startswith("call"):
                 last.update(dict.fromkeys(cost.steps, node.name))
@@ -130,13 +130,13 @@ def node_times(view: View, graph: str) -> dict[str, float]:
             timed = profile.index.steps[step].time
             if timed is not None:
                 times[name] = times.get(name, 0.0) + timed.median
-        facts.node_times[graph] = times
-    return facts.node_times[graph]
+        derived.node_times[graph] = times
+    return derived.node_times[graph]
 
 
 def kernel_seconds(view: View, kernel: str) -> float | None:
     """What a kernel took in the profiled call, all its launches together; None: not measured."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     return profile.kernel_seconds.get(kernel) if profile is not None else None
 
 
@@ -145,7 +145,7 @@ def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:
 
     `≤` marks nests of a kernel that were not timed one by one: each is a part of its time.
     """
-    profile, seconds = view.facts.profile, kernel_seconds(view, kernel.id)
+    profile, seconds = view.derived.profile, kernel_seconds(view, kernel.id)
     if profile is None or seconds is None or not kernel.text:
         return {}
     every = view.recording.all(KernelNests)
@@ -166,7 +166,7 @@ def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:
 
 def kernel_words(view: View, kernel: Kernel) -> list[str]:
     """`157.9 µs`, `31% of the roofline`; empty where it was not measured."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     seconds = kernel_seconds(view, kernel.id)
     if profile is None or seconds is None:
         return []

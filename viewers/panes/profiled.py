@@ -12,7 +12,7 @@ from compiler.trace.records import CallProfile, Run, Settings
 from compiler.trace.refs import Ref
 from viewers.command_line import command_line
 from viewers.kit.spans import Role
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.plain import plain
 from viewers.summary.profile import Cause, Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
 
@@ -105,30 +105,32 @@ def about(cause: Cause) -> tuple[str, ...]:
 
 def table_of(view: View) -> Table | None:
     """The part of the profile that the view shows; None if nothing was profiled."""
-    facts, profile = view.facts, view.facts.profile
+    derived, profile = view.derived, view.derived.profile
     if profile is None:
         return None
     order = view.order if view.order in ORDERS else ""
     key = (order, view.phase, view.region_filter)
-    if key not in facts.tables:
-        facts.tables[key] = _table(facts, profile, ORDERS[order], view.phase, view.region_filter)
-    return facts.tables[key]
+    if key not in derived.tables:
+        derived.tables[key] = _table(
+            derived, profile, ORDERS[order], view.phase, view.region_filter
+        )
+    return derived.tables[key]
 
 
 def phases_of(view: View) -> tuple[str, ...]:
     """The phases of a training call; none of another."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None:
         return ()
     known = {region.phase for region in (*profile.index.regions, *profile.step.regions)}
     return tuple(phase for phase in PHASES if phase in known)
 
 
-def _table(facts: Facts, profile: Profile, sort: Sort, phase: str, words: str) -> Table:
+def _table(derived: Derived, profile: Profile, sort: Sort, phase: str, words: str) -> Table:
     every = (*profile.rows, *profile.step_rows)
     known = [row for row in every if not phase or row.phase == phase]
     wanted = words.casefold().split()
-    rows = [row for row in known if all(word in _said(facts, profile, row) for word in wanted)]
+    rows = [row for row in known if all(word in _said(derived, profile, row) for word in wanted)]
     # an optimizer's step that was measured apart is not part of the whole call
     called = rows if phase else [row for row in rows if row not in profile.step_rows]
     whole = waterfall_of(_head_of(profile, phase), called, sort)
@@ -161,17 +163,17 @@ def _head_of(profile: Profile, phase: str) -> CallProfile:
     return structs.replace(profile.head, **sides)
 
 
-def _said(facts: Facts, profile: Profile, row: RegionRow) -> str:
+def _said(derived: Derived, profile: Profile, row: RegionRow) -> str:
     """All words by which a region can be filtered."""
-    said = facts.region_words.get(row.key)
+    said = derived.region_words.get(row.key)
     if said is None:
-        places = (facts.names.place(one.file, one.line) for one in row.locations)
+        places = (derived.names.place(one.file, one.line) for one in row.locations)
         steps = (f"{one.name} {KINDS[one.kind]} {one.kernel} {one.part}" for one in row.steps)
         operations = (f"{one.operation} {one.part}" for one in row.operations)
         modules = (module for region in row.regions for module in region.modules)
         parts = (row.label, row.phase, row.standing, profile.engine)
         said = " ".join((*parts, *places, *steps, *operations, *modules)).casefold()
-        facts.region_words[row.key] = said
+        derived.region_words[row.key] = said
     return said
 
 
@@ -180,7 +182,7 @@ def chosen(view: View) -> RegionRow | None:
     table = table_of(view)
     if table is None:
         return None
-    profile = view.facts.profile
+    profile = view.derived.profile
     row = profile.row_of(view.region) if profile and view.region else None
     return row or next(iter(table.rows), None)
 
@@ -198,8 +200,8 @@ def of_selection(view: View) -> str:
 
 def first(view: View) -> str:
     """Key of the region to look at first: that of the first cause, else the first that differs. ""
-    where what matters most is no region."""
-    table, profile = table_of(view), view.facts.profile
+    where what matters most is not a region."""
+    table, profile = table_of(view), view.derived.profile
     if table is None or profile is None:
         return ""
     shown = {row.key for row in table.rows}

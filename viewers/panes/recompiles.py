@@ -91,7 +91,7 @@ def why(view: View, width: int) -> Content:
         BLANK,
     ]
     if failed is not None:
-        entry = view.facts.pieces.get(failed.entry)
+        entry = view.derived.pieces.get(failed.entry)
         when = f"from call {entry.call}" if entry else ""
         rows.append(_pair("guard", failed.kind or failed.guard, failed.source, "accent"))
         rows.append(_pair("expected", failed.expected or "not known", when))
@@ -100,7 +100,7 @@ def why(view: View, width: int) -> Content:
             tested = f"{plural(failed.tested, 'guard')} before it failed"
             rows.append(_pair("tested", tested, ""))
     if cause.place is not None:
-        placed = place_lines(cause.place, view.facts.names, 1, width - 1, pad("line", LABEL))
+        placed = place_lines(cause.place, view.derived.names, 1, width - 1, pad("line", LABEL))
         head, *more = text_rows(placed, width, key="line")
         ref = cause.place.ref
         rows += [replace(head, selects=ref, opens=ToThing(ref)), *more]

@@ -22,7 +22,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.profile import Profile, RegionRow, Work, work_of
+from viewers.summary.profile import Profile, RegionRow, SideWork, work_of
 from viewers.tables.machine import WORK_ALIGN, WORK_DROP, work_cells, work_heads
 from viewers.tables.precision import MARKS
 from viewers.words import error_text, plural
@@ -30,7 +30,7 @@ from viewers.words import error_text, plural
 
 def eager(view: View, width: int) -> Content:
     """The operations that eager runs, equal ones of repeated layers once."""
-    profile, row = view.facts.profile, profiled.chosen(view)
+    profile, row = view.derived.profile, profiled.chosen(view)
     if profile is None or row is None:
         return Content("eager", rows=empty(width, *profiled.not_measured(view)))
     if not row.operations:
@@ -49,7 +49,7 @@ def eager(view: View, width: int) -> Content:
 
 def compiled(view: View, width: int) -> Content:
     """The kernels and calls that stand for them; `⏎` leads to a kernel's source."""
-    profile, row = view.facts.profile, profiled.chosen(view)
+    profile, row = view.derived.profile, profiled.chosen(view)
     if profile is None or row is None:
         return Content("compiled", rows=empty(width, *profiled.not_measured(view)))
     if not row.steps:
@@ -88,7 +88,7 @@ def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
 
 
 def _lines(
-    what: str, rows: list[list[Cell]], work: Work, unit: TimeUnit, width: int
+    what: str, rows: list[list[Cell]], work: SideWork, unit: TimeUnit, width: int
 ) -> list[TextLine]:
     """A head, a line for each row, and their sum."""
     heads: list[Cell] = ["", (what, "dim"), *work_heads(unit)]
@@ -115,7 +115,7 @@ def _of_operation(first: EagerOperation, row: Row) -> Row:
 def _step(view: View, profile: Profile, group: list[CompiledStep], unit: TimeUnit) -> list[Cell]:
     first = group[0]
     kernel = profile.index.kernel_of(first)
-    words = view.facts.called.name(kernel) if kernel is not None else short_target(first.name)
+    words = view.derived.called.name(kernel) if kernel is not None else short_target(first.name)
     name = words + (f" ×{len(group)}" if len(group) > 1 else "")
     quiet: Role = "dim" if first.kind != "kernel" else "text"
     id = kernel.id if kernel is not None else ""
@@ -145,7 +145,7 @@ def _precision(found: KernelPrecision | None, width: int) -> list[Row]:
     return [Row(body=(("      ", "text"), (f"{mark} ", tone), text(cut(said, width - 9), role)))]
 
 
-def _sum(work: Work, whole: TextLine, unit: TimeUnit, width: int) -> list[Row]:
+def _sum(work: SideWork, whole: TextLine, unit: TimeUnit, width: int) -> list[Row]:
     stroke = "─" * (cell_len(whole.text.rstrip()) - 1)
     rows = [Row(body=((f" {stroke}", "faint"),)), *text_rows([whole], width)]
     if work.host is not None:

@@ -21,7 +21,7 @@ def arrangement_for(view: View, waiting: Waiting) -> str:
         if isinstance(last, GraphBreak):
             return "break"
         return "recompiles" if isinstance(last, Recompile) else "overview"
-    if waiting.kind == "end" and view.facts.profile is not None:
+    if waiting.kind == "end" and view.derived.profile is not None:
         return "profile"
     if waiting.kind == "end":
         compared = view.base is not None or view.recording.last(WhatIf) is not None

@@ -29,7 +29,7 @@ def file_of(view: View) -> str:
             file = refs.split_source(ref)[0]
             if view.recording.source(file):
                 return file
-    return view.facts.main_file
+    return view.derived.main_file
 
 
 TITLE = 15
@@ -41,9 +41,9 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     """`annotate`: the break that is looked at is explained below its line."""
     file = file_of(view)
     lines = view.recording.source(file)
-    name = view.facts.names.short(file)
+    name = view.derived.names.short(file)
     if not lines:
-        why = f"the trace carries no text of {name}" if file else "no source yet"
+        why = f"the trace has no text of {name}" if file else "no source yet"
         return Content("source", name, rows=empty(width, why))
     badges = _badges(view, file)
     times = profile_source.column(view, file)
@@ -95,13 +95,13 @@ def stepped(view: View, width: int) -> Content:
     if state is None:
         return content(view, width)
     place = state.step.location
-    lines = view.recording.source(place.file) or view.facts.whole.source(place.file)
-    name = plain(view.facts.names.short(place.file))
+    lines = view.recording.source(place.file) or view.derived.whole.source(place.file)
+    name = plain(view.derived.names.short(place.file))
     chain = plain(state.chain)
     words = "  ·  ".join(part for part in (chain, attempt_words(view, state)) if part)
     right: Line = ((words, "dim"),)
     if not lines:
-        why = f"the trace carries no text of {name}:{place.line}"
+        why = f"the trace has no text of {name}:{place.line}"
         return Content("source", name, right, empty(width, why))
     badges = _badges(view, place.file)
     code = highlight("\n".join(lines), "python")

@@ -11,11 +11,11 @@ from viewers.panes import profiled
 from viewers.panes.rows import Content, Row
 from viewers.panes.targets import ToCompile, ToStage
 from viewers.panes.view import LANGUAGES, View
-from viewers.summary import Call, Piece
+from viewers.summary import ModelCall, Piece
 from viewers.words import bytes_text, number, plural, seconds_text
 
 WIDE = 24
-"""From this width on stages and times are shown."""
+"""Stages and times are shown from this width on."""
 
 
 def content(view: View, width: int) -> Content:
@@ -34,15 +34,15 @@ def content(view: View, width: int) -> Content:
     return Content("calls", rows=rows, start=str(ToCompile(view.compile_id)), tracks=True)
 
 
-def call_name(view: View, call: Call) -> str:
-    """`call 2`; `timing` or `outside` for what was compiled outside of all calls. A model's calls
-    are the recording's own, so that it compiles outside of them only when timed."""
+def call_name(view: View, call: ModelCall) -> str:
+    """`call 2`; `timing` or `outside` for what was compiled outside all calls. A model's calls
+    are the recording's own, so that it compiles outside them only when timed."""
     if call.number:
         return f"call {call.number}"
     return "timing" if any(one.number for one in view.summary.calls) else "outside"
 
 
-def _call(view: View, call: Call, width: int) -> Row:
+def _call(view: View, call: ModelCall, width: int) -> Row:
     spans: list[Span] = [(" ", "text"), (call_name(view, call), "strong")]
     if width >= WIDE:
         spans.append(text("  " + "  ".join(_values(call)), "dim"))
@@ -51,7 +51,7 @@ def _call(view: View, call: Call, width: int) -> Row:
     return Row(body=tuple(spans))
 
 
-def _values(call: Call) -> list[str]:
+def _values(call: ModelCall) -> list[str]:
     """`4×128×256`, `0.125`; from the second call on, what changed: `temperature 0.25`."""
     if call.changed:
         return [f"{name} {value}" for name, value in islice(call.changed.items(), 2)]
@@ -110,7 +110,7 @@ def _stages(view: View, piece: Piece) -> list[Row]:
     for plan in recording.all(MemoryPlan):
         if plan.graph == graph:
             stages.append(("memory", f"{bytes_text(plan.peak_bytes)} peak"))
-    kernels = view.facts.kernels_of.get(piece.compile_id, [])
+    kernels = view.derived.kernels_of.get(piece.compile_id, [])
     own = [kernel for kernel in kernels if not kernel.predicted]
     if own:
         languages = {LANGUAGES["cpp"] if k.language == "cpp" else k.language for k in own}
@@ -130,9 +130,9 @@ def _stages(view: View, piece: Piece) -> list[Row]:
 
 
 def _profiled(view: View, piece: Piece) -> list[tuple[str, str]]:
-    """What the profiled call took, and in training each of its phases."""
-    profile = view.facts.profile
-    if profile is None or piece is not next(iter(view.facts.pieces.values()), None):
+    """The time of the profiled call, and in training of each of its phases."""
+    profile = view.derived.profile
+    if profile is None or piece is not next(iter(view.derived.pieces.values()), None):
         return []
     stages = [("profile", seconds_text(profile.head.compiled.median))]
     for phase in profiled.phases_of(view):

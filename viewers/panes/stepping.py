@@ -29,7 +29,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def book(view: View) -> StepBook:
     """All steps of the trace: what comes after the reader's place is known as well."""
-    return book_of(view.facts.whole)
+    return book_of(view.derived.whole)
 
 
 def state_of(view: View) -> StepState | None:
@@ -67,7 +67,7 @@ def value_line(view: View, state: StepState, value: StackValue) -> Line:
     """`%scores  f32 4×8×128×128`, `0.125`, `L['self']`."""
     if value.node:
         last = state.track.last_name(value.node)
-        node = view.facts.nodes(state.step.compile_id).get(last)
+        node = view.derived.nodes(state.step.compile_id).get(last)
         shape = f"  {tensor_text(node.value)}" if node is not None and node.value else ""
         return text(f"%{value.node}", "accent"), text(shape, "dim")
     if value.value and value.kind != "Lazy":

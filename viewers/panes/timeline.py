@@ -10,7 +10,7 @@ from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.losses import losses_short
 from viewers.panes import standing
 from viewers.panes.view import View
-from viewers.timeline import Mark, Segment
+from viewers.timeline import CompileAttempt, Mark
 from viewers.words import number
 
 MARKS: dict[Mark, tuple[str, Role]] = {
@@ -46,7 +46,7 @@ def place(view: View, arrangement: str) -> int:
     if view.playhead or view.live or view.driven:
         return view.shown
     record = standing.record_of(view, arrangement)
-    found = view.facts.trace.place(record) if record is not None else 0
+    found = view.derived.trace.place(record) if record is not None else 0
     return found or view.shown
 
 
@@ -60,7 +60,7 @@ def at(view: View, width: int, x: int, arrangement: str = "") -> int:
     return 0
 
 
-def _segments(view: View, width: int, arrangement: str) -> tuple[list[Segment], list[int]]:
+def _segments(view: View, width: int, arrangement: str) -> tuple[list[CompileAttempt], list[int]]:
     """The segments of this run that have room, and the cells of each (a blank follows).
 
     Where there are too many, those around the present one are shown.
@@ -81,19 +81,19 @@ def _segments(view: View, width: int, arrangement: str) -> tuple[list[Segment], 
     return segments, [2 + int(spare * weight / total) for weight in weights]
 
 
-def _cell(segment: Segment, size: int, index: int) -> int:
+def _cell(segment: CompileAttempt, size: int, index: int) -> int:
     """The cell of a record in its segment: the last record is in the last cell."""
     span = segment.last - segment.first
     return (index - segment.first) * (size - 1) // span if span else 0
 
 
-def _index(segment: Segment, size: int, cell: int) -> int:
+def _index(segment: CompileAttempt, size: int, cell: int) -> int:
     """The last record of a cell, counted within the segment."""
     span = segment.last - segment.first
     return min(span, max(0, -(-(cell + 1) * span // (size - 1)) - 1)) if size > 1 else span
 
 
-def _drawn(segment: Segment, size: int, here: int) -> Line:
+def _drawn(segment: CompileAttempt, size: int, here: int) -> Line:
     now = _cell(segment, size, here) if segment.first <= here <= segment.last else None
     past = size if here > segment.last else now if now is not None else 0
     cells: list[Span] = [("━", "dim") if cell < past else ("─", "faint") for cell in range(size)]
@@ -105,7 +105,7 @@ def _drawn(segment: Segment, size: int, here: int) -> Line:
     return tuple(("".join(words for words, _ in run), role) for role, run in grouped)
 
 
-def _names(segments: list[Segment], sizes: list[int], here: int, room: int) -> Line:
+def _names(segments: list[CompileAttempt], sizes: list[int], here: int, room: int) -> Line:
     """One name a compile, below its first attempt; it may run on below the others."""
     spans: list[Span] = [(" ", "text")]
     free = start = 0
@@ -130,7 +130,7 @@ def _names(segments: list[Segment], sizes: list[int], here: int, room: int) -> L
 
 def position(view: View, arrangement: str) -> Line:
     """`kernel  record 591 / 1,634`, `capture, attempt 2   live`; what is lost or not shown."""
-    lost = losses_short(view.recording.losses, len(view.facts.trace.runs_left_out))
+    lost = losses_short(view.recording.losses, len(view.derived.trace.runs_left_out))
     spans: list[Span] = [(f"{lost}  ", "warn")] if lost else []
     total = number(view.track.count)
     segment = view.track.segment_at(view.shown)
@@ -149,7 +149,7 @@ def position(view: View, arrangement: str) -> Line:
         stage = waiting.stage if waiting is not None else view.track.stage_at(view.shown)
         return (*spans, text(f"{stage}{attempt if stage == 'capture' else ''}   live ", "dim"))
     record = standing.record_of(view, arrangement)
-    found = view.facts.trace.place(record) if record is not None else 0
+    found = view.derived.trace.place(record) if record is not None else 0
     if record is None or not found:
         return (*spans, (f"{total} records ", "dim"))
     stage = (

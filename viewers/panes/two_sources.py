@@ -31,11 +31,11 @@ def base(view: View, width: int) -> Content:
     file = alignment.base_file(name)
     lines = difference.base.source(file)
     if not lines:
-        why = f"the base has no {view.facts.names.short(name)}"
+        why = f"the base has no {view.derived.names.short(name)}"
         return Content("before", rows=empty(width, why))
     known = alignment.lines(file)
     selected = _selected(view, name, known)
-    here = replace(view, facts=view.base, ref=refs.source(file, selected), lit={}, base=None)
+    here = replace(view, derived=view.base, ref=refs.source(file, selected), lit={}, base=None)
     found = source.content(here, width)
     after = difference.run.source(name)
     row_refs = [

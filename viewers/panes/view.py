@@ -57,7 +57,7 @@ ShownTimes = Literal["compiled", "eager", "difference"]
 VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
 
 
-class Facts:
+class Derived:
     """A recording with what is worked out from it once; rebuilt when the trace has grown."""
 
     def __init__(
@@ -69,9 +69,9 @@ class Facts:
         """The run, where `recording` is the part of one of its engines."""
         self.trace = self.whole
         """The whole trace, or its beginning: it knows the places of all records."""
-        self.of_engines: dict[str, Facts] = {}
-        """Engine -> its facts, these among them; empty where one engine was recorded."""
-        self._compared: tuple[Facts, int, Difference] | None = None
+        self.of_engines: dict[str, Derived] = {}
+        """Engine -> what is derived of its recording, this included; empty with one engine."""
+        self._compared: tuple[Derived, int, Difference] | None = None
         self.tables: dict[tuple[str, str, str], Table] = {}
         """(order, phase, filter) -> the regions of the profile so."""
         self.line_times: dict[tuple[str, str], dict[int, tuple[str, Role]]] = {}
@@ -110,13 +110,13 @@ class Facts:
         """The engines lined up, where the trace has two."""
         return compare(self.whole)
 
-    def difference(self, base: Facts) -> Difference:
+    def difference(self, base: Derived) -> Difference:
         """What is different from another run, and what was measured of the two so far."""
         measured = self.trace.all(WhatIf) if base.trace is self.trace else []
         known = self._compared
         if known is not None and known[0] is base and known[1] == len(measured):
             return known[2]
-        runs = [facts.recording.last(Run) for facts in (base, self)]
+        runs = [derived.recording.last(Run) for derived in (base, self)]
         numbers = tuple(run.number if run else 0 for run in runs)
         about = [one for one in measured if (one.base, one.run) == numbers]
         found = difference(base.recording, self.recording, about)
@@ -195,7 +195,7 @@ class Facts:
 class View:
     """One reader's place. Panes read it; only the workbench changes it."""
 
-    facts: Facts
+    derived: Derived
     ref: Ref = ""
     """The selection."""
     compile_id: str = ""
@@ -261,7 +261,7 @@ class View:
     """Counterparts of the selection."""
     run: int = 0
     """The run that is looked at; 0 if the trace has none."""
-    base: Facts | None = None
+    base: Derived | None = None
     """The run that it is compared with."""
     track: Track = field(default_factory=Track)
     """The whole trace in time, records after the playhead included."""
@@ -282,25 +282,25 @@ class View:
 
     def select(self, ref: Ref) -> None:
         self.ref = ref
-        self.lit = self.facts.provenance.counterparts(ref) if ref else {}
+        self.lit = self.derived.provenance.counterparts(ref) if ref else {}
 
     def light(self, things: Iterable[Ref]) -> None:
         """Select several things that make up one, such as both halves of a pair."""
         self.ref = ""
         self.lit = {}
         for thing in things:
-            for ref, quality in self.facts.provenance.counterparts(thing).items():
+            for ref, quality in self.derived.provenance.counterparts(thing).items():
                 if self.lit.get(ref) != "exact":
                     self.lit[ref] = quality
 
     @property
     def recording(self) -> Recording:
-        return self.facts.recording
+        return self.derived.recording
 
     @property
     def compares_traces(self) -> bool:
         """Whether the base is of another trace."""
-        return self.base is not None and self.base.trace is not self.facts.trace
+        return self.base is not None and self.base.trace is not self.derived.trace
 
     @property
     def shown(self) -> int:
@@ -336,7 +336,7 @@ class View:
 
     @property
     def summary(self) -> Summary:
-        return self.facts.summary
+        return self.derived.summary
 
     def not_reached(self, stage: Stage) -> str:
         """Why the recording has nothing of a stage, and what records it; "" if it got there."""
@@ -351,11 +351,11 @@ class View:
 
     @property
     def piece(self) -> Piece | None:
-        return self.facts.pieces.get(self.compile_id)
+        return self.derived.pieces.get(self.compile_id)
 
     def variants(self) -> list[Graph]:
         """The graphs of this compile between which the reader can switch."""
-        return self.facts.graphs_of.get(self.compile_id, [])
+        return self.derived.graphs_of.get(self.compile_id, [])
 
     def graph(self) -> Graph | None:
         """The graph that is shown."""
@@ -370,7 +370,7 @@ class View:
 
     def loop_graph(self) -> str:
         """The graph whose scheduler and memory records are shown: the lowered forward."""
-        known = [g.id for g in self.variants() if g.id in self.facts.pairs]
+        known = [g.id for g in self.variants() if g.id in self.derived.pairs]
         forward = [name for name in known if "backward" not in name]
         if "backward" in self.variant:
             forward = [name for name in known if "backward" in name] or forward
@@ -380,7 +380,7 @@ class View:
                 (name for name in chosen if is_predicted(name) == self.predicted), chosen[0]
             )
         prefix = self.compile_id + "/"
-        return next((name for name in self.facts.pairs if name.startswith(prefix)), "")
+        return next((name for name in self.derived.pairs if name.startswith(prefix)), "")
 
     @property
     def for_gpu(self) -> bool:
@@ -395,7 +395,7 @@ class View:
 
     def kernels(self) -> list[Kernel]:
         """Kernels of this compile in the language that is shown, with the calls between."""
-        found = self.facts.kernels_of.get(self.compile_id, [])
+        found = self.derived.kernels_of.get(self.compile_id, [])
         wanted = "cpp" if self.language == "cpp" else "triton"
         predicted = {kernel.predicted for kernel in found if kernel.language == wanted} or {False}
         return [

@@ -15,7 +15,7 @@ from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.profile import RegionRow, Sums, Work
+from viewers.summary.profile import RegionRow, SideWork, Sums
 from viewers.summary.profile.doubts import doubts
 from viewers.tables.region_lines import (
     HEADS,
@@ -133,7 +133,7 @@ def _entries(view: View, table: Table, width: int) -> list[_Entry]:
 
 def _notes(view: View, width: int) -> list[str]:
     """What makes the figures less than they seem, in lines."""
-    profile = view.facts.profile
+    profile = view.derived.profile
     found = doubts(profile.index) if profile is not None else ()
     return [line for one in found for line in wrap(one, width - 3)]
 
@@ -146,8 +146,8 @@ class _Chart:
         self.table = table
         self.width = width
         self.unit = unit_of(table.head)
-        self.main = view.facts.main_file
-        self.names = view.facts.names
+        self.main = view.derived.main_file
+        self.names = view.derived.names
         self.line = place_room(width)
         falls = [group.waterfall for group in table.groups]
         sums = [table.total, *(one for fall in falls for one in (fall.quiet_sums, fall.total))]
@@ -261,7 +261,7 @@ def _verdict(table: Table) -> str:
 
 
 def _copied(view: View, row: RegionRow, unit: TimeUnit) -> str:
-    places = view.facts.names.lines((one.file, one.line) for one in row.locations)
+    places = view.derived.names.lines((one.file, one.line) for one in row.locations)
     eager, compiled, change, noise = figures_of(row, unit)
     return f"{name_of(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
 
@@ -274,7 +274,7 @@ def selection(view: View, width: int) -> list[Row]:
     row = profiled.chosen(view) if view.region else None
     if row is None:
         return []
-    places = view.facts.names.lines((one.file, one.line) for one in row.locations)
+    places = view.derived.names.lines((one.file, one.line) for one in row.locations)
     title: Line = (
         text(name_of(row), "strong"),
         text(f"   {places or 'no line'}", "dim"),
@@ -287,7 +287,7 @@ def selection(view: View, width: int) -> list[Row]:
     ]
 
 
-def _work(work: Work, count: int, noun: str) -> Line:
+def _work(work: SideWork, count: int, noun: str) -> Line:
     if not count:
         return (("nothing", "text"),)
     spans: list[Span] = [(plural(count, noun), "text")]

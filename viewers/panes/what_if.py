@@ -23,7 +23,7 @@ ROWS = 4
 
 def difference_of(view: View) -> Difference | None:
     """The run that is looked at against its base."""
-    return view.facts.difference(view.base) if view.base is not None else None
+    return view.derived.difference(view.base) if view.base is not None else None
 
 
 def nothing(name: str, width: int) -> Content:
@@ -106,7 +106,7 @@ _GLYPHS: dict[str, tuple[str, Role]] = {
 
 def _pending(view: View, difference: Difference) -> str:
     if view.live and not difference.measured:
-        progress = view.facts.whole.last(Progress)
+        progress = view.derived.whole.last(Progress)
         return progress.activity if progress is not None else "the run goes on"
     if view.in_page:
         return "not measured"
@@ -134,7 +134,7 @@ def _second(
 
 
 def _doubt(record: WhatIf) -> Role:
-    """Rounding is no fault: only what assert_close refuses, or what has no error, is marked."""
+    """Rounding is not a fault: only what assert_close refuses, or what has no error, is marked."""
     refused = record.within is False or (record.equal is False and record.max_error is None)
     return "warn" if refused else "dim"
 

@@ -30,7 +30,7 @@ SUGGESTIONS = 4
 
 
 def content(view: View, width: int) -> Content:
-    profile = view.facts.profile
+    profile = view.derived.profile
     if profile is None:
         return Content("why", rows=empty(width, *profiled.not_measured(view)))
     row = profiled.chosen(view) if view.region else None
@@ -81,7 +81,7 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
         )
     ]
     rows += [_indented((line, "strong")) for line in lines[1:]]
-    below = text_rows(cause_lines(cause, view.facts.names, width - 1, INDENT), width)
+    below = text_rows(cause_lines(cause, view.derived.names, width - 1, INDENT), width)
     if cause.place is not None:
         below[0] = replace(below[0], ref=cause.place.ref)
     rows += below

@@ -23,7 +23,7 @@ from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, Crossings, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
-from viewers.summary.calls import Call, Cut, Piece, calls_of, first_cut_call
+from viewers.summary.calls import Cut, ModelCall, Piece, calls_of, first_cut_call
 from viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
 from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
@@ -68,8 +68,8 @@ class Summary:
     status: str
     """How the recording ended; `incomplete` without an end record (so far)."""
     verdict: Verdict
-    calls: tuple[Call, ...]
-    cut: Call | None
+    calls: tuple[ModelCall, ...]
+    cut: ModelCall | None
     """The call that best shows the split into graphs: the first that compiled anything."""
     findings: tuple[Finding, ...]
     """Ranked by measured cost."""
@@ -149,9 +149,35 @@ def summarise(recording: Recording) -> Summary:
 
 
 __all__ = [
-    "BreakSite", "CacheUse", "Call", "Crossings", "CudagraphUse", "Cut", "Finding", "FusionSummary",
-    "GraphFusion", "GraphMemory", "GuardChange", "KernelRow", "KernelSummary", "MemorySummary",
-    "PairResult", "PhaseTime", "Piece", "Place", "RecompileCause", "RecompiledFrame", "StageTime",
-    "Summary", "Verdict", "calls_of", "during", "peak_words", "place_of", "reuse_of", "reuse_words",
-    "rule_words", "summarise",
+    "BreakSite",
+    "CacheUse",
+    "Crossings",
+    "CudagraphUse",
+    "Cut",
+    "Finding",
+    "FusionSummary",
+    "GraphFusion",
+    "GraphMemory",
+    "GuardChange",
+    "KernelRow",
+    "KernelSummary",
+    "MemorySummary",
+    "ModelCall",
+    "PairResult",
+    "PhaseTime",
+    "Piece",
+    "Place",
+    "RecompileCause",
+    "RecompiledFrame",
+    "StageTime",
+    "Summary",
+    "Verdict",
+    "calls_of",
+    "during",
+    "peak_words",
+    "place_of",
+    "reuse_of",
+    "reuse_words",
+    "rule_words",
+    "summarise",
 ]  # fmt: skip

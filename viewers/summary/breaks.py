@@ -63,7 +63,7 @@ class BreakSite:
     resumed: frozenset[str] = frozenset()
     """Frames (`1` of `1/0`) that resume after it and captured a graph."""
     first: bool = False
-    """Whether no graph was captured before it: what follows then is no further graph."""
+    """Whether no graph was captured before it: what follows then is not a further graph."""
 
     @property
     def more_graphs(self) -> int:

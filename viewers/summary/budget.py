@@ -64,7 +64,7 @@ def read_tolerance(value: object) -> Tolerance:
 
 
 ERROR = Tolerance(absolute=1e-6, relative=3.0)
-"""Of the largest error: rounding alone can double it, and inputs differ from run to run."""
+"""For the largest error: rounding alone can double it, and inputs differ from run to run."""
 
 DEFAULTS: Mapping[str, Tolerance] = {
     "guards": Tolerance(advice=True),
@@ -79,7 +79,7 @@ DEFAULTS: Mapping[str, Tolerance] = {
 """By the name of a number or of a group; everything else is exact."""
 
 OF_A_MACHINE = ("seconds", "instructions")
-"""Units of what depends on the machine: it counts only where a project accepts it."""
+"""Units of facts that depend on the machine: they count only where a project accepts them."""
 
 EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 """Number -> the group whose facts explain a change of it."""

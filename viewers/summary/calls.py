@@ -58,8 +58,8 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Call:
-    """One call of the compiled model; number 0 holds what was compiled outside of calls."""
+class ModelCall:
+    """One call of the compiled model; number 0 holds what was compiled outside calls."""
 
     number: int
     pieces: tuple[Piece, ...]
@@ -73,8 +73,8 @@ class Call:
     """Those that differ from the call before."""
 
 
-def calls_of(recording: Recording) -> tuple[Call, ...]:
-    """All calls in order. Compiles outside of any call are call 0: the first, or, where they began
+def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
+    """All calls in order. Compiles outside any call are call 0: the first, or, where they began
     after the calls (while timing), the last."""
     starts = {start.call: start for start in recording.all(CallStart)}
     ends = {end.call: end for end in recording.all(CallEnd)}
@@ -92,7 +92,7 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
         differ = {name for name in arguments if before.get(name) not in (None, arguments[name])}
         end = ends.get(number)
         calls.append(
-            Call(
+            ModelCall(
                 number=number,
                 pieces=tuple(pieces.get(number, ())),
                 hits=end.hits if end else (),
@@ -105,15 +105,15 @@ def calls_of(recording: Recording) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def first_cut_call(calls: tuple[Call, ...]) -> Call | None:
-    """The call that best shows the split into graphs: the first that compiled anything anew."""
+def first_cut_call(calls: tuple[ModelCall, ...]) -> ModelCall | None:
+    """The call that best shows the split into graphs: the first that compiled something new."""
     compiling = [call for call in calls if call.pieces]
     anew = (call for call in compiling if any(not one.recompiles for one in call.pieces))
     return next(anew, compiling[0] if compiling else None)
 
 
 def _began(recording: Recording) -> float:
-    """When the first compile outside of any call began."""
+    """When the first compile outside any call began."""
     return next((one.at for one in recording.all(FrameStart) if not one.call), 0.0)
 
 

@@ -9,7 +9,7 @@ from viewers.recording import Recording
 from viewers.summary.phases import outwards
 
 BACKWARD = "entire_backward_compile"
-"""torch's phase of the compile of a backward; lazily, at the first backward call, outside of the
+"""torch's phase of the compile of a backward; lazily, at the first backward call, outside the
 frame (`CompiledFunction.backward` in torch/_functorch/_aot_autograd/runtime_wrappers.py)."""
 
 

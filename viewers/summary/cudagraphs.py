@@ -160,7 +160,7 @@ _ADVICE: tuple[tuple[str, Advice], ...] = (
     (
         "outputs of earlier calls are alive",
         Advice(
-            text="If the outputs of the last step are not needed any more, say so before each step",
+            text="If the last step's outputs are no longer needed, say so before each step",
             code="torch.compiler.cudagraph_mark_step_begin()",
             by="torch",
         ),

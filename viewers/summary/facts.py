@@ -42,16 +42,16 @@ Value = int | float | str
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that is so in a recording."""
+    """One fact of a recording."""
 
     group: str
-    """`break`, `library`, …: what the fact is one of; "" for a number of the whole recording."""
+    """`break`, `library`, …: the fact's group; "" for a number of the whole recording."""
     name: str
     value: Value
     unit: FactUnit = "count"
     file: str = ""
     line: int = 0
-    """Where it is so; 0 if that is no line."""
+    """Its line; 0 if it has none."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -103,7 +103,7 @@ NUMBERS = (
 
 
 def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> tuple[Fact, ...]:
-    """Every fact of one recording of one engine. `fused`: groups of operations that are to be in
+    """Every fact of one recording of one engine. `fused`: groups of operations that are to share
     one kernel, such as `softmax + add`; each is a fact too."""
     return (
         *(
@@ -180,7 +180,7 @@ def _merged(found: Iterable[Fact]) -> list[Fact]:
 
 
 def _at(place: Location | Place | None, group: str, name: str, value: int = 1) -> Fact:
-    """A fact that is so at a place, if it has one."""
+    """A fact at a place, if it has one."""
     file, line = (place.file, place.line) if place is not None else ("", 0)
     return Fact(group, name, value, file=file, line=line)
 
@@ -323,7 +323,7 @@ def _operations(recording: Recording) -> int | None:
 
 
 def _error(numerics: Numerics | None) -> float | None:
-    """None if the sides draw different random numbers: how far they are apart then says nothing."""
+    """None if the sides draw different random numbers: the difference then means nothing."""
     return numerics.max_abs if numerics is not None and numerics.within is not None else None
 
 

@@ -243,15 +243,14 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
                 source=first,
             )
         )
-        if kind == "recompile-limit":
+        if first.by_limit:
             found[-1] = _with_cause(found[-1], causes)
     return found
 
 
 def fallback_reason(record: EagerFallback) -> str:
     """Why torch gave up; its own words but for the limit, which it words by its setting."""
-    limit = record.kind == "recompile-limit"
-    return "the recompile limit was reached" if limit else record.reason
+    return "the recompile limit was reached" if record.by_limit else record.reason
 
 
 def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:

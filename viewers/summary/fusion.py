@@ -10,7 +10,7 @@ from compiler.control.decisions import APART, FUSE, VETO, engine_of, split_id
 from compiler.decision import ENGINE
 from compiler.trace.matching import is_predicted
 from compiler.trace.records import Decided, FusionGroups, FusionPair, FusionRound, SchedulerNode
-from viewers.decisions import Decisions
+from viewers.decisions import RecordedDecisions
 from viewers.recording import Recording
 from viewers.words import bytes_text, listed
 
@@ -188,7 +188,7 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     )
 
 
-def pair_of(known: Decisions, id: str, graph: str = "") -> PairResult | None:
+def pair_of(known: RecordedDecisions, id: str, graph: str = "") -> PairResult | None:
     """One pair as of now; None if no test and no decision of it is recorded. `graph`: of a
     pair of which only the decision is recorded."""
     tests, decided = known.tests.get(id), known.decided.get(id)
@@ -297,7 +297,7 @@ def rule_words(rule: str) -> str:
     return RULES.get(rule, rule.replace("-", " "))
 
 
-def _tested(records: list[Decided], known: Decisions) -> PairResult:
+def _tested(records: list[Decided], known: RecordedDecisions) -> PairResult:
     last = records[-1]
     pair = last.pair
     assert pair is not None
@@ -309,7 +309,7 @@ def _tested(records: list[Decided], known: Decisions) -> PairResult:
     elif fused and pair.round <= known.rounds.get(pair.graph, 0):
         verdict = "passed"
     elif fused:
-        # That it can fuse is no verdict until its round is over, unless it was the last thing
+        # That it can fuse is not a verdict until its round is over, unless it was the last thing
         # tried before the two were fused.
         verdict = "fused" if pair.phase == "commit" and not pair.cycle else "queued"
     scored = next(

@@ -10,7 +10,7 @@ from viewers.words import bytes_text, plural
 
 
 @dataclass(frozen=True)
-class Reuse:
+class ReuseSavings:
     """What memory reuse saves in one graph.
 
     A buffer that reuses the memory of a dead one saves an allocation, not memory at the peak: the
@@ -35,7 +35,7 @@ class GraphMemory:
     graph: str
     peak_bytes: int | None
     without_reuse_bytes: int | None
-    reuse: Reuse
+    reuse: ReuseSavings
     largest: tuple[Buffer, ...]
     """The largest buffers that it allocates, at most five, unknown sizes last."""
 
@@ -61,11 +61,11 @@ def memory_summary(recording: Recording) -> MemorySummary:
     return MemorySummary(graphs=graphs, partitions=tuple(recording.all(Partition)))
 
 
-def reuse_of(plan: MemoryPlan) -> Reuse:
+def reuse_of(plan: MemoryPlan) -> ReuseSavings:
     taking = [buffer for buffer in plan.buffers if buffer.reuses]
     sizes = [buffer.bytes for buffer in taking]
     peak, without = plan.peak_bytes, plan.without_reuse_bytes
-    return Reuse(
+    return ReuseSavings(
         buffers=len(taking),
         in_place=sum(buffer.inplace for buffer in taking),
         bytes=None if None in sizes else sum(size or 0 for size in sizes),
@@ -73,7 +73,7 @@ def reuse_of(plan: MemoryPlan) -> Reuse:
     )
 
 
-def peak_words(peak: int | None, without: int | None, reuse: Reuse) -> str:
+def peak_words(peak: int | None, without: int | None, reuse: ReuseSavings) -> str:
     """`peak 6.1 MB (9.1 MB without reuse)`."""
     if peak is None:
         return "peak unknown: symbolic sizes"
@@ -83,7 +83,7 @@ def peak_words(peak: int | None, without: int | None, reuse: Reuse) -> str:
     return f"{words} ({bytes_text(without) if reuse.peak_saved else 'the same'} without reuse)"
 
 
-def reuse_words(reuse: Reuse) -> str:
+def reuse_words(reuse: ReuseSavings) -> str:
     """`3 buffers in another's memory (1 in place), 512 KB not allocated again`."""
     words = f"{plural(reuse.buffers, 'buffer')} in another's memory"
     if reuse.in_place:

@@ -66,7 +66,7 @@ def _broken(broken: GraphBreak) -> str:
 
 def _callee(broken: GraphBreak) -> str:
     """`items.append` of `items.append(float(x))`, where `float(x)` broke the graph; "" if the
-    expression is no argument of a call."""
+    expression is not an argument of a call."""
     line, place = broken.source_line, broken.location
     indent = len(line.encode()) - len(line.encode().lstrip())
     for call in ast.walk(statements(line.strip())):

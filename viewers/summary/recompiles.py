@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from compiler.trace.records import (
     Advice,
     CallStart,
+    EagerFallback,
     FailedGuard,
     FrameStart,
     Guards,
@@ -119,6 +120,8 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     inner function that changed like a size (`batch_size` 2 → 3) follows from that size; an
     argument of the call itself does not, and neither does an attribute or the length of another
     object. If the same name fails again at the same place in a later call, it is the same cause.
+    The attempt that reached the recompile limit compiled nothing: it is left out, unless it is all
+    that the cause has.
     """
     calls = _Calls(recording)
     names = StackNames(recording)
@@ -134,7 +137,11 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
                 break
         else:
             groups.append([frame])
-    causes = [_cause(group, resumed, calls) for group in _merge_calls(groups)]
+    refused = {one.compile_id for one in recording.all(EagerFallback) if one.by_limit}
+    causes = []
+    for group in _merge_calls(groups):
+        done = [frame for frame in group if frame.compile_id not in refused]
+        causes.append(_cause(done or group, resumed, calls))
     return tuple(sorted(causes, key=lambda cause: -(cause.seconds or 0.0)))
 
 

@@ -131,7 +131,7 @@ class StepState:
     @property
     def nodes(self) -> Sequence[str]:
         """The FX nodes so far, with their current names."""
-        return Names(self.track, 0, self.track.node_counts[self.index], self.index)
+        return NodeNames(self.track, 0, self.track.node_counts[self.index], self.index)
 
     @property
     def coming(self) -> Sequence[str] | None:
@@ -142,7 +142,7 @@ class StepState:
         if after < 0:
             return None
         counts = track.node_counts
-        return Names(track, counts[self.index], counts[after], len(track.steps) - 1)
+        return NodeNames(track, counts[self.index], counts[after], len(track.steps) - 1)
 
     @property
     def guards(self) -> int:
@@ -155,7 +155,7 @@ class StepState:
         return self.track.guards[: self.track.guard_counts[self.index]]
 
 
-class Names(Sequence[str]):
+class NodeNames(Sequence[str]):
     """Names of the nodes `first` to `last` of a track as of a step, computed when read."""
 
     def __init__(self, track: StepTrack, first: int, last: int, index: int) -> None:

@@ -9,7 +9,7 @@ from viewers.kit.figures import TimeUnit, rate_text, share_text
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, heading
-from viewers.summary.profile import Work
+from viewers.summary.profile import SideWork
 from viewers.words import NOT_MEASURED, bytes_text, plural
 
 WORK_ALIGN = "rrrrrr"
@@ -23,7 +23,7 @@ def work_heads(unit: TimeUnit) -> list[Cell]:
     return [(word, "dim") for word in (unit.name, "launches", "bytes", "", "", "roof")]
 
 
-def work_cells(work: Work, unit: TimeUnit, role: Role = "text") -> list[Cell]:
+def work_cells(work: SideWork, unit: TimeUnit, role: Role = "text") -> list[Cell]:
     """Time, launches, bytes, bytes and FLOPs a second, share of the roofline."""
     return [
         (unit.text(work.seconds), role),

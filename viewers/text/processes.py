@@ -20,7 +20,7 @@ from viewers.summary.differences.caches import follows
 from viewers.summary.differences.effects import cache_effects
 from viewers.summary.facts import Value, facts
 from viewers.summary.own_words import are_ranks
-from viewers.summary.ranks import Member
+from viewers.summary.ranks import RankMember
 from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
@@ -195,7 +195,7 @@ def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
     return found
 
 
-def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> list[Member]:
+def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> list[RankMember]:
     """The ranks by number. Of several processes of a rank, the first of the program that most
     ranks run."""
     parts = min((one.compile or 0 for one in unread), default=0)
@@ -207,7 +207,7 @@ def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> lis
         if one.rank is not None and program_of(one) == usual:
             found.setdefault(one.rank, one)
     return [
-        Member(
+        RankMember(
             rank,
             one.recording,
             complete=_ended(one.recording) and not one.running,

@@ -9,7 +9,7 @@ from viewers.kit.lines import BLANK, TextLine, line
 from viewers.places import FileNames
 from viewers.summary.ranks import (
     Divergence,
-    Member,
+    RankMember,
     compile_times,
     first_divergence,
     rank_times,
@@ -25,7 +25,7 @@ SHORT = 0.1
 """Seconds of waiting that are not worth a line."""
 
 
-def ranks_lines(members: Sequence[Member], names: FileNames, width: int) -> list[TextLine]:
+def ranks_lines(members: Sequence[RankMember], names: FileNames, width: int) -> list[TextLine]:
     """For at least two ranks: the first difference, then the times."""
     found = first_divergence(members)
     lines = divergence_lines(found, names, width) if found is not None else []
@@ -80,7 +80,7 @@ _PLURAL = {
 }  # fmt: skip
 
 
-def times_lines(members: Sequence[Member]) -> list[TextLine]:
+def times_lines(members: Sequence[RankMember]) -> list[TextLine]:
     """Who compiled longer, and where the others waited for it; nothing if nobody did."""
     times = rank_times(members)
     if len(times) < 2:

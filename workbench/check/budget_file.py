@@ -123,7 +123,7 @@ def _facts(file: Path, name: str, table: Mapping[str, Any]) -> dict[Key, Value]:
             found |= {(key, one): _value(file, name, one, two) for one, two in value.items()}
         else:
             if key.replace("-", " ") not in NUMBERS:
-                raise BadBudget(f"{file}: {key} of {name} is no fact{_meant(key)}")
+                raise BadBudget(f"{file}: {key} of {name} is not a fact{_meant(key)}")
             found["", key.replace("-", " ")] = _value(file, name, key, value)
     return found
 

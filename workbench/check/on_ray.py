@@ -1,7 +1,7 @@
 """Targets recorded on a Ray cluster: each is a task on one of its machines.
 
 The machines need the project under the same path, and an environment with tcw, as for any other
-program of the cluster. A task gets settings as JSON and gives a trace back, which is read as any
+program of the cluster. A task receives settings as JSON and returns a trace, which is read as any
 trace is; facts are compared here.
 """
 
@@ -24,7 +24,7 @@ from workbench.cli.revisions import at_revision
 from workbench.worker.client import record
 
 _SECONDS = 0.5
-"""How often a task that is waited for is asked whether it is to end."""
+"""Seconds between checks whether a task that runs should end."""
 
 
 class NoRay(Exception):
@@ -36,7 +36,7 @@ class OnRay:
 
     def __init__(self, memory: int) -> None:
         """`memory`: bytes that a task may need. Raises `NoRay`."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no messages of Ray's
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # without Ray's messages
         try:
             import ray
         except ImportError as error:

@@ -13,13 +13,13 @@ from pathlib import Path
 from viewers.check.result import TargetResult
 from viewers.recording import Recording
 from viewers.summary import summarise
-from viewers.summary.budget import compare
+from viewers.summary.budget import budgeted, compare
 from viewers.summary.differences import difference
 from viewers.summary.differences.alignment import matched_line
 from viewers.summary.facts import Fact, facts
 from workbench.check.budget_file import Accepted, BadBudget, parsed
 from workbench.check.record import RecordTarget, here, read
-from workbench.check.targets import Project, Target
+from workbench.check.targets import CheckTarget, Project
 from workbench.cli.revisions import NoRevision
 
 BYTES_A_RUN = 1536 << 20
@@ -28,7 +28,7 @@ BYTES_A_RUN = 1536 << 20
 
 @dataclass(frozen=True)
 class Checked:
-    """A target, what was found, and the facts, should they be accepted."""
+    """A target, what was found, and the facts that a budget has of it."""
 
     result: TargetResult
     facts: tuple[Fact, ...] = ()
@@ -59,7 +59,7 @@ def check(
     are waited for. Ctrl-C ends the runs; the targets left are `interrupted`."""
     stop = threading.Event()
 
-    def one(target: Target) -> Checked:
+    def one(target: CheckTarget) -> Checked:
         if stop.is_set():
             return Checked(_result(project, target, interrupted=True))
         checked = _check(project, target, budget.get(target.name), base, stop, record)
@@ -77,7 +77,7 @@ def check(
 
 def _check(
     project: Project,
-    target: Target,
+    target: CheckTarget,
     accepted: Accepted | None,
     base: str,
     stop: threading.Event,
@@ -90,6 +90,7 @@ def _check(
     if end.status == "interrupted":
         return Checked(_result(project, target, torch=torch, interrupted=True))
     found = facts(recording, summarise(recording), target.fused)
+    counted = tuple(fact for fact in found if budgeted(fact, target.tolerances))
     failed = any(one.group == "failure" for one in found)
     if (failed and accepted is None) or end.status not in ("ok", "failed", "exited"):
         why = recording.failure
@@ -104,28 +105,28 @@ def _check(
             failed_at=matched_line(why.location if why is not None else None),
             seconds=time.monotonic() - began,
         )
-        return Checked(result, found)
+        return Checked(result, counted)
     if accepted is None:
         seconds = time.monotonic() - began
-        return Checked(_result(project, target, torch=torch, new=True, seconds=seconds), found)
+        return Checked(_result(project, target, torch=torch, new=True, seconds=seconds), counted)
     changes = compare(accepted.of(torch), found, target.tolerances)
     result = _result(
         project,
         target,
         torch=torch,
         changes=changes,
-        facts=len(found),
+        facts=len(counted),
         accepted_under="" if accepted.knows(torch) else accepted.torch,
     )
     if base and any(one.fails for one in changes):
         result = _with_cause(result, target, recording, base, stop, record)
     seconds = time.monotonic() - began
-    return Checked(replace(result, seconds=seconds), found)
+    return Checked(replace(result, seconds=seconds), counted)
 
 
 def _with_cause(
     result: TargetResult,
-    target: Target,
+    target: CheckTarget,
     recording: Recording,
     base: str,
     stop: threading.Event,
@@ -153,7 +154,7 @@ def version_of(recording: Recording) -> str:
     return ".".join(found.torch.split("+")[0].split(".")[:2]) if found else ""
 
 
-def _result(project: Project, target: Target, **found: object) -> TargetResult:
+def _result(project: Project, target: CheckTarget, **found: object) -> TargetResult:
     file = target.file.relative_to(project.folder.resolve())
     return TargetResult(name=target.name, file=str(file), **found)  # type: ignore[arg-type]
 
@@ -171,7 +172,7 @@ def last_accepted(budget: Path) -> str:
 
 def changed_since(
     project: Project, revision: str, budget: Path, now: Mapping[str, Accepted]
-) -> Sequence[Target]:
+) -> Sequence[CheckTarget]:
     """The targets that a change since `revision` can touch: those that import a changed file,
     directly or not, those of which something else is accepted, and recordings, which are only read.
     Raises `NoRevision`."""

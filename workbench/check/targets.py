@@ -47,7 +47,7 @@ class NoProject(Exception):
 
 
 @dataclass(frozen=True)
-class Target:
+class CheckTarget:
     """One thing to compile, or the recording of one."""
 
     name: str
@@ -65,7 +65,7 @@ class Project:
 
     file: Path
     """The `tcw.toml` or `pyproject.toml`."""
-    targets: tuple[Target, ...]
+    targets: tuple[CheckTarget, ...]
 
     @property
     def folder(self) -> Path:
@@ -116,7 +116,7 @@ def read(file: Path, names: tuple[str, ...] = ()) -> Project:
     return Project(file, tuple(_target(file, name, tables[name], shared) for name in wanted))
 
 
-def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) -> Target:
+def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) -> CheckTarget:
     where = f"{file}: target {name}"
     table = table if isinstance(table, dict) else {}
     named = [key for key in ("file", "recording") if isinstance(table.get(key), str)]
@@ -125,7 +125,7 @@ def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) 
     path, _, model = table[named[0]].partition("::")
     source = (file.parent / path).resolve()
     if not source.is_relative_to(file.parent.resolve()):
-        raise click.UsageError(f"{where}: {path} is outside of the project")
+        raise click.UsageError(f"{where}: {path} is outside the project")
     recorded = named == ["recording"]
     if recorded:
         source = _recording(where, source, path)
@@ -143,7 +143,7 @@ def _target(file: Path, name: str, table: Any, shared: Mapping[str, Tolerance]) 
         )
     tolerances = {**shared, **_tolerances(file, name, table.get("tolerance", {}))}
     settings = None if recorded else _settings(where, source, given)
-    return Target(name, source, settings, tuple(fused), tolerances)
+    return CheckTarget(name, source, settings, tuple(fused), tolerances)
 
 
 def _recording(where: str, source: Path, path: str) -> Path:

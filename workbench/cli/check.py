@@ -226,7 +226,7 @@ def _accept(
     file: Path, budget: dict[str, Accepted], project: Project, checked: list[Checked]
 ) -> int:
     """Write what was found into the budget; targets that could not be recorded keep theirs."""
-    from viewers.summary.budget import budgeted
+    from viewers.words import plural
     from workbench.check import budget_file
 
     code = codes.OK
@@ -236,10 +236,9 @@ def _accept(
             say(f"{target.name} is not accepted: {result.failure or result.outcome}")
             code = codes.MODEL_FAILED if result.outcome == "failed" else codes.INTERRUPTED
             continue
-        facts = [fact for fact in one.facts if budgeted(fact, target.tolerances)]
         known = budget.setdefault(target.name, budget_file.Accepted(result.torch))
-        known.accept(result.torch, facts)
-        print(f"{target.name}: {len(facts)} facts accepted")
+        known.accept(result.torch, one.facts)
+        print(f"{target.name}: {plural(len(one.facts), 'fact')} accepted")
     try:
         write(file, budget_file.text(budget).encode(), budget_file.KIND)
     except OSError as error:

@@ -1,8 +1,8 @@
 """Say what a change does to compilation: two versions, two settings, or two recordings.
 
 A and B are each a trace (`*.tcw`) or a model (`*.py`), which is recorded first. The first lines
-say what changed, by cost, each with its cause. A line that only moved, or a node with another name,
-does not count. A trace is data: it is read and never run.
+list what changed, costliest first, each with its cause. Lines that only moved and nodes that were
+only renamed do not count. A trace is data: it is read and never run.
 
 \b
   tcw diff before.tcw after.tcw
@@ -56,7 +56,7 @@ from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_pa
 
 
 @dataclass(frozen=True)
-class Operand:
+class ComparedSide:
     """One side of the comparison."""
 
     name: str
@@ -136,7 +136,7 @@ def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
 
 
 def _check_measurable(
-    ctx: click.Context, operands: Sequence[Operand], wanted: Sequence[Settings | None]
+    ctx: click.Context, operands: Sequence[ComparedSide], wanted: Sequence[Settings | None]
 ) -> None:
     """Raises `click.UsageError` if a side does not run here as a whole."""
     for operand, settings in zip(operands, wanted, strict=True):
@@ -152,7 +152,7 @@ def _check_measurable(
 
 
 def _measured(
-    ctx: click.Context, sides: Sequence[Recording], operands: Sequence[Operand]
+    ctx: click.Context, sides: Sequence[Recording], operands: Sequence[ComparedSide]
 ) -> tuple[WhatIf, ...]:
     """Both sides timed in turn, as they were recorded."""
     from workbench.cli.in_turn import in_turn
@@ -189,13 +189,13 @@ def _write(ctx: click.Context, outputs: Outputs, found: Difference, names: tuple
     from viewers.reader import whole
     from viewers.text.diff import diff_lines
 
-    reader = whole(found.run, whole(found.base).view.facts)
+    reader = whole(found.run, whole(found.base).view.derived)
     report = diff_lines(found, *names, COLUMNS)
     title = "tcw: " + " → ".join(names)
     write_page(outputs, ctx.params["output"], reader, title, report, ctx.params["most"])
 
 
-def _with_python(operand: Operand, python: Path | None) -> Operand:
+def _with_python(operand: ComparedSide, python: Path | None) -> ComparedSide:
     """Recorded by this interpreter. Raises `click.UsageError` if it cannot."""
     if python is None:
         return operand
@@ -207,7 +207,7 @@ def _with_python(operand: Operand, python: Path | None) -> Operand:
     return replace(operand, name=name, python=os.path.abspath(python))
 
 
-def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand, Operand]:
+def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[ComparedSide, ComparedSide]:
     """Both sides. Raises `click.UsageError` if they are not two."""
     given = ctx.params
     a, b, base = given["options_a"], given["options_b"], given["base"]
@@ -224,7 +224,7 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
     if base:
         if second:
             raise click.UsageError("--base compares one file with itself at a revision", ctx)
-        return _at(files[0], base, base, a), Operand(files[0].name, files[0], "", b)
+        return _at(files[0], base, base, a), ComparedSide(files[0].name, files[0], "", b)
     if not second:
         if a == b and given["python_a"] == given["python_b"]:
             raise click.UsageError(
@@ -233,18 +233,20 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Operand,
             )
         name = files[0].name
         return (
-            Operand(f"{name} {a}".rstrip(), files[0], "", a),
-            Operand(f"{name} {b}".rstrip(), files[0], "", b),
+            ComparedSide(f"{name} {a}".rstrip(), files[0], "", a),
+            ComparedSide(f"{name} {b}".rstrip(), files[0], "", b),
         )
     same = files[0].name == files[1].name
     names = [
         f"{str(one) if same else one.name} {o}".rstrip()
         for one, o in zip(files, (a, b), strict=True)
     ]
-    return Operand(names[0], files[0], "", a), Operand(names[1], files[1], "", b)
+    return ComparedSide(names[0], files[0], "", a), ComparedSide(names[1], files[1], "", b)
 
 
-def _at_revisions(ctx: click.Context, revisions: str, file: Path) -> tuple[Operand, Operand]:
+def _at_revisions(
+    ctx: click.Context, revisions: str, file: Path
+) -> tuple[ComparedSide, ComparedSide]:
     """`main..HEAD`, or `main...HEAD` as in git: since HEAD left main."""
     if ctx.params["base"]:
         raise click.UsageError(f"--base and {revisions} exclude each other", ctx)
@@ -257,7 +259,7 @@ def _at_revisions(ctx: click.Context, revisions: str, file: Path) -> tuple[Opera
     return _at(file, base, name, a), _at(file, new, new, b)
 
 
-def _at(file: Path, revision: str, called: str, options: str) -> Operand:
+def _at(file: Path, revision: str, called: str, options: str) -> ComparedSide:
     """A file at a revision, under the name that it had there. A revision that has no such file is
     reported by `_settings`."""
     from workbench.cli.revisions import NoRevision, find
@@ -266,10 +268,10 @@ def _at(file: Path, revision: str, called: str, options: str) -> Operand:
         name = find(file, revision).inside.name
     except NoRevision:
         name = file.name
-    return Operand(f"{name} at {called}", file, revision, options)
+    return ComparedSide(f"{name} at {called}", file, revision, options)
 
 
-def _settings(ctx: click.Context, operand: Operand) -> Settings | None:
+def _settings(ctx: click.Context, operand: ComparedSide) -> Settings | None:
     """The options given for both sides, then those of this side alone; None for a trace."""
     from workbench.cli.explain import command as explain
 
@@ -302,7 +304,10 @@ def _settings(ctx: click.Context, operand: Operand) -> Settings | None:
 
 
 def _recording(
-    ctx: click.Context, operand: Operand, settings: Settings | None, stack: contextlib.ExitStack
+    ctx: click.Context,
+    operand: ComparedSide,
+    settings: Settings | None,
+    stack: contextlib.ExitStack,
 ) -> tuple[Recording, int]:
     """The recording, and the exit code if it cannot be compared."""
     if settings is None:

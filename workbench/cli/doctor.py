@@ -1,4 +1,4 @@
-"""Check what tcw needs: torch, its hooks, the compilers, the GPU, disk space, clean-up.
+"""Check what tcw needs: torch, its hooks, the compilers, the GPU, disk space, leftovers.
 
 Exits with 1 if anything that `tcw explain model.py` needs is missing.
 """

@@ -16,7 +16,7 @@ class SourceDiff:
     """How the source of one run differs from that of another."""
 
     text: str
-    """A unified diff. Paths are relative to the current folder; if a file is outside of it, to the
+    """A unified diff. Paths are relative to the current folder; if a file is outside it, to the
     root folder."""
     reason: str = ""
     """Why the edits cannot be applied."""

@@ -2,9 +2,9 @@
 
 FILE defines `model` and `example_inputs`, or is a script that calls torch.compile itself.
 `example_inputs` is one input set (a tuple, a dict, or a pair of both), a list of input sets (one
-call each), or a function that returns either. Arguments for a script come after `--`. A program of
-another form is recorded by `tcw run`. FILE may also be a trace, a folder of traces, or a log of
-torch's (TORCH_TRACE): its report is printed, and nothing is run.
+call each), or a function that returns either. Arguments for a script come after `--`. `tcw run`
+records any other program. FILE may also be a trace, a folder of traces, or a log of torch's
+(TORCH_TRACE): its report is printed, and nothing is run.
 
 \b
   tcw explain model.py

@@ -1,16 +1,16 @@
-"""Write a recording as one HTML file, to be read in a browser where nothing is installed.
+"""Write a recording as one HTML file that opens in any browser.
 
 FILE is a trace written by `tcw explain --trace FILE`. The page has the panes of `tcw open`:
 findings, source, graphs, kernels, guards, fusion decisions, memory and profile, linked line by
-line, for the mouse and the keyboard, dark and light. It needs no network and no server, and
-nothing in it runs but its own script: text from the trace is shown as text.
+line. It works with mouse and keyboard, in a dark and a light theme, without a network or a server.
+Nothing in it runs but its own script: text from the trace is shown as text.
 
---markdown writes a text for a GitHub issue or a chat instead: verdict, findings with lines and
-fixes, details folded, within GitHub's limit of 65,536 characters. For a trace of `tcw profile` it
-is the profile, for a folder of traces what each process did. Without -o it goes to stdout.
+--markdown writes a report for a GitHub issue or a chat instead: verdict, findings with lines and
+fixes, and folded details, within GitHub's limit of 65,536 characters. For a trace of `tcw profile`
+it is the profile; for a folder of traces, what each process did. Without -o it goes to stdout.
 
---redact writes a trace instead, for people who cannot send code: source text, names, paths,
-strings, constants and printed output are taken out, and the new trace lists what was taken out.
+--redact writes a trace instead, for people who cannot send code. It removes source text, names,
+paths, strings, constants and printed output; the new trace lists what was removed.
 
 A large trace is cut at --most megabytes; the page says what was left out. An existing file is only
 overwritten if tcw exported it.
@@ -50,7 +50,7 @@ REPORT = OutputKind(
 
 @click.command(name="export", help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The new file.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to write.")
 @most_option
 @click.option(
     "--redact",

@@ -1,13 +1,13 @@
 """Browse a recorded trace in the terminal.
 
 FILE is a trace written by `tcw explain --trace FILE`, a log of torch's (TORCH_TRACE), or a folder
-of them, as `tcw run` writes it; a trace may still be growing. A folder with several opens with what
-ranks did differently, and which of them did the same. Everything is read from that file, so a trace
-from another machine opens as well. With a second trace, OTHER, the workbench shows what OTHER does
-differently, with both sources next to each other.
+of them, as `tcw run` writes it; a trace may still be growing. A folder of several traces
+opens at what the ranks did differently. Everything is read from the trace, so one from another
+machine opens as well. With a second trace, OTHER, the workbench shows what OTHER does differently,
+with both sources side by side.
 
 Opening a trace runs nothing. Compiling the recorded file again (`v`, `f`, `w`, `,`) first shows
-what would run, and asks: the trace may come from a stranger. If the recorded file is outside of the
+what would run, and asks: the trace may come from a stranger. If the recorded file is outside the
 current folder or has changed since, --file is required; an expression for the model needs --model.
 
 \b

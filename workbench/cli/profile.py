@@ -1,7 +1,7 @@
-"""Take one call of a model apart: each kernel against the eager operations that it replaced.
+"""Profile one call of a model: each kernel against the eager operations that it replaces.
 
 FILE is as for `tcw explain`: it defines `model` and `example_inputs`. The model is compiled and
-called, then one call is timed in rounds that alternate with eager, and again with clocks inside.
+called; then one call is timed in rounds that alternate with eager, and again with clocks inside.
 
 \b
   tcw profile model.py

@@ -19,7 +19,7 @@ from workbench.cli.outputs import Outputs
 
 def redact(outputs: Outputs, file: Path, output: Path) -> int:
     """Write the copy and say what was taken out. Returns the exit code; raises `click.UsageError`
-    for a file that is no trace, and for an output that may not be written."""
+    for a file that is not a trace, and for an output that may not be written."""
     if output.exists() and output.samefile(file):
         raise click.UsageError(f"--output {output} is the trace itself")
     outputs.expect("--output", output, TRACE)

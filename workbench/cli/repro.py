@@ -30,6 +30,7 @@ import msgspec
 from compiler.output_file import check, words, write
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from viewers.command_line import FILE
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
 from viewers.recording import Recording
@@ -51,7 +52,13 @@ from workbench.cli.output import room
 @click.command(name="repro", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
-@click.option("--call", type=click.IntRange(min=1), default=1, metavar="N", help="Which call.")
+@click.option(
+    "--call",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="The call to compare, if the file has several input sets.",
+)
 @click.option(
     "--kernel",
     default="",
@@ -212,7 +219,9 @@ def _elsewhere(recording: Recording, one: KernelPrecision, every: list[KernelPre
         f"this recording has files for {have} only" if have else "this recording has no such files"
     )
     start = recording.start
-    file = Path(start.settings.file).name if start is not None else "FILE"
+    file = FILE
+    if start is not None and not start.settings.redacted:
+        file = Path(start.settings.file).name
     return f"{what}; 'tcw repro {file} --kernel {one.kernel}' makes one for this kernel"
 
 

@@ -1,9 +1,9 @@
 """Run a program as it is, and report what its processes compiled.
 
-Every Python process that compiles is recorded from its first compile on, whoever calls
+Every Python process that compiles is recorded from its first compile on, no matter what calls
 torch.compile: a training script, a Trainer, torchrun's ranks, pytest, a server. The program keeps
 its arguments, input, output, signals, exit code and compile caches. Each process that compiles
-writes a trace of its own into one folder; the report goes to stderr: stdout is the program's.
+writes its own trace into one folder. The report goes to stderr; stdout is the program's.
 
 PROGRAM is a Python file, -m MODULE, or a command. Options of tcw come before it.
 

@@ -6,9 +6,8 @@ FILE is a model file, for `tcw step`, or a trace, for `tcw open`; options after 
   tcw serve run.tcw
   tcw serve model.py --engine tcw --break first-rejection
 
-The printed address contains a key; nobody gets in without it. Each page you open is a workbench of
-its own, and closing the page ends it. A page that shows a trace runs nothing unless you give
---allow-run.
+The printed address contains a key, without which no page opens. Each page is a workbench of its
+own; closing the page ends it. A page that shows a trace runs nothing unless you give --allow-run.
 """
 
 from __future__ import annotations

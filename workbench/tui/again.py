@@ -32,7 +32,7 @@ from workbench.worker.specification import (
 )
 
 MOST_BYTES = 16 << 20
-"""A larger file is no model's source."""
+"""A larger file is not a model's source."""
 MOST_CHARACTERS = 20_000
 """What a trace asks for beyond this nobody reads before saying yes."""
 LARGE = 1 << 30
@@ -97,6 +97,11 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
         raise RunRefused("Compiling again is off: this was opened with --view-only")
     if wanted.program:
         raise RunRefused("This is a recording of a program in its own process: run that again")
+    if wanted.redacted and word.file is None:
+        raise RunRefused(
+            "This trace is redacted and does not name its file. To compile it: "
+            f"tcw open TRACE --file FILE{' --model EXPR' if wanted.model else ''}"
+        )
     if not word.model and not plain_name(wanted.model):
         raise RunRefused(
             f"The trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "
@@ -115,7 +120,7 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
     listed = tuple(things(settings, wanted, word, differs))
     if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
         raise RunRefused(
-            "The trace asks for more than one can read: compile the file with tcw step"
+            "The trace asks for more than a person can review: compile the file with tcw step"
         )
     return CompilePlan(settings, listed)
 
@@ -133,7 +138,7 @@ def _file(named: Path, word: Word) -> tuple[Path, bytes]:
     except OSError as error:
         raise RunRefused(_cut(f"{named}: {error.strerror or error}")) from error
     except ValueError as error:
-        raise RunRefused(f"{_cut(repr(str(named)))} is no file's name") from error
+        raise RunRefused(f"{_cut(repr(str(named)))} is not a file name") from error
     if word.file is None and not file.is_relative_to(here):
         raise RunRefused(
             f"{file} is not in this folder, {here}. To compile it all the same: "

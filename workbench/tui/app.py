@@ -20,7 +20,7 @@ from compiler.control.commands import Breakpoint
 from compiler.trace.reader import TraceError, open_trace
 from compiler.trace.records import Settings
 from viewers.kit.theme import THEMES, Theme, ThemeName
-from viewers.panes.view import Facts
+from viewers.panes.view import Derived
 from viewers.plain import plain
 from viewers.reader import whole
 from viewers.recording import Recording
@@ -52,7 +52,7 @@ class Workbench(App[None]):
         questions: int = QUESTIONS,
         ascii_only: bool = False,
         word: Word | None = None,
-        against: Facts | None = None,
+        against: Derived | None = None,
         several: Several | None = None,
         follow: Callable[[], Several | None] | None = None,
     ) -> None:
@@ -143,9 +143,9 @@ class Workbench(App[None]):
         self.switch_screen(bench)
 
     @cached_property
-    def _usual(self) -> Facts | None:
+    def _usual(self) -> Derived | None:
         """What the other processes of the folder are compared with."""
-        return whole(self.several.usual.recording).view.facts if self.several else None
+        return whole(self.several.usual.recording).view.derived if self.several else None
 
     def _look_at_terminal(self) -> None:
         """Leave when the terminal is gone. SIGHUP says so, unless it is ignored (`nohup`): then
@@ -196,14 +196,14 @@ def run(
     """Show the trace at `path`, or how it differs from that at `base`, until the reader quits.
     `several`: all processes of the folder that `path` is in; `follow` looks at it again.
 
-    Returns the exit code: 0; 2 where a file cannot be read or is no trace; 4 for a fault of ours.
-    One line on stderr says why.
+    Returns the exit code: 0; 2 where a file cannot be read or is not a trace; 4 for a fault of
+    ours. One line on stderr says why.
     """
     against = None
     for file in filter(None, (base, path)):
         try:
             open_trace(file).close()
-            against = whole(Recording.open(file)).view.facts if file is base else against
+            against = whole(Recording.open(file)).view.derived if file is base else against
         except (OSError, TraceError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             print(f"cannot open {plain(str(file))}: {plain(str(why))}", file=sys.stderr)
@@ -233,7 +233,7 @@ def run_live(
 ) -> int:
     """Drive a compile of `settings.file` until the reader quits; returns the exit code.
 
-    The trace is written to `trace`, anew. 0; 2 where it cannot be written; 4 for a fault of ours.
+    `trace` is overwritten. 0; 2 where it cannot be written; 4 for a fault of ours.
     """
     from workbench.worker.client import Driver
 

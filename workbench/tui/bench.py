@@ -18,7 +18,7 @@ from viewers.panes import bar, chrome, spine
 from viewers.panes.arrangement import presented
 from viewers.panes.rows import Row
 from viewers.panes.targets import ToBreakpoint, ToInputs, ToProcess, ToSetting, ToSuggestion
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 from workbench.tui import edges
 from workbench.tui.breaking import Breaking
@@ -65,13 +65,13 @@ class Bench(Screen[None]):
         feed: Feed,
         theme: Theme,
         theme_chosen: bool = False,
-        against: Facts | None = None,
+        against: Derived | None = None,
     ) -> None:
         """`against`: another recording, with which runs are compared that have no other base."""
         super().__init__()
         self.feed = feed
         self.look = theme
-        self.navigator = Navigator(View(Facts(Recording(), Provenance())))
+        self.navigator = Navigator(View(Derived(Recording(), Provenance())))
         self.note = ""
         self.spine = PaneView(
             "spine", lambda width: spine.content(self.view, width), theme, number=1, rule=False
@@ -460,7 +460,7 @@ class Bench(Screen[None]):
         """Drive a compile of what is recorded, on a screen in place of this one."""
         self.view.playhead = 0
         self.reading.show_facts()
-        live = Bench(feed, self.look, theme_chosen=True, against=self.view.facts)
+        live = Bench(feed, self.look, theme_chosen=True, against=self.view.derived)
         live.view.breakpoints = self.view.breakpoints
         live.overrides.overruled.settled = dict(self.overrides.overruled.kept)
         self.remembering.remember()

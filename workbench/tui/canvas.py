@@ -1,6 +1,5 @@
-"""The picture of a graph as a pane: a cursor that follows edges, panning, zooming.
-
-Only the cells in sight are made. A picture of many blocks is laid out in a thread, and the one
+"""The picture of a graph as a pane: a cursor that follows edges, panning, zooming. Only visible
+cells are made. A picture of many blocks is laid out in a thread, and the one
 before stays until it is there.
 """
 
@@ -16,7 +15,7 @@ from compiler.trace.provenance import Quality
 from compiler.trace.refs import Ref
 from viewers.drawing.blocks import SCALES, all_key
 from viewers.drawing.diagram import Block
-from viewers.drawing.layout import Box, Layout, Line
+from viewers.drawing.layout import Box, DrawnBlocks, Line
 from viewers.kit.theme import Theme, Tint
 from viewers.panes.picture import Picture
 from viewers.panes.targets import ToBlock
@@ -27,18 +26,18 @@ from workbench.tui.paint import exactly
 from workbench.tui.pane import Make, PaneView
 
 AT_ONCE = 400
-"""Blocks up to which a picture is laid out before the next frame."""
+"""The most blocks that are laid out before the next frame."""
 ACROSS, DOWN = 8, 3
 """Cells and rows of one step of panning."""
 ARROWS = {"left": (-ACROSS, 0), "right": (ACROSS, 0), "up": (0, -DOWN), "down": (0, DOWN)}
 
 
 class CanvasView(PaneView):
-    """Shows a `Picture`; any other content as every pane does."""
+    """Shows a `Picture`, and any other content as every pane does."""
 
     def __init__(self, name: str, make: Make, theme: Theme, number: int = 0, rule: bool = True):
         super().__init__(name, make, theme, number, rule)
-        self.drawing: Layout | None = None
+        self.drawing: DrawnBlocks | None = None
         """The layout that is shown, of the picture in `drawn`."""
         self.drawn: Picture | None = None
         self.path: list[Line] = []
@@ -109,7 +108,7 @@ class CanvasView(PaneView):
         layout.tile(0, 0)  # makes the index, here
         self.app.call_from_thread(self._take_late, picture, layout)
 
-    def _take_late(self, picture: Picture, layout: Layout) -> None:
+    def _take_late(self, picture: Picture, layout: DrawnBlocks) -> None:
         wanted = self.content.diagram if isinstance(self.content, Picture) else None
         if picture is not self._waiting or picture.diagram is not wanted:
             return
@@ -117,7 +116,7 @@ class CanvasView(PaneView):
         self.relight(self.selected, self._given)
         self._say(f"{len(picture.rows):,} blocks")
 
-    def _take(self, picture: Picture, layout: Layout) -> None:
+    def _take(self, picture: Picture, layout: DrawnBlocks) -> None:
         """Show a picture: the block under the cursor stays where it is on the screen."""
         before, block = self.drawing, self.block
         old = before.boxes[self.cursor] if before and block else None
@@ -135,7 +134,7 @@ class CanvasView(PaneView):
         self._settle()
 
     def _open(self) -> None:
-        """Put the window to where a picture opens: again while the pane finds its size."""
+        """Move the window to where a picture opens; repeated until the pane has its size."""
         self.left = self.top = 0
         box = self._box(self.cursor)
         if box is not None:
@@ -155,7 +154,7 @@ class CanvasView(PaneView):
         return found
 
     def _settle(self) -> None:
-        """Keep the picture in sight; one that is smaller than the pane is centred."""
+        """Keep the picture visible; one smaller than the pane is centred."""
         self._settle_window()
         self._trace()
 

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from viewers.drawing.cells import CellRun, row
-from viewers.drawing.layout import Layout, Line
+from viewers.drawing.layout import DrawnBlocks, Line
 from viewers.kit.colours import fill_of
 from viewers.kit.spans import Span, clip
 from viewers.kit.theme import Theme, Tint
@@ -23,7 +23,7 @@ class CanvasPaint:
 
     theme: Theme
     picture: Picture
-    layout: Layout
+    layout: DrawnBlocks
     path: Sequence[Line]
     """Edges in the colour of the cursor."""
     tint_of: Callable[[int], Tint]

@@ -30,7 +30,7 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Command(Declared):
+class ScreenCommand(Declared):
     """A command of a screen. `name` is that of its method."""
 
     name: str
@@ -52,8 +52,8 @@ class Commands:
     """The commands of a screen's controllers, in the order in which they are declared."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Command] = {}
-        self.by_key: dict[str, Command] = {}
+        self.by_name: dict[str, ScreenCommand] = {}
+        self.by_key: dict[str, ScreenCommand] = {}
 
     def register(self, controller: object) -> None:
         """Take in the commands of a controller.
@@ -66,7 +66,9 @@ class Commands:
                 continue
             name = method_name.rstrip("_")
             run: CommandRun = getattr(controller, method_name)
-            made = Command(declared.words, declared.keys, declared.shown, declared.also, name, run)
+            made = ScreenCommand(
+                declared.words, declared.keys, declared.shown, declared.also, name, run
+            )
             taken = [name, *made.keys] if name in self.by_name else []
             taken += [key for key in made.keys if key in self.by_key]
             if taken:
@@ -75,7 +77,7 @@ class Commands:
             self.by_key.update(dict.fromkeys(made.keys, made))
 
     @property
-    def all(self) -> tuple[Command, ...]:
+    def all(self) -> tuple[ScreenCommand, ...]:
         return tuple(self.by_name.values())
 
     def keys(self, names: str) -> str:

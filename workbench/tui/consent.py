@@ -36,7 +36,7 @@ class Consent(ModalScreen[bool]):
         self.things = things
         self.first = 0
         self.ready = False
-        """Painted: what was typed before is no answer."""
+        """Painted: what was typed before is not an answer."""
 
     def compose(self) -> ComposeResult:
         self.sheet = Sheet(self.theme, 1, 1)

@@ -132,6 +132,6 @@ def hints(view: View, arrangement: str) -> tuple[Hint, ...]:
     if waiting.decision:
         return _answers(view) if split_id(waiting.decision)[1] == FUSE else CHOOSE
     if waiting.kind == "end":
-        profile = arrangement in PROFILES and view.facts.profile is not None
+        profile = arrangement in PROFILES and view.derived.profile is not None
         return HINTS[arrangement] if profile else _possible(view, OVER)
     return STEP if waiting.kind == "step" or waiting.stage == "capture" else STAND

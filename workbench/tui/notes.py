@@ -116,7 +116,7 @@ class Noting(Controller):
         else:
             self.desk.post_message(Delivered([note]))
         where = thing_words(self.view, on)
-        self.desk.say(plain(f"note on {where}" if note.text else f"no note on {where} any more"))
+        self.desk.say(plain(f"note on {where}" if note.text else f"removed the note on {where}"))
 
     def _append(self, note: Note) -> bool:
         path = self.desk.feed.file

@@ -38,7 +38,7 @@ class Overrides(Controller):
         self.show()
 
     def show(self) -> None:
-        """Have the view know them."""
+        """Pass them to the view."""
         self.desk.view.overrides = self.overruled.wanted
         self.desk.view.kept = self.overruled.kept
 
@@ -90,7 +90,7 @@ class Overrides(Controller):
         if last is None or not self.overruled.wanted:
             self.desk.say("nothing is overridden: there is nothing to write")
             return
-        own = isinstance(self.desk.feed, LiveFeed)  # a trace's folder may be another's
+        own = isinstance(self.desk.feed, LiveFeed)  # a trace's folder may be someone else's
         default = Path(last.file).parent / DEFAULT_FILE if own else Path(DEFAULT_FILE)
         self.desk.ask_words("write overrides to", str(default), self._write)
 
@@ -103,7 +103,7 @@ class Overrides(Controller):
             check(file, OVERRIDES)
             if not over and file.exists() and not self._ours(file):
                 self.desk.ask_words(
-                    f"{plain(file.name)} is there: type y to write over it",
+                    f"{plain(file.name)} exists: type y to overwrite it",
                     "",
                     lambda said: (
                         self._write(words, True) if said == "y" else self.desk.say("not written")
@@ -142,6 +142,6 @@ class Overrides(Controller):
         return False
 
     def other_command(self, name: str) -> None:
-        """Any other command takes the question back."""
+        """Any other command withdraws the question."""
         if name not in ("quit", "stop"):
             self._asked_to_leave = False

@@ -13,11 +13,11 @@ from viewers.panes.rows import Row
 from viewers.plain import plain
 
 _BLANKS = re.compile(r"(^\s+|\s{2,}|\s+$)")
-"""Not underlined, where a tint is an underline."""
+"""Not underlined where a tint is an underline."""
 
 
 def harmless(line: Line) -> Line:
-    """The last gate before the terminal: what would steer it becomes visible. Panes make the
+    """The last gate before the terminal: control characters become visible. Panes make the
     user's words plain themselves; this holds where one forgets."""
     if all(words.isprintable() for words, _ in line):
         return line

@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 20
 """A larger file is not ours."""
 
 
-class Placed(msgspec.Struct, kw_only=True, omit_defaults=True):
+class PaneShares(msgspec.Struct, kw_only=True, omit_defaults=True):
     """An arrangement: (pane, share, lines) of each, by column."""
 
     columns: list[list[tuple[str, int, int]]]
@@ -31,7 +31,7 @@ class Placed(msgspec.Struct, kw_only=True, omit_defaults=True):
     top: tuple[str, int, int] | None = None
 
     @classmethod
-    def of(cls, arrangement: Arrangement) -> Placed:
+    def of(cls, arrangement: Arrangement) -> PaneShares:
         top = arrangement.top
         return cls(
             columns=[[(s.pane, s.share, s.lines) for s in c.slots] for c in arrangement.columns],
@@ -61,7 +61,7 @@ class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     theme: str = ""
     turned: bool = False
-    own: dict[str, Placed] = {}
+    own: dict[str, PaneShares] = {}
     """Arrangement -> as the reader put it."""
     shares: dict[str, list[float]] = {}
     """Arrangement -> how its columns share the width."""
@@ -85,7 +85,7 @@ def recall(model: str) -> tuple[Remembered, str]:
 
 
 def remember(model: str, state: Remembered) -> None:
-    """Write it down, whole or not at all; it is no loss where that cannot be done."""
+    """Write it down, whole or not at all; failing to is not an error."""
     with contextlib.suppress(OSError, CacheRefused):
         write_own(_file(model), msgspec.json.encode(state))
 

@@ -15,7 +15,7 @@ from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
 from workbench.tui.layouts import Layouts
 from workbench.tui.live_feed import LiveFeed
-from workbench.tui.remembered import Placed, Remembered, recall, remember
+from workbench.tui.remembered import PaneShares, Remembered, recall, remember
 
 
 @dataclass(eq=False)
@@ -80,7 +80,7 @@ class Remembering(Controller):
         state = Remembered(
             theme=before.theme if self.theme_chosen else self.desk.look.name,
             turned=self.layouts.turned,
-            own={name: Placed.of(one) for name, one in self.layouts.own.items()},
+            own={name: PaneShares.of(one) for name, one in self.layouts.own.items()},
             shares=self.desk.stage.shares,
             prefer=self.driving.prefer,
             breakpoints=self._own_breakpoints() if driven else before.breakpoints,

@@ -43,7 +43,7 @@ class Setting(Controller):
 
     def try_suggestion(self, cause: int, place: int) -> None:
         """Compile again with what a cause of the profile suggests, and compare with this run."""
-        profile, now = self.view.facts.profile, listed.settings_of(self.view)
+        profile, now = self.view.derived.profile, listed.settings_of(self.view)
         if profile is None or now is None:
             return
         suggestion = profile.causes[cause].suggestions[place]

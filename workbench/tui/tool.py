@@ -23,7 +23,7 @@ ELSEWHERE = (
     ("Write a report", "text html markdown json pdf",
      "in a shell: tcw explain TRACE prints the report, --json as JSON"),
 )  # fmt: skip
-"""What is done outside of the workbench: words, further words, and how."""
+"""What is done outside the workbench: words, further words, and how."""
 MOST_COMPILES = 500
 """Offered one by one."""
 
@@ -71,7 +71,7 @@ class Tool(Controller):
             PaletteChoice(f"Use the {name} theme", partial(self.remembering.choose_theme, name))
             for name in THEMES
         ]
-        for piece in list(view.facts.pieces.values())[:MOST_COMPILES]:
+        for piece in list(view.derived.pieces.values())[:MOST_COMPILES]:
             name = f"line {piece.resumes_at}" if piece.resumes_at else piece.function
             look = partial(self._compile, piece.compile_id)
             choices.append(PaletteChoice(f"Look at {piece.compile_id} {name}", look))

@@ -103,7 +103,7 @@ class Turning(Controller):
 
     @command("Show other times next to the source: compiled, eager, Δ", "C")
     def times(self) -> None:
-        if self.desk.view.facts.profile is None:
+        if self.desk.view.derived.profile is None:
             self.desk.say("no times: tcw profile measures them")
             return
         view, kinds = self.desk.view, get_args(ShownTimes)
@@ -115,7 +115,7 @@ class Turning(Controller):
     async def profile(self) -> None:
         """Go to the profile; there, have a driven compile make one."""
         view, navigator = self.desk.view, self.desk.navigator
-        if view.driven and view.facts.profile is None and navigator.arrangement in PROFILES:
+        if view.driven and view.derived.profile is None and navigator.arrangement in PROFILES:
             self.comparing.profile_again()
             return
         navigator.go("profile", self._focus())
@@ -124,17 +124,17 @@ class Turning(Controller):
     @command("Turn to the other engine or the next run", "T")
     async def engine(self) -> None:
         view = self.desk.view
-        facts = view.facts.of_engines
+        engines = view.derived.of_engines
         runs = [number for _, number in view.track.runs]
         if len(runs) > 1:
             await self.turn_to_run(runs[(runs.index(view.run) + 1) % len(runs)])
             return
-        if len(facts) < 2:
+        if len(engines) < 2:
             self.desk.say("one engine was recorded: tcw explain --engine both records two")
             return
-        names = list(facts)
+        names = list(engines)
         name = names[(names.index(view.engine) + 1) % len(names)]
-        self.desk.navigator.engine(name, facts[name])
+        self.desk.navigator.engine(name, engines[name])
         self._update(lambda pane: True)
         self.desk.say(f"{name}, {names.index(name) + 1} of {len(names)} engines")
 

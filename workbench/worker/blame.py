@@ -1,6 +1,6 @@
 """Whose fault a failure is: the machine's, the user's, torch's or our own. No torch.
 
-A full disk or a limit of the machine comes up from deep inside of a compile, wrapped in exceptions
+A full disk or a limit of the machine comes up from deep inside a compile, wrapped in exceptions
 of torch's or quoted in what a compiler printed. So the whole chain of causes is searched, and the
 line that shows it is kept whole.
 """
@@ -127,7 +127,7 @@ def said_by_machine(text: str) -> Blame | None:
 
 
 def _users_words(error: BaseException) -> bool:
-    """Whether a `raise` outside of torch and of tcw chose the message, or it quotes source."""
+    """Whether a `raise` outside torch and of tcw chose the message, or it quotes source."""
     if isinstance(error, SyntaxError):
         return True
     trace = error.__traceback__

@@ -171,7 +171,7 @@ class Driver:
         first: Rerun | None = None,
         python: str = "",
     ) -> Driver:
-        """Start the recording. `trace` is written anew; None writes nothing to disk. `first`: how
+        """Start the recording. `trace` is overwritten; None writes nothing to disk. `first`: how
         run 1 is to begin, where it shall not wait before its first step. `python` is the
         interpreter of the worker, with its own torch; "" for this one.
 

@@ -322,7 +322,7 @@ class Driven:
             if number not in self.finished:
                 recorder.emit(
                     Warned(
-                        message=f"run {number} is not in this process any more: nothing is "
+                        message=f"run {number} is no longer in this process: nothing is "
                         "measured against it",
                         asked=True,
                     )

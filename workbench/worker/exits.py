@@ -15,7 +15,7 @@ from compiler.trace.records import Failure, Location
 from workbench.worker.places import source_line
 
 RECORDS_CLOSED = 83
-"""Status of a worker that can write no record any more: the user's program closed its pipe."""
+"""Status of a worker that can no longer write records: the user's program closed its pipe."""
 
 leave = os._exit
 """Ends this process at once: no thread is waited for, no exit handler runs."""

@@ -228,7 +228,7 @@ def _kill_descendants(child: int) -> int | None:
 def kill_marked(mark: str) -> None:
     """Kill every process that has `RECORDING=mark` in its environment.
 
-    For the front end, when the guardian itself was killed and ancestry says nothing any more.
+    For the front end, when the guardian itself was killed and ancestry no longer says anything.
     """
     wanted = f"{RECORDING}={mark}".encode()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():

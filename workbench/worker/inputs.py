@@ -192,7 +192,7 @@ def with_tensors(
 ) -> list[InputSet]:
     """The sets with the numbers of these arguments in tensors without dimensions, float32 of
     a float; arguments that are tensors already stay, those that a call
-    leaves out too. Raises `UserError` where no set has such an argument, or it is no number."""
+    leaves out too. Raises `UserError` where no set has such an argument, or it is not a number."""
     met: set[str] = set()
     known: set[str] = set()
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from compiler.measure.account.optimizer import step_records_of
 from compiler.measure.account.profile import profile, speed_of
-from compiler.measure.account.records import Numbers
+from compiler.measure.account.records import IdCounts
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model, RandomState, prepare
 from compiler.measure.compiled.collected import RecordedModel, collecting
@@ -44,7 +44,7 @@ class Inside:
         self.sets = sets
         self.alone = alone
         """There is one engine."""
-        self._numbers = Numbers()
+        self._numbers = IdCounts()
 
     def calls(self, one: EngineCalls) -> Ended:
         """All calls of an engine, then one of them taken apart, or its kernels verified."""

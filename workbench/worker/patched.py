@@ -37,7 +37,7 @@ def counting_calls(recorder: WorkerRecorder) -> Iterator[None]:
     """Number the calls of whatever a script has compiled, in `recorder.call`.
 
     Every compiled callable asks `_callback_from_stance` (torch/_dynamo/eval_frame.py) for its
-    callback as it starts, outside of what Dynamo traces, and gives the callback that it was
+    callback as it starts, outside what Dynamo traces, and gives the callback that it was
     made with; so nothing of the script is wrapped. Where a torch has no such function all calls
     have the number 0.
     """

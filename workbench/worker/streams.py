@@ -22,7 +22,7 @@ class RecordStream:
         self.on_lost: Callable[[str], object] = lambda words: None
         """Told of it at once."""
         self.pipe_lost = False
-        """Nothing reaches the front end any more."""
+        """Nothing reaches the front end from here on."""
         self._trace = trace
         self._pipe = pipe
         self._process = os.getpid()

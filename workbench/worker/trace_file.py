@@ -23,9 +23,9 @@ class TraceFile:
     """Where the front end's own records go; workers append to the same descriptor."""
 
     def __init__(self, path: Path | None, on_record: OnRecord) -> None:
-        """`path` is written anew; None writes nothing to disk.
+        """`path` is overwritten; None writes nothing to disk.
 
-        Raises `OutputRefused` where it is no trace, or another recording is writing to it.
+        Raises `OutputRefused` where it is not a trace, or another recording is writing to it.
         """
         self.started = time.monotonic()
         self.on_record = on_record
@@ -36,7 +36,7 @@ class TraceFile:
     def emit(self, made: Record) -> None:
         """Add a record of the front end's own."""
         self.writer.emit(made)
-        self.on_record(made)  # type: ignore[arg-type]
+        self.on_record(made)
 
     def close_partial_line(self) -> None:
         """A worker that was killed while it wrote has left a line without an end."""

@@ -165,7 +165,7 @@ def _names(lanes: Lanes) -> Iterator[str]:
 
 
 def _conversions(lanes: Lanes) -> Iterator[str]:
-    """`float64_as_int8` and the others: `n` numbers, of which the source has whole vectors."""
+    """`float64_as_int8` and the others: `n` numbers, from whole vectors of the source."""
     for held in ("float64", "float32", "int64"):
         for dtype in DTYPES:
             wanted = any(f.held == held and dtype in f.dtypes for f in FAMILIES.values())

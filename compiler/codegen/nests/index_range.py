@@ -46,7 +46,7 @@ def unclamped(index: Expression) -> tuple[Expression, tuple[int, int] | None]:
 
 
 def quotient(index: Expression) -> tuple[Position | None, int]:
-    """The position that an index divides, and by what; None if it is no such quotient."""
+    """The position that an index divides, and by what; None if it is not such a quotient."""
     if isinstance(index, Position):
         return index, 1
     if isinstance(index, Op) and index.name == "floor_divide":

@@ -166,7 +166,7 @@ class Writer:
         return f"{title_of(self.nest)}{words.get(self.part.form, '')}"
 
     def _with_comments(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The lines, each with the user's line if that differs from the one before."""
+        """The lines, each with the user's line if that differs from the previous line's."""
         found: list[tuple[str, tuple[str, ...]]] = []
         last = ""
         for text, origins in self.root.lines:

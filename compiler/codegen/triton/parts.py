@@ -130,7 +130,7 @@ class Parts:
         return [part for part in made if part.nest.statements]
 
     def _crossing(self) -> dict[str, set[int]]:
-        """Results that other kernels than their own read -> those kernels."""
+        """Results that kernels other than their own read -> those kernels."""
         found: dict[str, set[int]] = {}
         for number, kernel in enumerate(self.placed.kernels):
             for statement in self.placed.needed(kernel):

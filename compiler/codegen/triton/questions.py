@@ -9,6 +9,7 @@ from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.tiles import WARP, Tile, bytes_a_step
 from compiler.loops.sizes import product
+from compiler.trace.plurals import plural
 
 KIND = "tile"
 MEANS = "positions x elements of a row that a program holds at a time, by how many warps"
@@ -29,7 +30,8 @@ def tile(
     numbers |= {f"us_{words}": took for words, took in microseconds.items()}
     flight, wanted = numbers["bytes_on_their_way"], numbers["most_bytes_on_their_way"]
     reason = (
-        f"{default.a_thread} elements a thread, {numbers['programs']} programs, "
+        f"{plural(default.a_thread, 'element')} a thread, "
+        f"{plural(int(numbers['programs']), 'program')}, "
         f"{flight} of {wanted} bytes on their way to a processor"
     )
     if microseconds:

@@ -80,7 +80,7 @@ def _nest(
         no_line="" if locations else "none of its nodes has a source line",
         loops=function.loops if function else (),
         loop_nests=1,
-        nests=(NestLoops(nodes, compiled.recorder.text(nest_text(nest))),),
+        nests=(NestLoops(nodes=nodes, text=compiled.recorder.text(nest_text(nest))),),
         step=number,
         steps=(number,),
     )

@@ -9,7 +9,7 @@ import msgspec
 from torch import fx
 
 from compiler.engine.records.compiled import GraphState, Operation
-from compiler.engine.records.loops_text import loop_text
+from compiler.engine.records.nest_lines import nest_lines, record_size
 from compiler.engine.records.touched import touched
 from compiler.graphs.labels import copy_label, node_label
 from compiler.graphs.nodes import COMPUTING, describe_graph, target_name
@@ -32,10 +32,6 @@ from compiler.trace import records
 from compiler.trace.records import Lowered, Record, SchedulerNode
 
 Value = Input | Map | Reduce | Scan | Buffer | Result
-
-
-def record_size(size: Size) -> records.Size:
-    return size if isinstance(size, int) else str(size)
 
 
 def graph_record(compiled: GraphState, module: fx.GraphModule) -> records.Graph:
@@ -127,7 +123,7 @@ def _scheduler_node(
         write_bytes=_sum(bytes_of, targets),
         touched=bytes_of,
         parts=parts,
-        loops="" if isinstance(operation, Call) else compiled.recorder.text(loop_text(operation)),
+        nest=() if isinstance(operation, Call) else nest_lines(operation),
     )
 
 

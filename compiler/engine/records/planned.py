@@ -16,7 +16,7 @@ from compiler.trace.records import Buffer, MemoryPlan
 
 
 @dataclass(frozen=True)
-class Life:
+class LiveRange:
     """From the step that writes a value to the last step that reads it."""
 
     name: str
@@ -49,10 +49,10 @@ def _inside(run: Segment | Call) -> tuple[Nest | Call, ...]:
     return (run,) if isinstance(run, Call) else run.nests
 
 
-def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> dict[str, Life]:
+def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> dict[str, LiveRange]:
     """The lifetimes of all values in memory, ordered by their starts."""
     lives = {
-        node.name: Life(node.name, byte_count(product(node.shape), node.dtype), 0, 0, "input")
+        node.name: LiveRange(node.name, byte_count(product(node.shape), node.dtype), 0, 0, "input")
         for node in program.graph.nodes
         if isinstance(node, Input)
     }
@@ -70,7 +70,7 @@ def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> d
             if life is not None:
                 lives[name] = replace(life, last=number)
             elif name in writes:
-                lives[name] = Life(name, _size(program, results, name), number, number)
+                lives[name] = LiveRange(name, _size(program, results, name), number, number)
     last = max(0, len(steps) - 1)
     for place, name in enumerate(_outputs(program.graph)):
         life = lives.get(name)
@@ -108,10 +108,10 @@ def byte_count(size: Size, dtype: str) -> int | None:
     return size * BYTES[dtype] if isinstance(size, int) and dtype in BYTES else None
 
 
-def arena_takers(plan: Plan, lives: dict[str, Life]) -> dict[str, str]:
+def arena_takers(plan: Plan, lives: dict[str, LiveRange]) -> dict[str, str]:
     """Values that reuse bytes of an arena -> the previous user of these bytes."""
     found: dict[str, str] = {}
-    before: list[tuple[int, int, Life]] = []
+    before: list[tuple[int, int, LiveRange]] = []
     for name, life in lives.items():
         place = plan.placements.get(name)
         if not isinstance(place, InArena) or not isinstance(place.offset, int) or not life.bytes:
@@ -125,7 +125,7 @@ def arena_takers(plan: Plan, lives: dict[str, Life]) -> dict[str, str]:
     return found
 
 
-def _buffer(compiled: GraphState, plan: Plan, life: Life, taken: dict[str, str]) -> Buffer:
+def _buffer(compiled: GraphState, plan: Plan, life: LiveRange, taken: dict[str, str]) -> Buffer:
     place = plan.placements.get(life.name)
     over = place.value if isinstance(place, TakesOver) else taken.get(life.name, "")
     name = compiled.numbers.get(life.name, "")

@@ -143,8 +143,8 @@ class GraphRecords:
         if self.recorder is not None:
             if isinstance(outcome.found, Hit):
                 self.recorder.warn_once(
-                    "served from the cache of the tcw engine: how such graphs were lowered, fused "
-                    f"and planned is not known; {self.recorder.beyond_caches}"
+                    "some graphs were served from the cache of the tcw engine: their lowering, "
+                    f"fusion and memory plan are not recorded; {self.recorder.beyond_caches}"
                 )
             if outcome.compiled.without_launcher:
                 self.recorder.warn_once(

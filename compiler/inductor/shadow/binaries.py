@@ -1,6 +1,6 @@
 """A Triton kernel compiled for an architecture: every stage's text, and the kernel's resources.
 
-Compiled by `CachingAutotuner._precompile_config`, the function that compiles it in a real run
+Compiled by `CachingAutotuner._precompile_config`, the function that a real run uses
 (torch/_inductor/runtime/triton_heuristics.py), for the first configuration that the stock heuristic
 lists. If it lists several, a GPU would time them and might keep another.
 """

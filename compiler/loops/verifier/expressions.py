@@ -79,7 +79,7 @@ def check_expression(
                 require(
                     not any(term.wraps or term.checked for term in expression.terms),
                     where,
-                    "an index out of range is no error, since there is another element for it",
+                    "an index out of range is not an error, since there is another element for it",
                 )
         check_leaf(expression, where)
 

@@ -17,13 +17,13 @@ from compiler.loops.graph import (
 )
 from compiler.loops.sizes import Symbolic
 from compiler.loops.verifier.expressions import check_dtype, check_expression
-from compiler.loops.verifier.spaces import Numbers, Space, defined, fresh, require, within
+from compiler.loops.verifier.spaces import Numbers, ValueSpace, defined, fresh, require, within
 
 
 def verify_graph(graph: Graph) -> None:
     """Raises Malformed, naming the node and the rule, if the graph breaks one."""
     numbers = Numbers(graph)
-    spaces: dict[str, Space] = {}
+    spaces: dict[str, ValueSpace] = {}
     names: dict[str, object] = {}
     buffers: set[str] = set()
     passed = [node.name for node in graph.nodes if isinstance(node, Input) and not node.constant]
@@ -71,7 +71,7 @@ def verify_graph(graph: Graph) -> None:
             numbers.check_symbols((output,), where)
 
 
-def check_call(call: Call, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
+def check_call(call: Call, spaces: dict[str, ValueSpace], numbers: Numbers, where: str) -> None:
     for operand in call.operands():
         check_operand(operand, spaces, numbers, where)
     for name in (*call.mutates, *call.aliases):
@@ -81,7 +81,9 @@ def check_call(call: Call, spaces: dict[str, Space], numbers: Numbers, where: st
         require(len(call.results) <= 1, where, "one tensor with several results")
 
 
-def check_operand(operand: Operand, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
+def check_operand(
+    operand: Operand, spaces: dict[str, ValueSpace], numbers: Numbers, where: str
+) -> None:
     """Check that an operand has the dtype of its value and stays within its memory."""
     defined(spaces, operand.value, where)
     space = spaces[operand.value]
@@ -98,7 +100,9 @@ def check_operand(operand: Operand, spaces: dict[str, Space], numbers: Numbers, 
     )
 
 
-def _check_compute(node: Compute, spaces: dict[str, Space], numbers: Numbers, where: str) -> None:
+def _check_compute(
+    node: Compute, spaces: dict[str, ValueSpace], numbers: Numbers, where: str
+) -> None:
     numbers.check_symbols(node.domain, where)
 
     def leaf(expression: Expression, where: str) -> None:
@@ -149,7 +153,7 @@ def check_reduction(op: str, dtype: str, where: str) -> None:
         require(dtype in ("float32", "float64"), where, f"{op} returns a wide float, not {dtype}")
 
 
-def _check_store(node: Store, space: Space, numbers: Numbers, where: str) -> None:
+def _check_store(node: Store, space: ValueSpace, numbers: Numbers, where: str) -> None:
     require(node.dtype == space.dtype, where, f"{node.buffer} is {space.dtype}, not {node.dtype}")
     reached = numbers.view(node.view, node.domain, where)
     within(numbers.terms(reached, node.terms, where), space.size, f"{where}, {node.buffer}")

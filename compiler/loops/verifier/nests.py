@@ -16,12 +16,12 @@ from compiler.loops.expressions import (
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.verifier.expressions import check_dtype, check_expression
 from compiler.loops.verifier.graphs import check_reduction
-from compiler.loops.verifier.spaces import Numbers, Space, fresh, require, within
+from compiler.loops.verifier.spaces import Numbers, ValueSpace, fresh, require, within
 
 Defined = dict[str, Let | Reduction | ScanAlong]
 
 
-def check_nest(nest: Nest, spaces: Mapping[str, Space], numbers: Numbers) -> None:
+def check_nest(nest: Nest, spaces: Mapping[str, ValueSpace], numbers: Numbers) -> None:
     """Raises Malformed, naming statement and rule. `spaces`: the memory that the nest may use."""
     numbers.check_symbols((axis.size for axis in nest.axes), f"nest {nest.name}")
     require(bool(nest.writes()), f"nest {nest.name}", "writes nothing")
@@ -56,7 +56,7 @@ def _check_statement(
     nest: Nest,
     statement: Statement,
     known: Defined,
-    spaces: Mapping[str, Space],
+    spaces: Mapping[str, ValueSpace],
     numbers: Numbers,
     where: str,
 ) -> None:
@@ -134,7 +134,7 @@ def _check_local(
     )
 
 
-def _check_memory(name: str, dtype: str, spaces: Mapping[str, Space], where: str) -> None:
+def _check_memory(name: str, dtype: str, spaces: Mapping[str, ValueSpace], where: str) -> None:
     require(name in spaces, where, f"{name} is not in memory here")
     require(
         spaces[name].dtype == dtype, where, f"{name} is {spaces[name].dtype} in memory, not {dtype}"

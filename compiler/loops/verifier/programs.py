@@ -6,7 +6,7 @@ from compiler.loops.graph import Call, Input, Operand
 from compiler.loops.program import Program
 from compiler.loops.verifier.graphs import check_call, check_operand
 from compiler.loops.verifier.nests import check_nest
-from compiler.loops.verifier.spaces import Numbers, Space, require
+from compiler.loops.verifier.spaces import Numbers, ValueSpace, require
 
 
 def verify_program(program: Program) -> None:
@@ -19,7 +19,7 @@ def verify_program(program: Program) -> None:
         require(name == memory.name, graph.name, f"memory {memory.name} is registered as {name}")
         require(name not in here, graph.name, f"{name} is an input, not memory of the program")
         numbers.check_symbols((memory.size, *memory.shape), f"{graph.name}, memory {name}")
-        memories[name] = Space(memory.dtype, numbers.of(memory.size))
+        memories[name] = ValueSpace(memory.dtype, numbers.of(memory.size))
     names: set[str] = set()
     for step in program.steps:
         require(step.name not in names, graph.name, f"two steps are called {step.name}")

@@ -22,7 +22,7 @@ def require(condition: bool, where: str, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class ValueSpace:
     """A value's memory: its dtype and the number of elements that flat indices may address."""
 
     dtype: str
@@ -79,10 +79,10 @@ class Numbers:
             return 0
         return 1 + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True))
 
-    def space(self, value: Input | Map | Reduce | Scan | Buffer | Result) -> Space:
+    def space(self, value: Input | Map | Reduce | Scan | Buffer | Result) -> ValueSpace:
         if isinstance(value, (Input, Result)):
-            return Space(value.dtype, self.span(value.shape, value.strides))
-        return Space(value.dtype, self.of(extent(value)))
+            return ValueSpace(value.dtype, self.span(value.shape, value.strides))
+        return ValueSpace(value.dtype, self.of(extent(value)))
 
     def reach(self, sizes: Shape, strides: tuple[Size, ...], offset: Size, where: str) -> Range:
         """The range of offset + sum(digit * stride)."""

@@ -8,10 +8,11 @@ from statistics import median
 from compiler.measure.account.lines import account, less, line, summed
 from compiler.measure.account.readings import Measured, SideRounds
 from compiler.measure.probes.naming import BACKWARD
-from compiler.measure.regions.regions import Placed
+from compiler.measure.regions.regions import PlacedStep
 from compiler.measure.rounds.call_rounds import SHORT
 from compiler.measure.rounds.laps import Lap
 from compiler.measure.rounds.noise import noise_of_medians
+from compiler.trace.plurals import plural
 from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
@@ -41,7 +42,7 @@ def eager_account(
 
 
 def compiled_account(
-    measured: Measured, side: SideRounds, steps: dict[int, Placed], phase: CallPhase
+    measured: Measured, side: SideRounds, steps: dict[int, PlacedStep], phase: CallPhase
 ) -> Account:
     """The steps by kind, and on a CPU the host's work around them. A GPU works in parallel with the
     host: there, the time in which it was idle."""
@@ -52,7 +53,7 @@ def compiled_account(
         keys = [key for key, step in wanted.items() if step.kind == kind]
         rounds = len(side.seconds[keys[0]]) if keys else side.rounds
         sums[name] = summed((side.seconds[key] for key in keys), rounds)
-        lines.append(line(name, sums[name], counted(len(keys), noun)))
+        lines.append(line(name, sums[name], plural(len(keys), noun)))
     if side.host:
         lines.append(_left(side, phase))
     else:
@@ -87,7 +88,7 @@ def _around(
         line(
             "wrapper",
             less(whole, sums["kernels"], sums["aten"]),
-            f"of {counted(len(graphs), 'graph')}",
+            f"of {plural(len(graphs), 'graph')}",
         ),
         line("guards", guards, checked),
         line(
@@ -134,9 +135,4 @@ def _guards(measured: Measured, side: SideRounds, phase: CallPhase) -> tuple[flo
             continue
         seconds += cost.median * len(side.seen[base])
         frames += len(side.seen[base])
-    return seconds, f"of {counted(frames, 'frame')}" if frames else ""
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 kernel`, `2 kernels`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return seconds, f"of {plural(frames, 'frame')}" if frames else ""

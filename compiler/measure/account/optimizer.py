@@ -19,11 +19,11 @@ from torch._dynamo.utils import counters
 
 from compiler.control.describe import class_name
 from compiler.control.user_error import UserError
-from compiler.measure.account.accounts import counted, remainder_noise
+from compiler.measure.account.accounts import remainder_noise
 from compiler.measure.account.lines import account, less, line, summed
 from compiler.measure.account.optimizer_records import step_records, steps_of
 from compiler.measure.account.readings import SideRounds
-from compiler.measure.account.records import Numbers
+from compiler.measure.account.records import IdCounts
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
 from compiler.measure.compiled.collected import RecordedModel
@@ -37,6 +37,7 @@ from compiler.measure.rounds.call_rounds import CallRounds, CallSide
 from compiler.measure.rounds.quiet import quiet_rounds
 from compiler.measure.rounds.rounds import RoundsPlan
 from compiler.measure.rounds.team import Team
+from compiler.trace.plurals import plural
 from compiler.trace.records import Record, Warned
 from compiler.trace.records.profile import AccountLine, EagerOperation
 from compiler.trace.records.session import GradMode
@@ -137,7 +138,7 @@ def step_records_of(
     call: RecordedModel,
     compiled: Callable[[Action], Action],
     inputs: InputSet,
-    numbers: Numbers,
+    numbers: IdCounts,
     contended: bool = False,
 ) -> list[Record]:
     """The phase `step` of both sides: operations, compiled steps, their region, the accounts. If it
@@ -178,7 +179,7 @@ def _measured(
     call: int,
     compiled: Callable[[Action], Action],
     inputs: InputSet,
-    numbers: Numbers,
+    numbers: IdCounts,
     team: Team,
 ) -> Iterator[Record]:
     for one in (eager, other):
@@ -272,14 +273,14 @@ def _compiled_lines(
     }
     counts = Counter(kinds.values())
     working = [
-        line("kernels", parts["kernel"], counted(counts["kernel"], "kernel")),
-        line("aten", parts["aten"], counted(counts["aten"], "call")),
+        line("kernels", parts["kernel"], plural(counts["kernel"], "kernel")),
+        line("aten", parts["aten"], plural(counts["aten"], "call")),
     ]
     if on_device:
         return working
     wrapper = less(whole, *parts.values())
     return [
         *working,
-        line("wrapper", wrapper, f"of {counted(len(bases), 'graph')}"),
+        line("wrapper", wrapper, f"of {plural(len(bases), 'graph')}"),
         line("dispatch", less(side.probed("step"), whole), "guards, Dynamo's wrappers"),
     ]

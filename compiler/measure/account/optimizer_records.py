@@ -10,7 +10,7 @@ import msgspec
 
 from compiler.measure.account.lines import summed
 from compiler.measure.account.readings import SideRounds
-from compiler.measure.account.records import Numbers, times
+from compiler.measure.account.records import IdCounts, times
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.rounds.laps import Side
 from compiler.measure.rounds.noise import difference, timed
@@ -24,7 +24,7 @@ def step_records(
     operations: Sequence[EagerOperation],
     steps: Mapping[int, CompiledStep],
     sides: Mapping[Side, SideRounds],
-    numbers: Numbers,
+    numbers: IdCounts,
     contended: bool,
 ) -> Iterator[Record]:
     """`operations` by key of their readings, `steps` by theirs. `contended`: as in

@@ -15,7 +15,7 @@ from torch._dynamo.utils import counters
 
 from compiler.control.hooks import Missing
 from compiler.measure.account.readings import Measured
-from compiler.measure.account.records import Numbers, records
+from compiler.measure.account.records import IdCounts, records
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
 from compiler.measure.calls.runs import (
@@ -50,7 +50,7 @@ from compiler.trace.records.profile import Unmeasured
 from compiler.trace.records.session import GradMode
 
 
-def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: Numbers) -> Measured | None:
+def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: IdCounts) -> Measured | None:
     """Take a call apart and record it. What cannot be measured is recorded with the reason; nothing
     fails."""
     settings = host.settings

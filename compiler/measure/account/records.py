@@ -14,8 +14,8 @@ from compiler.measure.account.lines import summed
 from compiler.measure.account.readings import Measured, SideRounds
 from compiler.measure.probes.naming import BACKWARD
 from compiler.measure.regions import regions
-from compiler.measure.regions.origins import Call, Computes, Origins
-from compiler.measure.regions.regions import Grouped, Placed
+from compiler.measure.regions.origins import CallOfKernel, Computes, Origins
+from compiler.measure.regions.regions import Grouped, PlacedStep
 from compiler.measure.regions.same_work import least_noise, sameness
 from compiler.measure.rounds.laps import Side
 from compiler.measure.rounds.noise import difference, ratio, timed
@@ -36,7 +36,7 @@ NO_WORK = Work()
 
 
 @dataclass
-class Numbers:
+class IdCounts:
     """Counts ids through a trace."""
 
     operations: int = 0
@@ -46,7 +46,7 @@ class Numbers:
     """Whether the machine's ceilings are in the trace."""
 
 
-def records(measured: Measured, numbers: Numbers) -> Iterator[Record]:
+def records(measured: Measured, numbers: IdCounts) -> Iterator[Record]:
     """Operations, steps, regions, accounts, timelines and then the head."""
     rounds = quiet_rounds(measured.laps)
     eager, compiled = SideRounds(rounds["eager"]), measured.compiled_rounds(rounds["compiled"])
@@ -67,7 +67,7 @@ def records(measured: Measured, numbers: Numbers) -> Iterator[Record]:
 
 
 def _operations(
-    measured: Measured, side: SideRounds, numbers: Numbers
+    measured: Measured, side: SideRounds, numbers: IdCounts
 ) -> dict[int, EagerOperation]:
     """By key, with ids of this trace and their times."""
     first = numbers.operations
@@ -94,13 +94,13 @@ def times(side: SideRounds, key: int) -> dict[str, Any]:
     return found
 
 
-def _steps(measured: Measured, side: SideRounds, numbers: Numbers) -> dict[int, Placed]:
+def _steps(measured: Measured, side: SideRounds, numbers: IdCounts) -> dict[int, PlacedStep]:
     """By key, in execution order; without those that did not run in this call."""
     found = [*_graph_steps(measured, side), *_between(measured, side)]
     found.sort(key=lambda one: side.first.get(one[0], 0))
     calls = [call for _, step, call in found if step.kind != "eager"]
     computed = iter(measured.origins.computed(calls))
-    placed: dict[int, Placed] = {}
+    placed: dict[int, PlacedStep] = {}
     for key, step, call in found:
         work = measured.origins.work(call) if call is not None else NO_WORK
         named = msgspec.structs.replace(
@@ -112,11 +112,11 @@ def _steps(measured: Measured, side: SideRounds, numbers: Numbers) -> dict[int, 
             flops=work.flops,
         )
         numbers.steps += 1
-        placed[key] = Placed(named, Computes() if step.kind == "eager" else next(computed))
+        placed[key] = PlacedStep(named, Computes() if step.kind == "eager" else next(computed))
     return placed
 
 
-_Found = tuple[int, CompiledStep, Call | None]
+_Found = tuple[int, CompiledStep, CallOfKernel | None]
 
 
 def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
@@ -167,8 +167,8 @@ def _regions(
     eager: SideRounds,
     compiled: SideRounds,
     operations: dict[int, EagerOperation],
-    steps: dict[int, Placed],
-    numbers: Numbers,
+    steps: dict[int, PlacedStep],
+    numbers: IdCounts,
 ) -> Iterator[Region]:
     graphs = (placed.step.graph for placed in steps.values() if placed.step.graph)
     groups = regions.regions(

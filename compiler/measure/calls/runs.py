@@ -29,7 +29,7 @@ Prepare = Callable[[], Prepared]
 
 
 @dataclass
-class Result:
+class RunResult:
     """What one run produced."""
 
     outputs: Any
@@ -89,10 +89,10 @@ class PreparedRun:
             found.append(RunPiece("backward", "model", lambda: made[1].backward()))
         return found
 
-    def result(self, outputs: Any) -> Result:
+    def result(self, outputs: Any) -> RunResult:
         """The outputs with the gradients that the run left."""
         if self.mode != "train":
-            return Result(outputs)
+            return RunResult(outputs)
         gradients = [
             (f"grad {name}", parameter.grad)
             for name, parameter in named_parameters(self.model)
@@ -101,7 +101,7 @@ class PreparedRun:
         for path, value in leaves((self.positional, self.keyword), "inputs"):
             if isinstance(value, torch.Tensor) and value.is_leaf and value.grad is not None:
                 gradients.append((f"grad {path}", value.grad))
-        return Result(outputs, gradients)
+        return RunResult(outputs, gradients)
 
 
 def prepare(model: Model, inputs: InputSet, mode: GradMode) -> PreparedRun:
@@ -114,7 +114,7 @@ def prepare(model: Model, inputs: InputSet, mode: GradMode) -> PreparedRun:
 
 
 def prepared(model: Model, inputs: InputSet, mode: GradMode) -> Callable[[], PreparedRun]:
-    """For timing: each call copies the inputs anew."""
+    """For timing: each call copies the inputs again."""
     return lambda: prepare(model, inputs, mode)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from compiler.measure.calls.runs import Prepared
-from compiler.measure.compiled.shadows import Shadow, Shadows
+from compiler.measure.compiled.shadows import Shadows, StorageCopy
 
 Step = Callable[[], object]
 """One call of one kernel, on the copies; a `DeviceRun` if a GPU runs it."""
@@ -57,7 +57,7 @@ class Replay:
     """Kernels that do one piece of work, repeatable."""
 
     run: Step
-    restored: list[Shadow]
+    restored: list[StorageCopy]
     """Memory that a second run would find changed by the first."""
     shadows: Shadows
     """All memory that it works on: steps may hold nothing but addresses in it."""
@@ -72,7 +72,7 @@ class Replay:
 def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     """The wanted kernels of a graph, in the order of their calls.
 
-    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooLarge`.
+    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooMuchMemory`.
     """
     missing = [name for name in wanted if name not in graph.kernels]
     if missing:
@@ -85,7 +85,7 @@ def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     return Replay(run, _not_repeatable(run, shadows), shadows)
 
 
-def _not_repeatable(run: Step, shadows: Shadows) -> list[Shadow]:
+def _not_repeatable(run: Step, shadows: Shadows) -> list[StorageCopy]:
     """Copies that differ after a second run: a kernel reads what it overwrites."""
     once = [shadow.data.clone() for shadow in shadows.all]
     run()

@@ -21,7 +21,7 @@ from compiler.control.hooks import Missing
 from compiler.engine.recording import watching
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
-from compiler.measure.compiled.shadows import Shadow, Shadows, copied
+from compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.rounds.whole_runs import DeviceRun
 from compiler.runtime.build import BuildFailed
@@ -287,7 +287,7 @@ class _Places:
     def __init__(self, memory: list[Any], shadows: Shadows) -> None:
         self.memory = memory
         self.shadows = shadows
-        self._known: dict[int, Shadow] = {}
+        self._known: dict[int, StorageCopy] = {}
 
     def of(self, address: int | None) -> int:
         """The address in the copy; 0 for a null address."""

@@ -16,7 +16,7 @@ G = TypeVar("G", bound=CompiledGraph)
 
 
 @dataclass
-class Named(Generic[G]):
+class NamedGraphs(Generic[G]):
     """The result of `named_graphs`."""
 
     graphs: dict[str, G] = field(default_factory=dict)
@@ -25,9 +25,9 @@ class Named(Generic[G]):
     """Ids of recorded graphs whose kernel texts no live graph has."""
 
 
-def named_graphs(found: Sequence[G], records: Iterable[Record]) -> Named[G]:
+def named_graphs(found: Sequence[G], records: Iterable[Record]) -> NamedGraphs[G]:
     """The graphs with their ids, matched by the texts of `Kernel` and `Wrapper` records, in order.
-    Ids alone do not suffice, because each compile counts them anew.
+    Ids alone do not suffice, because each compile counts them from 0.
 
     A graph whose whole wrapper has the same text matches first, else one whose functions do (torch
     numbers its compiles in the wrapper's comments). Subgraphs are part of the graph that calls
@@ -43,7 +43,7 @@ def named_graphs(found: Sequence[G], records: Iterable[Record]) -> Named[G]:
         elif isinstance(record, Wrapper) and not record.predicted:
             wrappers[base_graph(record.graph)] = record.text
     free = list(found)
-    named: Named[G] = Named()
+    named: NamedGraphs[G] = NamedGraphs()
     known = {name: wrappers[name] for name in texts if name in wrappers}
     exact = dict(_by_wrapper(free, known))
     for name, wanted in texts.items():

@@ -16,7 +16,7 @@ LIMIT = 8 << 30
 """The maximum size in bytes of all copies of one capture."""
 
 
-class TooLarge(Exception):
+class TooMuchMemory(Exception):
     """A call works on more memory than a measurement copies."""
 
 
@@ -25,7 +25,7 @@ def bytes_of(storage: Any) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
-class Shadow:
+class StorageCopy:
     """One storage's copy."""
 
     def __init__(self, storage: Any) -> None:
@@ -47,12 +47,12 @@ class Shadows:
     """The copies of one capture."""
 
     def __init__(self) -> None:
-        self.all: list[Shadow] = []
-        self._of: dict[int, Shadow] = {}
+        self.all: list[StorageCopy] = []
+        self._of: dict[int, StorageCopy] = {}
         self._bytes = 0
 
-    def of(self, storage: Any) -> Shadow:
-        """The copy with the current content of this storage. Raises `TooLarge`."""
+    def of(self, storage: Any) -> StorageCopy:
+        """The copy with the current content of this storage. Raises `TooMuchMemory`."""
         address = storage.data_ptr()
         known = self._of.get(address)
         if (
@@ -63,8 +63,8 @@ class Shadows:
             return known
         self._bytes += 2 * storage.nbytes()
         if self._bytes > LIMIT:
-            raise TooLarge(f"its buffers are more than {LIMIT >> 30} GB")
-        made = self._of[address] = Shadow(storage)
+            raise TooMuchMemory(f"its buffers are more than {LIMIT >> 30} GB")
+        made = self._of[address] = StorageCopy(storage)
         self.all.append(made)
         return made
 

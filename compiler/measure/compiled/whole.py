@@ -15,7 +15,7 @@ from compiler.measure.precision.numerics import tensor_error
 def whole(graph: CompiledGraph) -> Replay:
     """A graph that can be called repeatedly; arguments that it changes are restored.
 
-    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooLarge`.
+    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooMuchMemory`.
     """
     shadows, arguments = _arguments(graph)
 

@@ -45,7 +45,7 @@ class OutputComparison:
         return accepted
 
     def record(self) -> Numerics:
-        """The verdict over everything that was added."""
+        """The verdict on everything that was added."""
         finite = [error for error in self._errors if not error.note or error.max_abs]
         worst = sorted(self._errors, key=lambda error: (bool(error.note), error.max_abs))[::-1]
         return Numerics(
@@ -99,7 +99,7 @@ class OutputComparison:
         )
 
     def _numbers(self, call: int, path: str, ours: float, theirs: float) -> None:
-        """Two floats, such as `loss.item()`. They do not say from which dtype they come, so they
+        """Two floats, such as `loss.item()`. Their original dtype is unknown, so they
         may differ as float32 may."""
         self.compared += 1
         one, two = (
@@ -122,7 +122,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _values_differ(ours: Any, theirs: Any) -> str:
-    """`values differ: 3, eager 4`; only the fact if they are no short numbers."""
+    """`values differ: 3, eager 4`; without the values unless they are short numbers."""
     for one in (ours, theirs):
         if type(one) not in (int, bool, NoneType) or (one is not None and one.bit_length() > 63):
             return "values differ"

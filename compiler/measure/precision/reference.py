@@ -17,11 +17,12 @@ from compiler.measure.precision.numerics import OutputComparison
 from compiler.trace.records import Engine, RandomOperation, Warned
 
 _WHY = (
-    "torch.compile draws other random numbers than eager: "
+    "torch.compile draws different random numbers from eager: "
     "torch._inductor.config.fallback_random = True makes them equal"
 )
 _UNSTEADY = (
-    "not comparable: eager gives another result each time (the code keeps state outside the model)"
+    "not comparable: eager returns a different result each time "
+    "(the code keeps state outside the model)"
 )
 _UNKNOWN = "in a compiled graph that was not recorded"
 _SHOWN = 3
@@ -70,7 +71,7 @@ class Reference:
             _changed_inputs(inputs, run, reference),
         ]
         accepted = [self._comparison.add(call, *pair) for pair in pairs]
-        # code outside of compiled graphs draws the same numbers on both sides
+        # code outside compiled graphs draws the same numbers on both sides
         draws = bool(self.host.recorder.random_operations) or self.host.recorder.graphs_unknown
         draws &= self.engine == "inductor"  # ours draws through ATen, as eager does
         self._random |= drew and draws and not all(accepted)
@@ -97,7 +98,7 @@ class Reference:
         """Record the verdict."""
         found = self._comparison.record()
         if self._random:
-            # a difference that other random numbers explain is no error
+            # a difference explained by different random numbers is not an error
             drawn = tuple(self.host.recorder.random_operations)
             note = "; ".join(filter(None, (random_note(drawn), _WHY, found.note)))
             found = structs.replace(found, within=None, note=note, random=drawn)

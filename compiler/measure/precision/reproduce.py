@@ -22,7 +22,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 @dataclass(frozen=True)
-class Tried:
+class RunOutcome:
     """The outcome of a run."""
 
     shows: bool | None
@@ -31,7 +31,7 @@ class Tried:
     """Its output, or what went wrong."""
 
 
-def tried(text: str, seconds: float = SECONDS) -> Tried:
+def tried(text: str, seconds: float = SECONDS) -> RunOutcome:
     """Run a file's text in a separate process."""
     root = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
@@ -49,8 +49,8 @@ def tried(text: str, seconds: float = SECONDS) -> Tried:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Tried(None, f"it ran for more than {seconds:.0f} s")
+            return RunOutcome(None, f"it ran for more than {seconds:.0f} s")
     if done.returncode in (0, 1) and done.stdout.startswith("result"):
-        return Tried(done.returncode == 1, done.stdout)
+        return RunOutcome(done.returncode == 1, done.stdout)
     words = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
-    return Tried(None, words[-1][:300])
+    return RunOutcome(None, words[-1][:300])

@@ -27,7 +27,7 @@ _JUMPS = 4
 """The number of noise samples."""
 
 
-class Memory(Protocol):
+class BufferContents(Protocol):
     """The contents of the buffers of a graph's code."""
 
     def nodes(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class GraphVerifier:
     def __init__(
         self,
         module: fx.GraphModule,
-        memory: Memory,
+        memory: BufferContents,
         wanted: Collection[int] = (),
     ) -> None:
         """`wanted`: steps whose cut is always stored."""
@@ -216,7 +216,7 @@ class GraphVerifier:
 
 
 @dataclass
-class Values:
+class ComparedValues:
     """The nodes in every arithmetic."""
 
     exact: dict[fx.Node, Any]
@@ -244,7 +244,7 @@ def values_of(
     inputs: Mapping[fx.Node, Any],
     targets: Collection[fx.Node],
     unread: Collection[fx.Node] = (),
-) -> Values:
+) -> ComparedValues:
     """The targets in float64, in eager, and with noise. Raises `NotComparable`."""
 
     def some(arithmetic: Any) -> dict[fx.Node, Any]:
@@ -254,7 +254,7 @@ def values_of(
     with torch.no_grad():
         plain = Double()
         exact = some(plain)
-        return Values(
+        return ComparedValues(
             exact=exact,
             eager=some(Own()),
             noisy=[some(Noisy(seed, held=plain.jumping)) for seed in range(_SMOOTH)],

@@ -22,8 +22,8 @@ from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.arithmetic import NotComparable
 from compiler.measure.precision.inductor_memory import InductorMemory, names_in
 from compiler.measure.precision.repro import repros
-from compiler.measure.precision.reproduce import Tried, tried
-from compiler.measure.precision.verify import GraphVerifier, Memory, StepVerdict
+from compiler.measure.precision.reproduce import RunOutcome, tried
+from compiler.measure.precision.verify import BufferContents, GraphVerifier, StepVerdict
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.probes.engine_probe import engine_probe
 from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
@@ -162,7 +162,7 @@ def _with_repro(
     if verdict is None or verdict.cut is None:
         words = record.reason or "it was not run"
         return structs.replace(record, repro_note=f"it cannot be cut out: {words}")
-    text, last = "", Tried(None, "")
+    text, last = "", RunOutcome(None, "")
     try:
         for made in repros(one.verifier.module, verdict.cut, kernel, engine, _words(record)):
             with host.unrecorded():
@@ -228,7 +228,9 @@ def _looked(
     looked: list[Looked] = []
     refused: list[tuple[str, str]] = []
 
-    def look(probe: GraphProbe, module: fx.GraphModule, memory: Callable[..., Memory]) -> None:
+    def look(
+        probe: GraphProbe, module: fx.GraphModule, memory: Callable[..., BufferContents]
+    ) -> None:
         mine = own.get(probe.graph, [])
         ids = {kernel.id: kernel for kernel in mine}
         of_steps = {i: ids[id] for i, id in kernel_of_steps(probe.steps, mine).items()}
@@ -250,7 +252,7 @@ def _looked(
             realised: Any = realised,
             probe: Any = probe,
             code: str = graph.source,
-        ) -> Memory:
+        ) -> BufferContents:
             operations = {index: kernel.nodes for index, kernel in of_steps.items()}
             return InductorMemory(realised, probe.steps, operations, code)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import torch
 
-from compiler.engine.step_buffers import Form, GraphBuffers, Number, StepBuffers
+from compiler.engine.step_buffers import GraphBuffers, Number, StepBuffers, StridedForm
 from compiler.loops.sizes import FUNCTIONS
 from compiler.runtime.wrapper_helpers import reinterpreted, retyped
 
@@ -17,7 +17,7 @@ _BUFFERS = msgspec.json.Decoder(GraphBuffers | None)
 _NOTHING = StepBuffers((), ())
 
 
-class GraphMemory:
+class ArtifactMemory:
     """A graph's buffers, as its artifact describes them."""
 
     def __init__(self, extra: msgspec.Raw, steps: int, device: int = -1) -> None:
@@ -66,7 +66,7 @@ class GraphMemory:
                 found[node] = _shown(whole, dtype, *known)
         return found
 
-    def _tensor(self, form: Form, address: int | None) -> Any:
+    def _tensor(self, form: StridedForm, address: int | None) -> Any:
         known, dtype = self._known(form), getattr(torch, form.dtype, None)
         if known is None or dtype is None:
             return None
@@ -77,7 +77,7 @@ class GraphMemory:
         whole = bytes_at(address, (last + 1) * dtype.itemsize, self._device)
         return whole.view(dtype).as_strided(sizes, strides)
 
-    def _known(self, form: Form) -> tuple[list[int], list[int], int] | None:
+    def _known(self, form: StridedForm) -> tuple[list[int], list[int], int] | None:
         """Sizes, strides and offset; None if one has an unknown symbol."""
         try:
             return (

@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.codegen.launcher.segment import KernelSite
 from compiler.measure.probes.aten_probe import tensors_of
-from compiler.measure.probes.engine_memory import GraphMemory
+from compiler.measure.probes.engine_memory import ArtifactMemory
 from compiler.measure.probes.engine_unit import Observer
 from compiler.measure.probes.graph_probe import GraphStep, See
 
@@ -17,7 +17,7 @@ class EngineObserver:
 
     def __init__(
         self,
-        memory: GraphMemory,
+        memory: ArtifactMemory,
         steps: Sequence[GraphStep],
         sites: Sequence[tuple[int, KernelSite]],
         see: See,

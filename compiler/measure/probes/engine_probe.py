@@ -25,7 +25,7 @@ from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
 from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
-from compiler.measure.probes.engine_memory import GraphMemory
+from compiler.measure.probes.engine_memory import ArtifactMemory
 from compiler.measure.probes.engine_observer import EngineObserver
 from compiler.measure.probes.engine_unit import Observer, Readings, clocked
 from compiler.measure.probes.graph_probe import GraphStep, See
@@ -54,7 +54,7 @@ class EngineProbe:
         self._artifact = graph.compiled.artifact
         self._steps = _Steps(self._artifact)
         self.steps = tuple(self._steps.all)
-        self.memory = GraphMemory(self._artifact.extra, len(self.steps), self._artifact.device)
+        self.memory = ArtifactMemory(self._artifact.extra, len(self.steps), self._artifact.device)
         """Which buffers each step reads and writes, and which nodes they hold."""
         self._unit: _ClockedUnit | None = None
         self._timed: Callable[[list[Any]], Any] | None = None

@@ -21,13 +21,13 @@ from compiler.measure.probes import wrapper_code
 from compiler.measure.probes.clock import Clock, HostClock, Told
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import EMPTY_STEPS, cost_of, told
-from compiler.measure.probes.wrapper_code import NoSteps, Result, WrapperCode
+from compiler.measure.probes.wrapper_code import NoSteps, ResultName, WrapperCode
 
 Mark = tuple[int, int]
 """(1 + index of a step that starts, or its negative for a step that stops; the time)."""
 
 
-class Live(Protocol):
+class LiveModule(Protocol):
     """What a probe needs of a generated module (`compiler.measure.compiled.inductor_graphs`)."""
 
     module: Any
@@ -47,7 +47,7 @@ class InductorProbe:
     there are no readings.
     """
 
-    def __init__(self, graph: str, live: Live) -> None:
+    def __init__(self, graph: str, live: LiveModule) -> None:
         self.graph = graph
         self.unmeasured = ""
         """Why there are no steps; known once they were requested."""
@@ -230,7 +230,7 @@ def _told(clock: Clock, base: int) -> Callable[[Mark], None]:
     return mark
 
 
-def tensors_of(variables: Mapping[str, Any], results: Sequence[Result] = ()) -> dict[str, Any]:
+def tensors_of(variables: Mapping[str, Any], results: Sequence[ResultName] = ()) -> dict[str, Any]:
     """Tensors among a function's variables, and in tuples and lists (`buf1[0]`); a part that is
     only named later also appears under that name."""
     found: dict[str, Any] = {}

@@ -36,7 +36,7 @@ class NoSteps(Exception):
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultName:
     """A name that the wrapper later gives to a part of a step's result."""
 
     name: str
@@ -51,7 +51,7 @@ class WrapperCode:
     """The steps of one module's wrapper, and its code with the calls instrumented."""
 
     steps: list[GraphStep] = field(default_factory=list)
-    results: dict[int, list[Result]] = field(default_factory=dict)
+    results: dict[int, list[ResultName]] = field(default_factory=dict)
     """By index of the step."""
     timed: CodeType | None = None
     """Defines `_timed_call` and what it needs: a MARK before and after each step."""
@@ -131,7 +131,7 @@ class _Instrumenter(ast.NodeTransformer):
         self.prefix = prefix
         self.done: dict[str, ast.FunctionDef] = {}
         self.steps: list[GraphStep] = []
-        self.results: dict[int, list[Result]] = {}
+        self.results: dict[int, list[ResultName]] = {}
         self._renamed: dict[str, dict[str, list[tuple[int, str, tuple[int, ...]]]]] = {}
         self._within: list[str] = []
         self._called: list[int] = []
@@ -250,13 +250,13 @@ class _Instrumenter(ast.NodeTransformer):
         if within not in self._renamed:
             self._renamed[within] = _renamed(self.functions[within])
         source = statement.targets[0].id
-        found: list[Result] = []
+        found: list[ResultName] = []
         waiting: list[tuple[str, int, tuple[int, ...]]] = [(source, statement.lineno, ())]
         while waiting:
             former, since, path = waiting.pop()
             for line, name, part in self._renamed[within].get(former, ()):
                 if line > since:
-                    found.append(Result(name, source, path + part))
+                    found.append(ResultName(name, source, path + part))
                     waiting.append((name, line, path + part))
         self.results[index] = found
 

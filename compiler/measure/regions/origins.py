@@ -74,7 +74,7 @@ def site_of(module: str, location: Location | None) -> Site | None:
 
 
 @dataclass(frozen=True)
-class Call:
+class CallOfKernel:
     """One call of a kernel."""
 
     kernel: Kernel
@@ -123,7 +123,7 @@ class Origins:
             if isinstance(one, SchedulerNode)
         }
 
-    def calls(self, graph: str, steps: Sequence[GraphStep]) -> dict[int, Call]:
+    def calls(self, graph: str, steps: Sequence[GraphStep]) -> dict[int, CallOfKernel]:
         """Index of each step of a graph -> its kernel call, if recorded."""
         kernels = [
             one
@@ -134,15 +134,15 @@ class Origins:
         found = kernel_of_steps(steps, kernels)
         counts = Counter(found.values())
         seen: Counter[str] = Counter()
-        calls: dict[int, Call] = {}
+        calls: dict[int, CallOfKernel] = {}
         for step in steps:
             id = found.get(step.index)
             if id is not None:
-                calls[step.index] = Call(by_id[id], seen[id], counts[id])
+                calls[step.index] = CallOfKernel(by_id[id], seen[id], counts[id])
                 seen[id] += 1
         return calls
 
-    def work(self, call: Call) -> Work:
+    def work(self, call: CallOfKernel) -> Work:
         """Bytes and FLOPs of one call of a kernel."""
         graph = call.kernel.graph
         if graph not in self._work:
@@ -165,12 +165,12 @@ class Origins:
         kernels = [one for one in of_graph(Kernel) if not one.predicted]
         return GraphWork(graph, kernels, of_graph(SchedulerNode), plans[-1] if plans else None)
 
-    def computed(self, calls: Iterable[Call | None]) -> list[Computes]:
+    def computed(self, calls: Iterable[CallOfKernel | None]) -> list[Computes]:
         """What each step computes; pass the steps in execution order."""
         taken: set[NodeRef] = set()
         return [Computes() if call is None else self._computes(call, taken) for call in calls]
 
-    def _computes(self, call: Call, taken: set[NodeRef]) -> Computes:
+    def _computes(self, call: CallOfKernel, taken: set[NodeRef]) -> Computes:
         kernel = call.kernel
         names = self._lowered_names(kernel, call.number, call.count)
         refs = [(kernel.graph, name) for name in names]

@@ -45,7 +45,7 @@ _LABEL_WORDS = 3
 
 
 @dataclass
-class Placed:
+class PlacedStep:
     """A step with what it computes."""
 
     step: CompiledStep
@@ -58,13 +58,13 @@ class Placed:
 class Grouped:
     """A region before its times are known."""
 
-    steps: list[Placed] = field(default_factory=list)
+    steps: list[PlacedStep] = field(default_factory=list)
     operations: list[EagerOperation] = field(default_factory=list)
 
 
 def regions(
     origins: Origins,
-    steps: Sequence[Placed],
+    steps: Sequence[PlacedStep],
     operations: Sequence[EagerOperation],
     compile_ids: Iterable[str],
     canonical: Canonical = lambda path: path,
@@ -232,7 +232,7 @@ class _Tasks:
         for one in operations:
             last = self._runs.setdefault(one.id, last)
 
-    def pair(self, steps: Sequence[Placed]) -> None:
+    def pair(self, steps: Sequence[PlacedStep]) -> None:
         """Give each ATen operation that both sides run a separate task."""
         lowered: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
         places = {ref: place for place, ref in enumerate(self.origins.nodes)}
@@ -319,7 +319,7 @@ class _Tasks:
         name = plain_word(word(one.operation))
         return found or {(one.phase, ("nowhere", one.part, name))}
 
-    def of_step(self, placed: Placed) -> set[Task]:
+    def of_step(self, placed: PlacedStep) -> set[Task]:
         """The step's tasks; never empty."""
         phase, step = placed.step.phase, placed.step
         found: set[Task] = set()
@@ -343,7 +343,7 @@ class _Tasks:
             found |= {(phase, call) for call in self._at.get(site, [])}
         return found or {(phase, ("step", step.id))}
 
-    def call_of_view(self, placed: Placed) -> tuple[Hashable, ...] | None:
+    def call_of_view(self, placed: PlacedStep) -> tuple[Hashable, ...] | None:
         """The (phase, call) of a step that only computes views; None for any other step."""
         refs = placed.computes.lowered
         if not refs or any(word(self.origins.nodes[ref].target) not in VIEWS for ref in refs):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from compiler.measure.regions.origins import Origins, word
-from compiler.measure.regions.regions import Grouped, Placed, is_view
+from compiler.measure.regions.regions import Grouped, PlacedStep, is_view
 from compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
 from compiler.trace.records.profile import Sameness
 
@@ -60,7 +60,9 @@ def _moved(side: Sequence[EagerOperation | CompiledStep]) -> int | None:
     return found
 
 
-def _same_calls(origins: Origins, eager: Sequence[EagerOperation], steps: Sequence[Placed]) -> bool:
+def _same_calls(
+    origins: Origins, eager: Sequence[EagerOperation], steps: Sequence[PlacedStep]
+) -> bool:
     """Whether both sides are the same ATen operations on tensors of the same sizes, strides and
     dtypes, in any order."""
     theirs = Counter((word(one.operation), _tensors(one.inputs)) for one in eager)
@@ -73,7 +75,7 @@ def _same_calls(origins: Origins, eager: Sequence[EagerOperation], steps: Sequen
     return ours == theirs
 
 
-def _call(origins: Origins, placed: Placed) -> _Call | None:
+def _call(origins: Origins, placed: PlacedStep) -> _Call | None:
     """What a step calls; None for a generated kernel, or if its node is unknown."""
     if placed.step.kind != "aten":
         return None

@@ -15,7 +15,7 @@ from compiler.measure.rounds.cpu import cpu_of
 from compiler.trace.records import EnginePart, Warned
 
 _SETS = 8
-"""The maximum number of input sets, with distinct descriptions, that are timed."""
+"""The most input sets, with distinct descriptions, that are timed."""
 
 
 def time_engines(

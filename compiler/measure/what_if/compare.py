@@ -23,7 +23,7 @@ from compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, cap
 from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.compiled.named_graphs import named_graphs
-from compiler.measure.compiled.shadows import TooLarge
+from compiler.measure.compiled.shadows import TooMuchMemory
 from compiler.measure.compiled.whole import compared, equal_outputs, whole
 from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.numerics import OutputComparison
@@ -101,7 +101,7 @@ def _possible(base: FinishedRun, run: FinishedRun, missing: str) -> None:
 def _not_measured(
     base: FinishedRun, run: FinishedRun, scope: Scope, error: BaseException, **about: Any
 ) -> WhatIf:
-    known = isinstance(error, (NotAlone, TooLarge))
+    known = isinstance(error, (NotAlone, TooMuchMemory))
     words = str(error) if known else reason_of(error, 200)
     return WhatIf(base=base.number, run=run.number, scope=scope, reason=words, **about)
 

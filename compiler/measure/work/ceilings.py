@@ -24,7 +24,7 @@ import torch
 
 from compiler.cache_folder import CacheRefused, cache_folder, private_folder
 from compiler.processor import processor_name
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.trace.records import Bandwidth, Ceilings
 
 DeviceKind = Literal["cpu", "cuda"]
@@ -61,7 +61,7 @@ def ceilings(kind: DeviceKind = "cpu") -> Ceilings:
     processes measure one after the other, so that they do not disturb each other.
     """
     try:
-        store = Store(private_folder(cache_folder() / "ceilings"))
+        store = FileStore(private_folder(cache_folder() / "ceilings"))
     except CacheRefused:
         return measured(kind)
     name = sha256(_encode(_key(kind))).hexdigest()[:32]
@@ -78,7 +78,7 @@ def ceilings(kind: DeviceKind = "cpu") -> Ceilings:
     return found
 
 
-def _kept(store: Store, name: str) -> Ceilings | None:
+def _kept(store: FileStore, name: str) -> Ceilings | None:
     content = store.read_sealed("measured", name)
     if content is None:
         return None

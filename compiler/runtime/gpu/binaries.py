@@ -14,7 +14,7 @@ import msgspec
 
 from compiler.codegen.device import DeviceKernel
 from compiler.runtime.gpu.stages import Metadata, Ptx, assembled, load_module, to_ptx
-from compiler.runtime.store import Store, digest
+from compiler.runtime.store import FileStore, digest
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,7 +26,7 @@ A_BATCH = 8
 """Kernels that a call of ptxas is given, on average."""
 
 
-class Binary(msgspec.Struct, frozen=True):
+class StoredBinary(msgspec.Struct, frozen=True):
     """One kernel's machine code in the store."""
 
     name: str
@@ -39,7 +39,7 @@ class Binary(msgspec.Struct, frozen=True):
     """Bytes of shared memory per program."""
 
 
-_BINARY = msgspec.json.Decoder(Binary)
+_BINARY = msgspec.json.Decoder(StoredBinary)
 
 
 @cache
@@ -51,7 +51,9 @@ def triton_version() -> str:
         return ""
 
 
-def binaries(text: str, kernels: Sequence[DeviceKernel], arch: str, store: Store) -> list[Binary]:
+def binaries(
+    text: str, kernels: Sequence[DeviceKernel], arch: str, store: FileStore
+) -> list[StoredBinary]:
     """The machine code of each kernel, from the store or compiled, several at a time.
 
     `text` defines the kernels, for `arch` such as `sm_90`. Raises `NoTriton`, OSError.
@@ -90,7 +92,7 @@ def threads_for(kernels: int) -> int:
     return max(min(kernels, len(os.sched_getaffinity(0)), MOST_THREADS), 1)
 
 
-def _find(key: str, store: Store) -> Binary | None:
+def _find(key: str, store: FileStore) -> StoredBinary | None:
     content = store.read_sealed("binaries", f"{key}.json")
     if content is None:
         return None
@@ -101,15 +103,15 @@ def _find(key: str, store: Store) -> Binary | None:
     return found if code_of(found, store) is not None else None
 
 
-def code_of(binary: Binary, store: Store) -> bytes | None:
+def code_of(binary: StoredBinary, store: FileStore) -> bytes | None:
     """The machine code, or None if it is gone or damaged."""
     content = store.read("objects", f"{binary.code}.cubin")
     return content if content is not None and digest(content) == binary.code else None
 
 
 def _compiled(
-    module: dict[str, Any], lacking: dict[str, DeviceKernel], arch: str, store: Store
-) -> dict[str, Binary]:
+    module: dict[str, Any], lacking: dict[str, DeviceKernel], arch: str, store: FileStore
+) -> dict[str, StoredBinary]:
     """The kernels by their keys, compiled into the store. Each thread takes the longest that is
     left; machine code is made of several at a time."""
     waiting = sorted(lacking.items(), key=lambda pair: pair[1].count)
@@ -122,7 +124,7 @@ def _compiled(
                 taken[key] = to_ptx(module, kernel, arch)
         return taken
 
-    def assemble(batch: dict[str, Ptx]) -> dict[str, Binary]:
+    def assemble(batch: dict[str, Ptx]) -> dict[str, StoredBinary]:
         codes = assembled(list(batch.values()))
         return {
             key: _kept(key, made.metadata, code, store)
@@ -135,7 +137,7 @@ def _compiled(
         made.update(some)
     batches = batched(made, threads)
     lengths = [sum(len(one.ptx) for one in batch.values()) for batch in batches]
-    found: dict[str, Binary] = {}
+    found: dict[str, StoredBinary] = {}
     for binaries in in_threads(assemble, batches, lengths):
         found.update(binaries)
     return found
@@ -153,8 +155,8 @@ def batched(made: dict[str, Ptx], most: int) -> list[dict[str, Ptx]]:
     return batches
 
 
-def _kept(key: str, about: Metadata, code: bytes, store: Store) -> Binary:
-    binary = Binary(about.name, digest(code), 32 * about.num_warps, about.shared)
+def _kept(key: str, about: Metadata, code: bytes, store: FileStore) -> StoredBinary:
+    binary = StoredBinary(about.name, digest(code), 32 * about.num_warps, about.shared)
     store.write("objects", f"{binary.code}.cubin", code)
     store.write_sealed("binaries", f"{key}.json", msgspec.json.encode(binary))
     return binary

@@ -60,7 +60,7 @@ class Device(Protocol):
         """
 
     def capturing(self) -> bool:
-        """Whether the user records a CUDA graph, of which the kernels become a part."""
+        """Whether the user is recording a CUDA graph, which then includes the kernels."""
 
     def reserved(self) -> int | None:
         """Bytes that the allocator holds; None if that is not known."""
@@ -116,7 +116,7 @@ class CudaGraphs:
         self.recordings: dict[tuple[Any, ...], list[RecordedCall]] = {}
         """By the sizes of a call; empty after the first call, which runs the libraries once."""
         self.refused = ""
-        """Why nothing is recorded any more."""
+        """Why recording has stopped."""
         self._told = told
         self._made = made
         self._said: set[str] = set()

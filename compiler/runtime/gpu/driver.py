@@ -29,8 +29,8 @@ class DriverError(Exception):
     """The driver refused something. The message says what."""
 
 
-class DeviceKernel(ctypes.Structure):
-    """`DeviceKernel` of codegen/launcher/device.cpp."""
+class DeviceKernelStruct(ctypes.Structure):
+    """`DeviceKernelStruct` of codegen/launcher/device.cpp."""
 
     _fields_ = [
         ("function", ctypes.c_void_p),
@@ -108,12 +108,14 @@ def device_calls(device: int) -> tuple[int, ...]:
     return tuple(value or 0 for value in (stream, *found, context.value))
 
 
-def load_kernels(device: int, codes: Sequence[tuple[bytes, str, int, int]]) -> list[DeviceKernel]:
+def load_kernels(
+    device: int, codes: Sequence[tuple[bytes, str, int, int]]
+) -> list[DeviceKernelStruct]:
     """Kernels ready to launch, from their (machine code, name, threads, shared bytes)."""
     modules: dict[bytes, Module] = {}
     with in_context(device_calls(device)[-1]):
         found = []
         for code, name, threads, shared in codes:
             module = modules.get(code) or modules.setdefault(code, Module(code))
-            found.append(DeviceKernel(module.function(name, shared), threads, shared))
+            found.append(DeviceKernelStruct(module.function(name, shared), threads, shared))
         return found

@@ -14,11 +14,11 @@ from compiler.control.hooks import Missing
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.gpu.binaries import binaries, code_of
 from compiler.runtime.gpu.copies import copy_all, room_like
-from compiler.runtime.gpu.driver import DeviceKernel, DriverError, device_calls, load_kernels
+from compiler.runtime.gpu.driver import DeviceKernelStruct, DriverError, device_calls, load_kernels
 from compiler.runtime.gpu.stages import NoTriton
 from compiler.runtime.launcher import Launcher
 from compiler.runtime.load import LoadedUnit
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.unavailable import Unavailable
 
 ALIGNED = 15
@@ -26,7 +26,7 @@ ALIGNED = 15
 
 
 @contextmanager
-def kernels_beside(artifact: Artifact, store: Store) -> Iterator[None]:
+def kernels_beside(artifact: Artifact, store: FileStore) -> Iterator[None]:
     """Compile the artifact's kernels into the store while what is inside runs. What fails here
     fails again when `fill_table` wants it, and is reported then."""
     with ThreadPoolExecutor(1) as pool:
@@ -35,7 +35,9 @@ def kernels_beside(artifact: Artifact, store: Store) -> Iterator[None]:
         yield
 
 
-def fill_table(artifact: Artifact, handle: ctypes.CDLL, launcher: Launcher, store: Store) -> None:
+def fill_table(
+    artifact: Artifact, handle: ctypes.CDLL, launcher: Launcher, store: FileStore
+) -> None:
     """Compile and load the artifact's kernels, and note their handles in its unit.
 
     Raises `NoTriton`, `DriverError`, `Missing`, OSError.
@@ -51,14 +53,16 @@ def fill_table(artifact: Artifact, handle: ctypes.CDLL, launcher: Launcher, stor
             raise NoTriton(f"the machine code of {binary.name} is gone from {store.folder}")
         codes.append((code, binary.name, binary.threads, binary.shared))
     kernels = load_kernels(artifact.device, codes)
-    (DeviceKernel * max(len(kernels), 1)).in_dll(handle, "device_kernels")[: len(kernels)] = kernels
+    (DeviceKernelStruct * max(len(kernels), 1)).in_dll(handle, "device_kernels")[: len(kernels)] = (
+        kernels
+    )
 
 
 def gpu_functions(
     artifact: Artifact,
     unit: LoadedUnit,
     launcher: Launcher,
-    store: Store,
+    store: FileStore,
     otherwise: Callable[..., Any] | None,
 ) -> dict[str, Callable[..., Any]]:
     """The functions of the segments by name; `otherwise` is for the boxed one. Raises as

@@ -26,7 +26,7 @@ from compiler.loops.sizes import Size, evaluate, product, symbol
 from compiler.runtime.gpu.binaries import binaries, code_of, in_threads, triton_version
 from compiler.runtime.gpu.driver import DriverError, device_calls, driver, in_context, load_kernels
 from compiler.runtime.gpu.stages import NoTriton
-from compiler.runtime.store import Store, digest
+from compiler.runtime.store import FileStore, digest
 
 FORMAT = 2
 ROUNDS = 5
@@ -40,7 +40,7 @@ Code = tuple[bytes, str, int, int]
 class Timing:
     """Measures the kernels of one program."""
 
-    def __init__(self, program: Program, device: int, arch: str, store: Store) -> None:
+    def __init__(self, program: Program, device: int, arch: str, store: FileStore) -> None:
         self.program = program
         self.device = device
         self.arch = arch

@@ -58,7 +58,7 @@ class Ptx:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CompiledStages:
     """One compiled kernel, with the names of Triton's `CompiledKernel`."""
 
     asm: dict[str, Any]
@@ -77,7 +77,7 @@ def load_module(text: str) -> dict[str, Any]:
 
 def compiled(
     module: dict[str, Any], kernel: DeviceKernel, arch: str, *, texts: bool = False
-) -> Made:
+) -> CompiledStages:
     """The kernel for `arch` such as `sm_90`, with every stage's text if asked for.
 
     Raises `NoTriton`.
@@ -85,7 +85,7 @@ def compiled(
     with _failures_of(kernel.name):
         made = _through_stages(module, kernel, arch, texts)
         code = made.assemble(made.ptx)
-    return Made({**made.asm, "cubin": code}, made.metadata)
+    return CompiledStages({**made.asm, "cubin": code}, made.metadata)
 
 
 def to_ptx(module: dict[str, Any], kernel: DeviceKernel, arch: str) -> Ptx:
@@ -119,7 +119,7 @@ _ENTRY = "version|target|address_size|visible \\.entry|reqntid|maxntid|minnctape
 _OTHER = re.compile(rf"^\.(?!(?:{_ENTRY})\b)\w+", re.MULTILINE)
 _WHERE = re.compile(r"^\s*\.loc[^\n]*\n", re.MULTILINE)
 _REFLECTED = "_$_str"
-"""A text that libdevice asks the compiler with; nothing reads it any more."""
+"""A text that libdevice asks the compiler with; nothing reads it."""
 
 
 def _parts(ptx: str) -> tuple[str, list[str], str] | None:

@@ -221,6 +221,11 @@ class EagerFallback(Record):
     call: Count = 0
     advice: tuple[Advice, ...] = ()
 
+    @property
+    def by_limit(self) -> bool:
+        """Whether the frame had reached torch's limit of recompiles."""
+        return self.kind == "recompile-limit"
+
 
 class DdpBucket(Part):
     """A part of a captured graph whose parameters DDP reduces together."""
@@ -260,7 +265,7 @@ class DdpBuckets(Record):
 
 
 class EagerCollective(Record):
-    """The program starts a collective operation outside of a graph. Of those that are alike (the
+    """The program starts a collective operation outside a graph. Of those that are alike (the
     same operation, sizes and line) the first 16 are recorded, then each 2^n-th."""
 
     operation: str

@@ -12,6 +12,7 @@ from compiler.trace.records.base import (
     Record,
     TextHash,
 )
+from compiler.trace.records.loops import LoopLine
 
 
 class Forbidden(Part):
@@ -31,11 +32,12 @@ class Shown(Part):
     origins: tuple[str, ...] = ()
     """Nodes of the lowered (or joint) graph that it concerns."""
     if_fused: TextHash = ""
-    """The loop nest that both sides would become: for Inductor in the notation of
-    `SchedulerNode.loops`, for tcw as printed by the nest printer."""
+    """The loop nest that both sides would become, as the nest printer of tcw writes it."""
+    nest: tuple[LoopLine, ...] = ()
+    """The same of Inductor, from the loops of its nodes."""
     sketched: bool = False
-    """We composed `if_fused` from both sides: the engine makes the nest only later, or a rule
-    forbids it; then `✗ RULE: reads VALUE` follows each read that it is about."""
+    """We composed the nest from both sides: the engine makes it only later, or a rule forbids it;
+    then `✗ RULE: reads VALUE` in `if_fused` follows each read that it is about."""
     means: str = ""
     """What keeping them apart means here: `two loop nests, which may share one C++ function`."""
     location: Location | None = None

@@ -18,6 +18,7 @@ from compiler.trace.records.base import (
     TextHash,
     Whole,
 )
+from compiler.trace.records.loops import LoopLine
 
 
 class PassChange(Record):
@@ -77,8 +78,10 @@ class SchedulerNode(Record):
     parts: dict[str, Count] = {}
     """Which part of a buffer in `reads` is read: equal views have equal numbers throughout the
     graph. Omits buffers that are read whole, or for which it is unknown."""
+    nest: tuple[LoopLine, ...] = ()
+    """Its loop nest; empty for a call."""
     loops: TextHash = ""
-    """The loop body as printed by Inductor."""
+    """The loop nest as text, in traces that do not have it in lines."""
     device: str = "cpu"
 
 
@@ -154,8 +157,10 @@ class NestLoops(Part):
 
     nodes: tuple[str, ...]
     """Scheduler nodes (`op3`) in it."""
-    text: TextHash
-    """Its loops and statements, as the engine prints them."""
+    lines: tuple[LoopLine, ...] = ()
+    """Its loops and operations, of Inductor."""
+    text: TextHash = ""
+    """Its loops and statements, as the nest printer of tcw writes them."""
 
 
 class Kernel(Record):

@@ -29,6 +29,10 @@ Engine = Literal["inductor", "tcw"]
 Status = Literal["ok", "failed", "timeout", "crashed", "interrupted", "exited", "incomplete"]
 
 
+REDACTED = "/redacted/"
+"""The folder of all files in a redacted trace but those of torch and Python."""
+
+
 class Settings(Part):
     """What the user asked for; enough to repeat the recording."""
 
@@ -86,6 +90,11 @@ class Settings(Part):
     recording, and nothing is timed or compared."""
     defaults_from: str = ""
     """The pyproject.toml that set defaults; "" if none did."""
+
+    @property
+    def redacted(self) -> bool:
+        """Whether the trace is redacted, so that no command can name its file."""
+        return self.file.startswith(REDACTED)
 
 
 class Start(Record):

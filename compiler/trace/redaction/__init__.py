@@ -13,7 +13,7 @@ import msgspec
 
 from compiler.trace.records import Advice, AnyRecord, DynamicSize, End, Source, Start, Text, Warned
 from compiler.trace.redaction.fields import FIELDS, Treatment
-from compiler.trace.redaction.names import Names
+from compiler.trace.redaction.names import NeutralNames
 from compiler.trace.writer import text_hash
 
 _COMMENTS = {
@@ -29,7 +29,7 @@ def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     """The records of a finished trace, redacted, with a `Warned` after the start that says what was
     taken out."""
     known = list(records)
-    names = Names()
+    names = NeutralNames()
     roles: dict[str, Treatment] = {}
     bodies = {one.hash: one.body for one in known if isinstance(one, Text)}
     dropped = [0]
@@ -79,7 +79,7 @@ def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     yield from _numbered(changed, _words(names, sources, dropped[0]))
 
 
-def _words(names: Names, sources: int, dropped: int) -> str:
+def _words(names: NeutralNames, sources: int, dropped: int) -> str:
     return (
         f"redacted: without the text of source files ({sources}), names ({names.count}), "
         f"paths ({len(names.files)}), strings ({names.strings}), constants, and printed output, "
@@ -111,7 +111,7 @@ def _numbered(records: list[Any], words: str) -> Iterator[AnyRecord]:
             lines += 1
 
 
-def _body(kind: Treatment, body: str, names: Names) -> str:
+def _body(kind: Treatment, body: str, names: NeutralNames) -> str:
     if kind is Treatment.SOURCE:
         return "\n" * (body.count("\n") + (not body.endswith("\n")))
     if kind not in _COMMENTS:
@@ -134,6 +134,8 @@ def _mapped(value: Any, change: Callable[[Treatment, str], str]) -> Any:
             found[name] = new
     if isinstance(value, Advice) and value.code and not found.get("code", value.code):
         found["text"] = _alone(str(found.get("text", value.text)))
+    if isinstance(value, Advice) and "options" in found:
+        found["options"] = ()  # options that name something of the user's
     return msgspec.structs.replace(value, **found) if found else value
 
 

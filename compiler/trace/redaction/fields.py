@@ -23,7 +23,7 @@ class Treatment(Enum):
     DROPPED = "dropped"
     """Made empty."""
     SOURCE = "source"
-    """Hash of source text, of which the number of lines is kept."""
+    """Hash of source text; only its number of lines is kept."""
     CODE = "code"
     """Hash of generated code: comments go, names are renamed."""
     CODE_PYTHON = "python"
@@ -119,6 +119,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Buffer": _fields(name=W, reuses=W, alias_of=W, label=W),
     "Kernel": _fields("id graph", name=W, label=W, text=C, nodes=W, origins=W, no_line=W),
     "KernelLine": _fields(nodes=W),
+    "LoopLine": _fields("variable size operation", result=W, arguments=W),
     "NestLoops": _fields(nodes=W, text=C),
     "KernelBinary": _fields(
         "kernel arch configuration", ttir=C, ttgir=C, llir=C, ptx=C, sass=C, error=D

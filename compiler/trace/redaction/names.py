@@ -12,6 +12,8 @@ import warnings
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from compiler.trace.records.session import REDACTED
+
 _WORD = re.compile(r"[^\W\d]\w*")
 _QUOTED = re.compile(r"""(?<![\w\\])(["'])((?:(?!\1)[^\n\\]|\\.)+)\1(?!\w)""")
 _PATH = re.compile(r"(?<![\w.)\]/*<])/(?:[\w.@+~-]+/)+[\w.@+~-]+")
@@ -33,7 +35,7 @@ def public_words() -> frozenset[str]:
     return frozenset(file.read_text(encoding="utf-8").split())
 
 
-class Names:
+class NeutralNames:
     """Neutral names, in the order in which the user's are met."""
 
     def __init__(self) -> None:
@@ -93,7 +95,7 @@ class Names:
             return f"/{library[1]}"
         if path not in self.files:
             pure = PurePosixPath(path)
-            self.files[path] = f"/redacted/file{len(self.files) + 1}{pure.suffix}"
+            self.files[path] = f"{REDACTED}file{len(self.files) + 1}{pure.suffix}"
             self._basenames.setdefault(pure.name, PurePosixPath(self.files[path]).name)
             for part in (*pure.parts[1:-1], pure.stem):
                 if part.lower() not in _FOLDERS:
@@ -101,7 +103,7 @@ class Names:
         return self.files[path]
 
     def scrubbed(self, text: str, values: bool = False) -> str:
-        """The text with neutral names; without quoted texts that are no names, and without
+        """The text with neutral names; without quoted texts that are not names, and without
         constants: with `values` all numbers with a fraction and long ones, else those of the
         source."""
         text = _PATH.sub(self._path, text)

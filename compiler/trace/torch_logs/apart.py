@@ -1,4 +1,4 @@
-"""Where many logs of one program part ways, by the steps of a glance at each."""
+"""Where many logs of one program diverge, by the first steps of each."""
 
 from __future__ import annotations
 

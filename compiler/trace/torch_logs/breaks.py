@@ -164,7 +164,7 @@ def _dedented(text: str) -> str:
 def _stack(
     text: str, files: Files, skipped: bool, frame: FrameStart | None, callers: int
 ) -> tuple[Location, ...]:
-    """The user's frames from the compiled one inwards; its callers are no part of the break."""
+    """The user's frames from the compiled one inwards; its callers are not part of the break."""
     if skipped:
         text = text[text.index(_SKIPPED) + len(_SKIPPED) :] if _SKIPPED in text else text
     elif found := _STACK.search(text) or _FROM_USER.search(text):

@@ -212,7 +212,7 @@ class LogDecoder:
 
     def _taken(self) -> list[AnyRecord]:
         taken, self._out = self._out, []
-        return taken  # type: ignore[return-value]
+        return taken
 
     def _clock(self, entry: LogEntry) -> None:
         if self._first is None:

@@ -97,7 +97,7 @@ class FxText:
 
 
 def tensor_meta(annotation: str) -> TensorMeta | None:
-    """`f32[8, s0][64, 1]cpu` as a description; None for what is no tensor."""
+    """`f32[8, s0][64, 1]cpu` as a description; None if it is not a tensor."""
     match = _ANNOTATION.match(annotation)
     if match is None:
         return None
@@ -131,7 +131,7 @@ def _size(text: str) -> Size:
 
 @lru_cache(maxsize=2048)
 def parse(text: str) -> FxText:
-    """The nodes of the first `forward` in the text; what is no statement of a graph is skipped.
+    """The nodes of the first `forward` in the text; other text is skipped.
     Ranks have many graphs in common."""
     return _Parser(text).graph()
 

@@ -25,7 +25,7 @@ NOTHING: Mapping[str, tuple[str, ...]] = {}
 
 
 class Graphs:
-    """Those so far, and which of them is being lowered."""
+    """The graphs read so far, and which of them is being lowered."""
 
     def __init__(
         self, emit: Callable[[Record], None], text: Callable[[str], TextHash], files: Files
@@ -35,22 +35,22 @@ class Graphs:
         self._text = text
         self._files = files
         self.kernels = 0
-        """How many were written."""
+        """How many kernels were written."""
         self._graphs: dict[str, dict[str, Location]] = {}
         """Graph -> the user's line of each of its nodes."""
         self._names: dict[str, set[str]] = {}
-        """Graph -> its nodes, for the one that is made from it."""
+        """Graph -> its nodes, for the graph that is made from it."""
         self._used: dict[str, int] = {}
         self.lowered: dict[str, str] = {}
         """Compile -> the graph that Inductor is lowering."""
         self.written: dict[str, str] = {}
         """Compile -> the graph whose code was generated last."""
         self._code: dict[str, tuple[str, str]] = {}
-        """Compile -> generated code of which the kernels are not yet written, and its graph."""
+        """Compile -> generated code whose kernels are not written yet, and its graph."""
 
     @property
     def any(self) -> bool:
-        """Whether the log has any."""
+        """Whether the log has any graph."""
         return bool(self._names)
 
     def finish(self) -> None:
@@ -59,10 +59,10 @@ class Graphs:
             self.write_kernels(compile_id)
 
     def graph(self, entry: LogEntry) -> None:
-        """Take in a graph."""
+        """Add a graph."""
         kind, compile_id = KINDS[entry.kind], entry.compile_id
         if kind == "forward" and f"{compile_id}/joint" not in self._used:
-            kind = "inference"  # so called before torch 2.9
+            kind = "inference"  # its name before torch 2.9
         printed = fx_text.parse(entry.text)
         for (file, line), code in printed.lines.items():
             self._files.quote(file, line, code)
@@ -123,7 +123,7 @@ class Graphs:
         return "forward" if f"{compile_id}/forward" in self._used else "inference"
 
     def output(self, entry: LogEntry) -> None:
-        """Take in the generated code of a graph."""
+        """Add the generated code of a graph."""
         compile_id, code = entry.compile_id, entry.text
         self.write_kernels(compile_id)
         graph = self.lowered.pop(compile_id, "")

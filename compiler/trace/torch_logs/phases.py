@@ -94,7 +94,7 @@ class Phases:
         )
 
     def summed(self, compile_id: str, start: float, nested: list[tuple[str, float]]) -> list[Phase]:
-        """Phases of a compile of which the log has only totals, each within the one before."""
+        """Phases of a compile that the log has only as totals, each within the previous one."""
         if compile_id in self.timed or self._next + len(nested) >= _MOST_IDS:
             return []
         if self.origin is None:

@@ -1,4 +1,4 @@
-"""Collectives that a program starts outside of graphs."""
+"""Collectives that a program starts outside graphs."""
 
 from __future__ import annotations
 

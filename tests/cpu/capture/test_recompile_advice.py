@@ -14,7 +14,7 @@ import torch
 from torch._dynamo import config
 from torch._dynamo.testing import CompileCounter
 
-from compiler.capture.recompile_advice import RULES, Changed, advise
+from compiler.capture.recompile_advice import RULES, ChangedValue, advise
 from compiler.trace.records import Advice
 
 x = torch.ones(4, 8)
@@ -93,7 +93,7 @@ def test_a_learning_rate_is_given_to_the_optimizer_as_a_tensor() -> None:
         return counter.frame_count
 
     assert steps(0.1) > steps(torch.tensor(0.1)) == 1
-    changed = Changed(
+    changed = ChangedValue(
         what="value", source="L['self'].param_groups[0]['lr']", name="self.param_groups[0]['lr']",
         expected="0.1", seen="0.05",
     )  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_value_made_before_a_graph_break_is_kept_as_a_tensor() -> None:
     values = [x * 2.5, x * 3.5]
     assert compiles(divided, values, lambda f, one: f(one)) == 3
     assert compiles(kept_as_a_tensor, values, lambda f, one: f(one)) == 1
-    carried = Changed(
+    carried = ChangedValue(
         what="value", source="L['___stack0']", name="___stack0", expected="2.5", seen="3.5",
         resumed=True,
     )  # fmt: skip
@@ -129,9 +129,9 @@ def test_one_type_of_sequence_and_one_layout() -> None:
 
 
 def test_one_number_of_dimensions() -> None:
-    (down,) = advise([Changed("rank", subject="y", expected="2", seen="4")], SETTINGS)
-    (up,) = advise([Changed("rank", subject="y", expected="3", seen="2")], SETTINGS)
-    (no,) = advise([Changed("rank", subject="y", expected="4", seen="2")], SETTINGS)
+    (down,) = advise([ChangedValue("rank", subject="y", expected="2", seen="4")], SETTINGS)
+    (up,) = advise([ChangedValue("rank", subject="y", expected="3", seen="2")], SETTINGS)
+    (no,) = advise([ChangedValue("rank", subject="y", expected="4", seen="2")], SETTINGS)
     for advice, given, wanted in ((down, (2, 3, 4, 5), 2), (up, (4, 5), 3)):
         names = {"y": torch.ones(given)}
         exec(advice.code, names)
@@ -169,7 +169,7 @@ def test_attributes_of_a_module() -> None:
     assert compiles(module, (2, 3, 4), setting(module)) == 3
     with config.patch(allow_unspec_int_on_nn_module=True):
         assert compiles(module, (2, 3, 4), setting(module)) == 2
-    (advice,) = advise([Changed("value", source="L['self'].value", expected="1.0")], SETTINGS)
+    (advice,) = advise([ChangedValue("value", source="L['self'].value", expected="1.0")], SETTINGS)
     module = Attribute()
     exec(advice.code, {"self": module, "torch": torch})
 
@@ -183,7 +183,7 @@ def test_attributes_of_a_module() -> None:
 @pytest.mark.parametrize(("size", "advice"), [(12, "Keep to sizes with"), (1, "Pad the")])
 def test_a_bound_that_the_code_sets_is_not_taken_for_torchs_own(size: int, advice: str) -> None:
     """Of `2 <= size <= 10`, torch adds the lower bound to every dynamic size."""
-    changed = Changed(what="shape", guard="2 <= x.size(0) <= 10", seen=f"x.size(0) = {size}")
+    changed = ChangedValue(what="shape", guard="2 <= x.size(0) <= 10", seen=f"x.size(0) = {size}")
     assert advise([changed], {})[0].text.startswith(advice)
 
 
@@ -207,7 +207,7 @@ def test_every_rule_answers_for_anything_in_one_style(what: str) -> None:
     """A sentence with a capital letter and without a full stop, at most two lines in `explain`."""
     sources = ("L['x']", "L['self'].rate", "L['self']._buffers['shift']", "G['SCALE']")
     for source, passed, (expected, seen) in product(sources, ("", "*", "**"), VALUES):
-        changed = Changed(
+        changed = ChangedValue(
             what, source=source, subject="hidden_states", name="hidden_states",
             expected=expected, seen=seen, index=0, passed=passed,
         )  # fmt: skip
@@ -225,7 +225,7 @@ def well_written(advice: Advice) -> None:
 
 def test_a_list_of_the_module_that_grows_is_no_loop() -> None:
     def length(source: str) -> Advice:
-        changed = Changed(
+        changed = ChangedValue(
             "length", source=source, subject="self.log", name="self.log", expected="0", seen="1"
         )
         (found,) = advise([changed], SETTINGS)
@@ -237,8 +237,8 @@ def test_a_list_of_the_module_that_grows_is_no_loop() -> None:
 
 
 def test_of_several_entries_a_size_that_can_be_a_symbol_decides() -> None:
-    def size(expected: str) -> Changed:
-        return Changed("size", "TENSOR_MATCH", "L['x']", "x", "x.size(0)", expected, "5", 0)
+    def size(expected: str) -> ChangedValue:
+        return ChangedValue("size", "TENSOR_MATCH", "L['x']", "x", "x.size(0)", expected, "5", 0)
 
     (first, *_) = advise([size("1"), size("3")], SETTINGS)
     assert first.code == "torch._dynamo.mark_dynamic(x, 0)"
@@ -248,19 +248,19 @@ def test_of_several_entries_a_size_that_can_be_a_symbol_decides() -> None:
 
 @pytest.mark.parametrize("what", ["other", ""])
 def test_nothing_is_said_of_what_is_not_known(what: str) -> None:
-    assert advise([Changed(what)], SETTINGS) == ()
+    assert advise([ChangedValue(what)], SETTINGS) == ()
     assert advise([], SETTINGS) == ()
 
 
 def test_a_value_on_which_the_code_branches_cannot_be_a_tensor() -> None:
-    changed = Changed(
+    changed = ChangedValue(
         what="value", source="L['opts']['gain']", name="opts['gain']", expected="2.0", seen="3.0",
         line='        if opts and opts["gain"]:',
     )  # fmt: skip
     (branch,) = advise([changed], SETTINGS)
     assert branch.text.startswith("Call once with each value during warm-up")
     assert not branch.code
-    count = Changed("value", source="L['n']", name="n", expected="2", seen="3")
+    count = ChangedValue("value", source="L['n']", name="n", expected="2", seen="3")
     loop = replace(count, line="for i in range(n):")
     assert advise([loop], SETTINGS) != advise([count], SETTINGS)
     assert not advise([loop], SETTINGS)[0].code
@@ -282,5 +282,7 @@ def test_an_attribute_that_the_first_call_adds_is_set_before_it() -> None:
 
     assert compiles(Lazy(), [x, x, x], lambda f, one: f(one)) == 2
     assert compiles(Eager(), [x, x, x], lambda f, one: f(one)) == 1
-    changed = Changed("attribute", name="hasattr(self, 'scale')", expected="False", seen="True")
+    changed = ChangedValue(
+        "attribute", name="hasattr(self, 'scale')", expected="False", seen="True"
+    )
     assert advise([changed], SETTINGS)[0].text.startswith("Set the attribute before the first call")

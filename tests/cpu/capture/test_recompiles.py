@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import inspect
 import os
@@ -19,6 +18,7 @@ from compiler.capture import HOOKS
 from compiler.capture import recompiles as recompiles_hook
 from compiler.trace.records import FrameEnd, Guards, Recompile, Warned
 from tests.cpu.capture.conftest import Capture
+from tests.cpu.capture.recompiling import second_call
 from tests.cpu.recorded import record
 from tests.cpu.structured_trace import structured_trace
 
@@ -56,17 +56,6 @@ def setting(change: Callable[[Any], object], value: Any, back: Any) -> Iterator[
         yield
     finally:
         change(back)
-
-
-def second_call(capture: Capture, function: Any, first: Any, second: Any) -> Recompile:
-    """The only recompile that `second` causes after `first`; both receive the compiled function."""
-    compiled = torch.compile(function, backend="eager")
-    capture.call(lambda: first(compiled))
-    capture.call(lambda: second(compiled))
-    (record,) = capture.all(Recompile)
-    assert record.call == 2
-    assert record.compile_id == "0/1"
-    return record
 
 
 def under(mode: Any) -> Any:
@@ -233,134 +222,6 @@ def test_module_state_that_changes(change: str, capture: Capture) -> None:
     record = second_call(capture, layer, lambda f: f(x), second)
     assert record.failed[0].name == name
     assert record.advice[0].code == code
-
-
-def passing(function: Any) -> Any:
-    @functools.wraps(function)
-    def wrapper(self, *args, **kwargs):
-        return function(self, *args, **kwargs)
-
-    return wrapper
-
-
-class Wrapped(torch.nn.Module):
-    @passing
-    def forward(
-        self,
-        first: torch.Tensor,
-        second: float = 1.0,
-    ) -> torch.Tensor:
-        return first.sin() * second
-
-
-PASSED: dict[str, tuple[Any, Any, str, str, str, int]] = {
-    "by position": (
-        lambda f: f(x), lambda f: f(torch.ones(6, 8)), "first.size(0)", "L['args'][0]",
-        "torch._dynamo.mark_dynamic(first, 0)", 4,
-    ),
-    "by name": (
-        lambda f: f(x, second=1.0), lambda f: f(x, second=2.0), "second", "L['kwargs']['second']",
-        "second = torch.tensor(second)", 5,
-    ),
-    "in another way": (
-        lambda f: f(x, second=1.0), lambda f: f(x, 1.0), "len(args)", "L['args']", "", -1,
-    ),
-    "other names": (
-        lambda f: f(x), lambda f: f(x, second=1.0), "len(kwargs)", "L['kwargs']", "", -1,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("change", PASSED)
-def test_a_wrappers_arguments_are_named_as_the_caller_passes_them(
-    change: str, capture: Capture
-) -> None:
-    """The library's file is not the user's, so the argument is shown in the signature."""
-    capture.recorder.user_root = "/nowhere"
-    first, second, name, source, code, line = PASSED[change]
-    record = second_call(capture, Wrapped(), first, second)
-    (failed,) = record.failed
-    assert (failed.name, failed.source) == (name, source), "torch's source stays as it is"
-    assert record.function == "forward"
-    assert record.advice[0].code == code
-    assert record.advice == failed.advice
-    assert failed.location == record.location
-    if line >= 0:
-        start = inspect.getsourcelines(Wrapped.forward)[1]
-        assert failed.location is not None
-        assert failed.location.line == start + line - 1
-        columns = slice(failed.location.column, failed.location.end_column)
-        assert failed.source_line[columns] == name.partition(".")[0]
-    else:
-        assert record.advice[0].text.startswith("Pass the same")
-
-
-@pytest.mark.parametrize(
-    ("called", "function", "name"),
-    [
-        (torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Tanh()), "forward", "input.size(0)"),
-        (torch.nn.functional.softsign, "softsign", "input.size(0)"),
-    ],
-)
-def test_what_dynamo_wraps_itself_is_named_by_what_is_inside(
-    called: Any, function: str, name: str, capture: Capture
-) -> None:
-    """Dynamo puts a frame of its own, `inner`, around what torch defines."""
-    record = second_call(capture, called, lambda f: f(x), lambda f: f(torch.ones(5, 8)))
-    assert (record.function, record.failed[0].name) == (function, name)
-    assert record.advice[0].code == "torch._dynamo.mark_dynamic(input, 0)"
-
-
-class Around(torch.nn.Module):
-    """Two forwards under one decorator: the break sends the inner one through its own frame."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = Broken()
-
-    @passing
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.inner(x, 1.0) * 2
-
-
-class Broken(torch.nn.Module):
-    @passing
-    def forward(self, x: torch.Tensor, *rest: float) -> torch.Tensor:
-        y = x.sin()
-        torch._dynamo.graph_break()
-        return y.cos()
-
-
-def test_functions_under_one_decorator_share_its_wrapper(capture: Capture) -> None:
-    """That one passes more arguments by position is chance; the function is the reason."""
-    capture.call(lambda: torch.compile(Around(), backend="eager")(x))
-    (failed,) = capture.all(Recompile)[0].failed
-    assert (failed.kind, failed.name) == ("CLOSURE_MATCH", "function")
-    assert (failed.expected.split()[:2], failed.seen.split()[:2]) == (
-        ["function", "Around.forward"],
-        ["function", "Broken.forward"],
-    )
-    assert failed.advice[0].text.startswith("Call once with each function during warm-up")
-
-
-def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None:
-    """A plain wrapper has no useful signature, but the worker knows what it passes."""
-
-    def star(*args):
-        return args[0].sin() + args[1].sin()
-
-    compiled = torch.compile(star, backend="eager")
-    shift, wider = torch.ones(4, 1), torch.ones(4, 8)
-    capture.recorder.arguments = {"image": x, "shift": shift}
-    capture.call(lambda: compiled(x, shift))
-    capture.recorder.arguments = {"image": x, "shift": wider}
-    capture.call(lambda: compiled(x, wider))
-    (record,) = capture.all(Recompile)
-    assert record.failed[0].name == "shift.size(1)"
-    capture.recorder.arguments = {"a": x, "b": x}
-    wide = torch.ones(4, 9)
-    capture.call(lambda: compiled(wide, wide))
-    assert capture.all(Recompile)[-1].failed[0].name == "args[0].size(1)", "unknown stays torch's"
 
 
 def test_every_size_that_changed_is_marked(capture: Capture) -> None:

@@ -19,7 +19,7 @@ from compiler.runtime.gpu import binaries as module
 from compiler.runtime.gpu import stages
 from compiler.runtime.gpu.binaries import binaries, code_of
 from compiler.runtime.gpu.stages import NoTriton, compiled, load_module, to_ptx
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.codegen.nests import programs
 
 pytest.importorskip("triton")
@@ -46,11 +46,11 @@ def device() -> DeviceModule:
 def test_threads_make_the_same_code(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
     assert len(device.kernels) >= 4
     monkeypatch.setattr(module, "threads_for", lambda kernels: 4)
-    found = binaries(device.text, device.kernels, ARCH, Store(tmp_path))
+    found = binaries(device.text, device.kernels, ARCH, FileStore(tmp_path))
     names = load_module(device.text)
     for kernel, binary in zip(device.kernels, found, strict=True):
         alone = compiled(names, kernel, ARCH)
-        code = code_of(binary, Store(tmp_path))
+        code = code_of(binary, FileStore(tmp_path))
         assert code is not None
         assert instructions(code, kernel.name) == instructions(alone.asm["cubin"], kernel.name)
         assert (binary.name, binary.threads) == (kernel.name, 32 * kernel.warps)
@@ -65,7 +65,7 @@ def test_ptxas_starts_once_for_several(device: DeviceModule, tmp_path: Path, mon
 
     monkeypatch.setattr(module, "threads_for", lambda kernels: 16)
     monkeypatch.setattr(module, "assembled", assembled)
-    binaries(device.text, device.kernels, ARCH, Store(tmp_path))
+    binaries(device.text, device.kernels, ARCH, FileStore(tmp_path))
     kernels = len(device.kernels)
     assert sum(calls) == kernels
     assert len(calls) == -(-kernels // 8)
@@ -96,7 +96,7 @@ def instructions(code: bytes, name: str) -> bytes:
 def test_a_few_files_hold_all_kernels(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(module, "threads_for", lambda kernels: 2)
     monkeypatch.setattr(module, "A_BATCH", 2)
-    found = binaries(device.text, device.kernels, ARCH, Store(tmp_path))
+    found = binaries(device.text, device.kernels, ARCH, FileStore(tmp_path))
     assert len({binary.code for binary in found}) == 2 < len(found)
 
 
@@ -111,7 +111,7 @@ def test_a_ptxas_that_refuses_several(device: DeviceModule, tmp_path: Path, monk
 
 
 def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeypatch) -> None:
-    store = Store(tmp_path)
+    store = FileStore(tmp_path)
     twice = (*device.kernels, *device.kernels)
     count = 0
 
@@ -129,7 +129,7 @@ def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeyp
 
 def test_kernels_of_other_graphs_are_found(tmp_path: Path, monkeypatch) -> None:
     """Whatever their arguments' names, their users' lines and the other kernels beside them."""
-    store = Store(tmp_path)
+    store = FileStore(tmp_path)
     x, y = torch.randn(600, 300), torch.randn(8192, 512)
     first = kernels_of(lambda x: x.softmax(-1), y)
     binaries(first.text, first.kernels, ARCH, store)
@@ -149,7 +149,7 @@ def test_kernels_of_other_graphs_are_found(tmp_path: Path, monkeypatch) -> None:
 def test_the_kernel_that_fails_is_named(device: DeviceModule, tmp_path: Path) -> None:
     text = device.text.replace("tl.store(", "tl.no_such_store(", 1)
     with pytest.raises(NoTriton, match=rf"(?s){device.kernels[0].name}: .*no_such_store"):
-        binaries(text, device.kernels, ARCH, Store(tmp_path))
+        binaries(text, device.kernels, ARCH, FileStore(tmp_path))
 
 
 def test_a_triton_with_other_stages_is_reported(device: DeviceModule, monkeypatch) -> None:

@@ -20,7 +20,7 @@ from compiler.gpu.architectures import ARCHITECTURES
 from compiler.loops.program import Program
 from compiler.runtime.gpu.driver import DriverError
 from compiler.runtime.gpu.measure import Timing
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.codegen.nests import programs
 
 pytest.importorskip("triton")
@@ -64,7 +64,7 @@ class Card:
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a card")
 
 
-def tuned(program: Program, store: Store) -> str:
+def tuned(program: Program, store: FileStore) -> str:
     """The text of the kernels, whose tiles are measured."""
     limits = Limits(ARCHITECTURES["sm_90"], program.graph.hints)
     made = unit(None, program, limits, measure=Timing(program, 0, "sm_90", store))
@@ -99,7 +99,7 @@ def test_one_that_does_not_launch_leaves_the_others(
     default, others = default_and_others()
     best = next(one for one in others if one.partition("x")[0] != default.partition("x")[0])
     refused = next(one for one in others if one != best)
-    program, store = softmax(), Store(tmp_path)
+    program, store = softmax(), FileStore(tmp_path)
     card = Card(monkeypatch, fastest=best, refused={refused})
     text = tuned(program, store)
     assert card.timed == [default, *others]
@@ -126,7 +126,7 @@ def test_one_that_does_not_compile_leaves_the_others(
 
     monkeypatch.setattr(measure, "binaries", binaries)
     card = Card(monkeypatch, fastest=best, refused=set())
-    assert chosen(tuned(softmax(), Store(tmp_path)), best)
+    assert chosen(tuned(softmax(), FileStore(tmp_path)), best)
     assert set(card.timed) == {default, *others} - set(wide)
 
 
@@ -136,7 +136,7 @@ def test_a_default_that_does_not_launch_stays(
     """Nothing was measured against it."""
     default, others = default_and_others()
     Card(monkeypatch, fastest=others[0], refused={default})
-    assert chosen(tuned(softmax(), Store(tmp_path)), default)
+    assert chosen(tuned(softmax(), FileStore(tmp_path)), default)
 
 
 def test_small_kernels_are_not_measured() -> None:

@@ -24,7 +24,7 @@ import pytest
 
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.runtime.gpu.binaries import binaries, code_of, threads_for
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.codegen.interpreted_models import DTYPES, SAMPLES, Module
 from tests.cpu.codegen.model_groups import GROUPS
 
@@ -119,7 +119,7 @@ def test_sample_models_in_the_interpreter(interpreters: Interpreters, sample: st
 @pytest.mark.long
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_all_that_ran_compiles(interpreters: Interpreters, arch: str, tmp_path: Path) -> None:
-    store, count = Store(tmp_path), 0
+    store, count = FileStore(tmp_path), 0
     for module in interpreters.modules():
         if module.arch == arch:
             found = binaries(module.text, module.kernels, arch, store)

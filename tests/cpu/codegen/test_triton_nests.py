@@ -18,7 +18,7 @@ from compiler.fusion.weights import GPU
 from compiler.gpu.architectures import ARCHITECTURES
 from compiler.runtime.gpu.binaries import binaries, code_of
 from compiler.runtime.gpu.stages import compiled, load_module
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs
 
@@ -83,7 +83,7 @@ def norms(dtype: torch.dtype) -> dict[str, Case]:
     }
 
 
-def built(cases: dict[str, Case], arch: str, store: Store) -> int:
+def built(cases: dict[str, Case], arch: str, store: FileStore) -> int:
     """Compile the kernels of these cases; returns how many there are."""
     count = 0
     for fn, inputs in cases.values():
@@ -98,23 +98,23 @@ def built(cases: dict[str, Case], arch: str, store: Store) -> int:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_kernels_compile_without_a_gpu(arch: str, store: Store) -> None:
+def test_kernels_compile_without_a_gpu(arch: str, store: FileStore) -> None:
     assert built(norms(torch.bfloat16), arch, store) >= 7
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
-def test_all_nests_compile_without_a_gpu(arch: str, dtype: torch.dtype, store: Store) -> None:
+def test_all_nests_compile_without_a_gpu(arch: str, dtype: torch.dtype, store: FileStore) -> None:
     assert built({**floats(dtype), **mixed(), **norms(dtype)}, arch, store) > 30
 
 
-def test_a_binary_is_made_once(store: Store) -> None:
+def test_a_binary_is_made_once(store: FileStore) -> None:
     case = {"softmax": norms(torch.float32)["softmax"]}
     built(case, "sm_90", store)
     (entry,) = (store.folder / "binaries").iterdir()
@@ -127,7 +127,7 @@ def test_a_binary_is_made_once(store: Store) -> None:
     assert code.read_bytes() != b"damaged"
 
 
-def test_an_index_is_checked_in_the_binary(store: Store) -> None:
+def test_an_index_is_checked_in_the_binary(store: FileStore) -> None:
     def ptx(fn, *inputs: torch.Tensor) -> str:
         (program,) = programs(fn, *inputs, machine=GPU)
         module = unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).device

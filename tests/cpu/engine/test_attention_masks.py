@@ -90,7 +90,7 @@ def input_written(x: torch.Tensor) -> torch.Tensor:
 
 
 def batched(x: torch.Tensor) -> torch.Tensor:
-    """Tensors inside of vmap do not show their memory, and something else is written."""
+    """Tensors inside vmap do not show their memory, and something else is written."""
     where = torch.arange(x.shape[-2])
     other = torch.zeros(L)
     other.add_(x[0, 0, :, 0])

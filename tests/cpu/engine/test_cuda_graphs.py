@@ -79,7 +79,7 @@ class Machine:
 
 
 class Called:
-    """A graph's callable under test, and how often its function ran outside of a replay."""
+    """A graph's callable under test, and how often its function ran outside a replay."""
 
     def __init__(self, function: Callable[..., list[Any]], **about: Any) -> None:
         self.machine = Machine()

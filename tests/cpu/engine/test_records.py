@@ -33,9 +33,9 @@ from compiler.trace.records import (
 )
 from tests.cpu.recorded import Recorded, record
 from tests.decided import pairs_in
-from viewers.panes.loops import read_loops
+from viewers.panes.loops import textbook_nest
 from viewers.panes.nests import computes
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.summary import summarise
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
@@ -105,9 +105,9 @@ def test_loops_of_one_node_have_names_of_their_own(
 ) -> None:
     """A variance is three loops: `mean`, `squares`, `var_mean`."""
     recording = training[0]
-    view = View(Facts(recording, Provenance(recording.records)))
+    view = View(Derived(recording, Provenance(recording.records)))
     nodes = recording.all(SchedulerNode)
-    split = [one for one in nodes if (one.graph, one.origins) in view.facts.split_origins]
+    split = [one for one in nodes if (one.graph, one.origins) in view.derived.split_origins]
     assert {"mean", "squares"} <= {one.label for one in split}
     for one in split:
         assert computes(view, one) == one.label
@@ -120,8 +120,8 @@ def test_loops_read_as_loop_nests(training: tuple[Recorded, Products]) -> None:
     nodes = [node for node in recorded.all(SchedulerNode) if node.kind != "extern"]
     assert nodes
     for node in nodes:
-        nest = read_loops(recorded.text(node.loops))
-        assert nest is not None, recorded.text(node.loops)
+        nest = textbook_nest(node.nest)
+        assert nest is not None, node.nest
         assert nest.body[-1].startswith(node.writes[0])
 
 

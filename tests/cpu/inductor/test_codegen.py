@@ -303,10 +303,9 @@ def test_labels_from_names(name: str, label: str) -> None:
     assert label_of(name) == label
 
 
-@pytest.mark.parametrize(
-    ("whole", "cache"), [(True, "AOTAutograd cache"), (False, "FX graph cache")]
-)
-def test_code_from_the_cache_is_recorded_and_says_so(whole: bool, cache: str) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_code_from_the_cache_is_recorded_and_says_so(whole: bool) -> None:
+    """`whole`: from AOTAutograd's cache, else from the FX graph cache."""
     from torch._functorch import config
     from torch._inductor.utils import fresh_cache
 
@@ -327,5 +326,5 @@ def test_code_from_the_cache_is_recorded_and_says_so(whole: bool, cache: str) ->
     ]
     assert all("cache" in kernel.no_line for kernel in second.all(Kernel))
     (warned,) = second.all(Warned)
-    assert f"served from the {cache}" in warned.message
+    assert "served from torch's caches" in warned.message
     assert len(second.all(Wrapper)) == 1

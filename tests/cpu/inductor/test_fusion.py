@@ -18,6 +18,7 @@ from compiler.trace.records import (
 from tests.cpu.inductor.conftest import Watched
 from tests.cpu.inductor.recorded import Recorded
 from tests.decided import pairs_in
+from tests.inductor_loops import nest_text
 
 
 @pytest.fixture(params=["transformer", "trained"])
@@ -100,7 +101,7 @@ def test_scheduler_nodes_are_described(transformer: Watched) -> None:
         assert node.origins, node
         assert node.label, node
         if node.kind in ("pointwise", "reduction"):
-            text = transformer.recorded.text(node.loops)
+            text = nest_text(node.nest)
             assert all(f"{buffer}" in text for buffer in (*node.reads, *node.writes)), text
             assert node.write_bytes
 

@@ -7,14 +7,13 @@ import re
 import pytest
 import torch
 
-from compiler.inductor.kernel_nests import Member, nested
+from compiler.inductor.kernel_nests import NestMember, nested
 from compiler.trace.records import Kernel
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
-from tests.inductor_loops import loops_in
+from tests.inductor_loops import loops_in, nest_text
 from tests.long import mostly_long
 
-_LOOP = re.compile(r"( *)(?:for|reduce) p\d+ in (\d+):")
 _CPP = re.compile(r" *for\(int64_t \w+=[^;]*; \w+<static_cast<int64_t>\((\d+)L\);")
 
 
@@ -41,15 +40,14 @@ def in_code(text: str) -> list[tuple[int, int]]:
     return loops
 
 
-def in_nest(text: str) -> list[tuple[int, int]]:
-    """The same of a printed nest."""
-    matches = [match for line in text.splitlines() if (match := _LOOP.match(line)) is not None]
-    return [(len(match[1]) // 2, int(match[2])) for match in matches]
-
-
-def in_nests(recorded: Recorded, kernel: Kernel) -> list[tuple[int, int]]:
+def in_nests(kernel: Kernel) -> list[tuple[int, int]]:
     """The loops of one call of a kernel."""
-    found = [loop for nest in kernel.nests for loop in in_nest(recorded.text(nest.text))]
+    found = [
+        (line.depth, int(line.size))
+        for nest in kernel.nests
+        for line in nest.lines
+        if line.variable
+    ]
     calls = max(1, len(kernel.steps))
     once = found[: len(found) // calls]
     assert found == once * calls
@@ -60,34 +58,38 @@ def test_the_nests_of_a_kernel_are_those_of_its_code(recorded: Recorded) -> None
     kernels = [kernel for kernel in recorded.all(Kernel) if kernel.language == "cpp"]
     assert kernels
     for kernel in kernels:
-        assert in_nests(recorded, kernel) == in_code(recorded.text(kernel.text)), kernel.name
+        assert in_nests(kernel) == in_code(recorded.text(kernel.text)), kernel.name
         assert {node for nest in kernel.nests for node in nest.nodes} == set(kernel.nodes)
 
 
-def member(text: str, reads: str = "", writes: str = "") -> Member:
-    return Member(loops_in(text), frozenset(reads.split()), frozenset(writes.split()))
+def member(text: str, reads: str = "", writes: str = "") -> NestMember:
+    return NestMember(loops_in(text), frozenset(reads.split()), frozenset(writes.split()))
 
 
-ROW = member("for q0 in 8:\n  reduce q1 in 4:\n    sum x[4*q0 + q1]\n", "x", "total")
-INSIDE = member("for q0 in 8:\n  for q1 in 4:\n    y[4*q0 + q1]\n", "x", "y")
-AFTER = member("for q0 in 8:\n  for q1 in 4:\n    z[4*q0 + q1]\n", "total", "z")
-BELOW = member("for q0 in 8:\n  mean[q0]\n", "total", "mean")
+ROW = member("for q0 in 8:\n  reduce q1 in 4:\n    sum(x, 4*q0 + q1)\n", "x", "total")
+INSIDE = member("for q0 in 8:\n  for q1 in 4:\n    y(4*q0 + q1)\n", "x", "y")
+AFTER = member("for q0 in 8:\n  for q1 in 4:\n    z(4*q0 + q1)\n", "total", "z")
+BELOW = member("for q0 in 8:\n  mean(q0)\n", "total", "mean")
+
+
+def drawn(parts: list[list[NestMember]], shared: int) -> str:
+    return nest_text(nested(parts, shared))
 
 
 def test_nodes_of_equal_loops_share_them() -> None:
-    assert nested([[ROW, INSIDE]], 0) == (
-        "for p0 in 8:\n  reduce p1 in 4:\n    sum x[4*p0 + p1]\n    y[4*p0 + p1]\n"
+    assert drawn([[ROW, INSIDE]], 0) == (
+        "for p0 in 8:\n  reduce p1 in 4:\n    sum(x, 4*p0 + p1)\n    y(4*p0 + p1)\n"
     )
 
 
 def test_what_reads_a_reduction_comes_after_its_loop() -> None:
-    assert nested([[ROW, AFTER]], 0) == (
-        "for p0 in 8:\n  reduce p1 in 4:\n    sum x[4*p0 + p1]\n  for p1 in 4:\n    z[4*p0 + p1]\n"
+    assert drawn([[ROW, AFTER]], 0) == (
+        "for p0 in 8:\n  reduce p1 in 4:\n    sum(x, 4*p0 + p1)\n  for p1 in 4:\n    z(4*p0 + p1)\n"
     )
-    assert nested([[ROW, BELOW]], 0).endswith("    sum x[4*p0 + p1]\n  mean[p0]\n")
+    assert drawn([[ROW, BELOW]], 0).endswith("    sum(x, 4*p0 + p1)\n  mean(p0)\n")
 
 
 def test_parts_share_only_the_outer_loops() -> None:
-    assert nested([[INSIDE], [INSIDE]], 1).count("p0 in 8") == 1
-    assert nested([[INSIDE], [INSIDE]], 1).count("p1 in 4") == 2
-    assert nested([[INSIDE], [INSIDE]], 0).count("p0 in 8") == 2
+    assert drawn([[INSIDE], [INSIDE]], 1).count("p0 in 8") == 1
+    assert drawn([[INSIDE], [INSIDE]], 1).count("p1 in 4") == 2
+    assert drawn([[INSIDE], [INSIDE]], 0).count("p0 in 8") == 2

@@ -18,6 +18,7 @@ from compiler.trace.records import (
 from tests.cpu.inductor.models import Softmax
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.decided import outcomes, pairs_in
+from tests.inductor_loops import nest_text
 
 FUSIONS = "inductor/0/0/inference/fuse/"
 
@@ -178,7 +179,7 @@ def test_a_person_is_asked_once_for_what_is_the_same(x: torch.Tensor) -> None:
             assert (detail.first, detail.second) == (("op0",), ("op1",))
             assert detail.origins == ("amax", "sub", "exp")
             assert detail.sketched
-            assert detail.if_fused.startswith("for p0 in 32:\n  reduce p1 in 64:\n")
+            assert nest_text(detail.nest).startswith("for p0 in 32:\n  reduce p1 in 64:\n")
             assert detail.means == "two loop nests, which may still share one C++ function"
             return APART
         return ""

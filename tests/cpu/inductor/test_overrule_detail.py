@@ -13,7 +13,7 @@ from compiler.inductor.fusion_rules import (
     why_forbidden,
 )
 from compiler.inductor.overrule_detail import sketch
-from tests.inductor_loops import loops_in
+from tests.inductor_loops import loops_in, nest_text
 
 POINTWISE = "for p0 in 8:\n  for p1 in 4:\n    store(buf0, 4*p0 + p1, x)\n"
 ROW = "for q0 in 8:\n  reduce q1 in 4:\n    max = reduction(load(buf0, 4*q0 + q1))\n"
@@ -22,7 +22,7 @@ FLAT = "for p0 in 32:\n  exp = load(buf0, p0)\n"
 
 def drawn(*texts: str) -> str:
     """The sketch of these nests."""
-    return sketch([loops_in(text) for text in texts])
+    return nest_text(sketch([loops_in(text) for text in texts]))
 
 
 def test_a_row_and_its_reader_share_the_outer_loop() -> None:
@@ -44,8 +44,8 @@ def test_a_flat_loop_is_written_with_the_loops_of_the_other() -> None:
 
 
 def test_nests_with_nothing_in_common_follow_each_other() -> None:
-    assert drawn("for a in 3:\n  x\n", "for b in s0:\n  y\n") == (
-        "for a in 3:\n  x\nfor b in s0:\n  y\n"
+    assert drawn("for a in 3:\n  x()\n", "for b in s0:\n  y()\n") == (
+        "for a in 3:\n  x()\nfor b in s0:\n  y()\n"
     )
     assert drawn() == ""
 

@@ -22,7 +22,7 @@ from compiler.memory.plan import InArena, New, Plan, TakesOver
 from compiler.memory.planner import plan
 from compiler.runtime.assemble import assemble
 from compiler.runtime.compiled import load
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.no_torch.memory.programs import COLUMNS, programs
 
 
@@ -65,7 +65,7 @@ def compiled(program: Program, folder: Path) -> Callable[[list[Any]], list[Any]]
     made = plan(program)
     isa = detect()
     code = unit(made, program, Vocabulary(isa))
-    return load(assemble(made, program, code, isa), Store(folder)).call
+    return load(assemble(made, program, code, isa), FileStore(folder)).call
 
 
 def arguments_of(program: Program) -> tuple[list[Any], list[Any]]:

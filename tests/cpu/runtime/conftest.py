@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 
 collect_ignore_glob = ["test_*"] if isinstance(find_compiler(), NoCompiler) else []
 
 
 @pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("cache"))
+def store(tmp_path_factory: pytest.TempPathFactory) -> FileStore:
+    return FileStore(tmp_path_factory.mktemp("cache"))

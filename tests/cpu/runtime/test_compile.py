@@ -19,7 +19,7 @@ from compiler.runtime import cached
 from compiler.runtime.cached import compiled_graph, words
 from compiler.runtime.graph_cache import Hit, Miss
 from compiler.runtime.graph_key import graph_key
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import add_mul
 
 
@@ -37,7 +37,7 @@ def fresh() -> Iterator[None]:
 Seen = list[tuple[str, Any]]
 
 
-def backend(store: Store, seen: Seen) -> Callable[..., Any]:
+def backend(store: FileStore, seen: Seen) -> Callable[..., Any]:
     """Our kernel for graphs of (x + y) * 2 on eight elements, ATen for others."""
 
     def compile(module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
@@ -60,17 +60,17 @@ def backend(store: Store, seen: Seen) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def cache(store: Store, tmp_path: Path) -> Store:
+def cache(store: FileStore, tmp_path: Path) -> FileStore:
     """A graph cache for this test only; units and the launcher are from the session's cache."""
     (tmp_path / "cache").mkdir()
     for kind in ("objects", "kernels"):
         (store.folder / kind).mkdir(exist_ok=True)
         (tmp_path / "cache" / kind).symlink_to(store.folder / kind)
-    return Store(tmp_path / "cache")
+    return FileStore(tmp_path / "cache")
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
-def test_modes(cache: Store, mode: Any) -> None:
+def test_modes(cache: FileStore, mode: Any) -> None:
     seen: Seen = []
     compiled = torch.compile(add_and_double, backend=backend(cache, seen), fullgraph=True)
     with mode():
@@ -80,7 +80,7 @@ def test_modes(cache: Store, mode: Any) -> None:
     assert [kind for kind, _ in seen] == ["ours"]
 
 
-def test_a_negated_view_compiles_anew_and_is_right(cache: Store) -> None:
+def test_a_negated_view_compiles_anew_and_is_right(cache: FileStore) -> None:
     """Its memory holds the values without the sign."""
     seen: Seen = []
     compiled = torch.compile(add_and_double, backend=backend(cache, seen))
@@ -94,13 +94,13 @@ def test_a_negated_view_compiles_anew_and_is_right(cache: Store) -> None:
     assert "negated" in seen[1][1]
 
 
-def test_the_same_tensor_twice(cache: Store) -> None:
+def test_the_same_tensor_twice(cache: FileStore) -> None:
     compiled = torch.compile(add_and_double, backend=backend(cache, []))
     x = torch.randn(8)
     assert torch.equal(compiled(x, x.view(8)), x * 4)
 
 
-def test_a_second_process_starts_warm(cache: Store) -> None:
+def test_a_second_process_starts_warm(cache: FileStore) -> None:
     seen: Seen = []
     for _ in range(2):
         torch._dynamo.reset()
@@ -156,7 +156,9 @@ def test_a_key_tells_graphs_apart() -> None:
     assert {i: keys.index(key) for i, key in enumerate(keys) if keys.index(key) != i} == {}
 
 
-def test_a_miss_says_in_words_what_changed(cache: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_miss_says_in_words_what_changed(
+    cache: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = captured(add_and_double, torch.randn(8), torch.randn(8))
     first = compiled_graph(graph_key(module, {"overrides": ""}), cache, add_mul().artifact)
     assert words(first.found) == "no entry of a similar graph"
@@ -168,7 +170,7 @@ def test_a_miss_says_in_words_what_changed(cache: Store, monkeypatch: pytest.Mon
     assert words(third.found) == "" or "instruction set" in words(third.found)
 
 
-def test_an_entry_without_its_library_is_built_again(cache: Store) -> None:
+def test_an_entry_without_its_library_is_built_again(cache: FileStore) -> None:
     key = graph_key(captured(add_and_double, torch.randn(8), torch.randn(8)), {})
     artifact = compiled_graph(key, cache, add_mul().artifact).compiled.artifact
     (cache.folder / "objects").unlink()
@@ -178,7 +180,7 @@ def test_an_entry_without_its_library_is_built_again(cache: Store) -> None:
     assert again.compiled.artifact.library == artifact.library
 
 
-def test_what_makes_an_artifact_may_raise(cache: Store) -> None:
+def test_what_makes_an_artifact_may_raise(cache: FileStore) -> None:
     def make() -> Any:
         raise ZeroDivisionError
 
@@ -193,11 +195,11 @@ import sys, torch
 from pathlib import Path
 from compiler.runtime.compiled import load
 from compiler.runtime.unavailable import Unavailable
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import add_mul
 artifact = add_mul().artifact()
 try:
-    load(artifact, Store(Path(sys.argv[1])))
+    load(artifact, FileStore(Path(sys.argv[1])))
 except Unavailable as error:
     print(error)
 """

@@ -22,7 +22,7 @@ from compiler.runtime.addresses import HOOK
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import load
 from compiler.runtime.python_path import python_functions
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.toolchain import find_compiler
 from tests.cpu.runtime.plans import Kernel, Planned, add_mul, memory, operand, segment, tensor
 
@@ -37,7 +37,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-def made(store: Store) -> launcher.Launcher:
+def made(store: FileStore) -> launcher.Launcher:
     found = launcher.launcher(find_compiler(), store)
     assert isinstance(found, launcher.Launcher)
     return found
@@ -72,7 +72,7 @@ def test_this_torch_has_all_that_the_launcher_calls() -> None:
     assert status.available, status.reason
 
 
-def test_numbers_of_dtypes_are_torchs(store: Store) -> None:
+def test_numbers_of_dtypes_are_torchs(store: FileStore) -> None:
     for name in SCALAR_TYPES:
         plan = plan_of("", [], [("q", [3], name)])
         (result,) = load(plan.artifact(), store).call([])
@@ -80,7 +80,7 @@ def test_numbers_of_dtypes_are_torchs(store: Store) -> None:
         assert result.shape == (3,)
 
 
-def test_a_graph_is_called_directly(store: Store, path: str) -> None:
+def test_a_graph_is_called_directly(store: FileStore, path: str) -> None:
     x, y = torch.randn(8), torch.randn(8)
     call = load(add_mul().artifact(), store).call
     arguments = [x, y]
@@ -91,7 +91,7 @@ def test_a_graph_is_called_directly(store: Store, path: str) -> None:
     assert call._boxed_call is True  # type: ignore[attr-defined]
 
 
-def test_symbolic_sizes(store: Store, path: str) -> None:
+def test_symbolic_sizes(store: FileStore, path: str) -> None:
     call = load(add_mul(symbol("s0"), ("s0",)).artifact(), store).call
     for count in (0, 1, 5, 1000, MEGA):
         x, y = torch.randn(count), torch.randn(count)
@@ -100,7 +100,7 @@ def test_symbolic_sizes(store: Store, path: str) -> None:
         assert torch.equal(q, (x + y) * 2)
 
 
-def test_what_cannot_be_a_size_raises(store: Store, path: str) -> None:
+def test_what_cannot_be_a_size_raises(store: FileStore, path: str) -> None:
     call = load(add_mul(symbol("s0"), ("s0",)).artifact(), store).call
     with pytest.raises(TypeError):
         call(["8", torch.randn(8), torch.randn(8)])
@@ -118,7 +118,7 @@ def test_what_cannot_be_a_size_raises(store: Store, path: str) -> None:
     ],
     ids=["offset", "parameter", "requires grad", "unaligned"],
 )
-def test_kinds_of_tensors(store: Store, path: str, prepare: Any) -> None:
+def test_kinds_of_tensors(store: FileStore, path: str, prepare: Any) -> None:
     x = prepare(torch.randn(16))
     call = load(add_mul().artifact(), store).call
     (q,) = call([x, x])
@@ -126,7 +126,7 @@ def test_kinds_of_tensors(store: Store, path: str, prepare: Any) -> None:
     assert not q.requires_grad
 
 
-def test_inference_mode(store: Store) -> None:
+def test_inference_mode(store: FileStore) -> None:
     call = load(add_mul().artifact(), store).call
     with torch.inference_mode():
         x = torch.randn(8)
@@ -135,7 +135,7 @@ def test_inference_mode(store: Store) -> None:
         assert torch.equal(q, x * 4)
 
 
-def test_tensors_without_memory_run_the_graph_as_it_is(store: Store, path: str) -> None:
+def test_tensors_without_memory_run_the_graph_as_it_is(store: FileStore, path: str) -> None:
     def otherwise(arguments: list[Any]) -> list[Any]:
         x, y = arguments
         arguments.clear()
@@ -154,7 +154,7 @@ def test_tensors_without_memory_run_the_graph_as_it_is(store: Store, path: str) 
         alone([torch.randn(8, device="meta")] * 2)
 
 
-def test_anything_else_runs_the_graph_as_it_is(store: Store) -> None:
+def test_anything_else_runs_the_graph_as_it_is(store: FileStore) -> None:
     call = load(add_mul().artifact(), store, otherwise=lambda arguments: ["otherwise"]).call
     assert call([None, torch.randn(8)]) == ["otherwise"]
 
@@ -163,7 +163,7 @@ OUTSIDE = "((long*)error)[1] = -9; ((long*)error)[2] = 5;"
 WORDS = "index -9 is out of bounds for dimension 3 with size 5"
 
 
-def test_errors_of_kernels(store: Store, path: str) -> None:
+def test_errors_of_kernels(store: FileStore, path: str) -> None:
     for body, kind, words in (
         ("*error = 2;", IndexError, "index out of range"),
         (f"{OUTSIDE} *error = 2 | 1 << 4 | 3 << 8;", IndexError, WORDS),
@@ -177,7 +177,7 @@ def test_errors_of_kernels(store: Store, path: str) -> None:
             call([])
 
 
-def test_outputs_of_every_kind(store: Store, path: str) -> None:
+def test_outputs_of_every_kind(store: FileStore, path: str) -> None:
     s0 = symbol("s0")
     q = operand("q", [s0, 4])
     outputs: list[object] = [
@@ -209,7 +209,7 @@ def test_outputs_of_every_kind(store: Store, path: str) -> None:
     assert h is a
 
 
-def test_an_output_with_strides(store: Store, path: str) -> None:
+def test_an_output_with_strides(store: FileStore, path: str) -> None:
     body = "for (int i = 0; i < 6; i++) ((int*)p[0])[i] = i;"
     q = operand("q", [2, 3], "int32")
     columns = type(q)("q", "int32", (3, 2), (1, 3))
@@ -220,7 +220,7 @@ def test_an_output_with_strides(store: Store, path: str) -> None:
 
 
 @pytest.mark.parametrize("count", [100, MEGA])
-def test_temporaries_and_workspace(store: Store, path: str, count: int) -> None:
+def test_temporaries_and_workspace(store: FileStore, path: str, count: int) -> None:
     """One kernel writes the arena, the next reads it; both use scratch memory behind it."""
     loop = f"for (long i = 0; i < {count}; i++)"
     scratch = f"for (long i = 0; i < {count}; i++) workspace[i] = -1;"
@@ -249,7 +249,7 @@ def test_temporaries_and_workspace(store: Store, path: str, count: int) -> None:
         assert torch.equal(q, x * 2 + 1)
 
 
-def test_many_threads_and_much_work(store: Store) -> None:
+def test_many_threads_and_much_work(store: FileStore) -> None:
     """Python's lock is released for the work, so the same function runs on all threads at once."""
     call = load(add_mul(symbol("s0"), ("s0",)).artifact(), store).call
     wrong: list[object] = []
@@ -270,7 +270,7 @@ def test_many_threads_and_much_work(store: Store) -> None:
     assert wrong == []
 
 
-def test_references_are_balanced(store: Store) -> None:
+def test_references_are_balanced(store: FileStore) -> None:
     call = load(add_mul().artifact(), store).call
     x, y = torch.randn(8), torch.randn(8)
     call([x, y])
@@ -287,7 +287,7 @@ class TestPool:
     COUNT = MEGA
 
     @pytest.fixture
-    def call(self, store: Store) -> Any:
+    def call(self, store: FileStore) -> Any:
         return load(add_mul(symbol("s0"), ("s0",)).artifact(), store).call
 
     def run(self, call: Any, count: int = COUNT) -> torch.Tensor:
@@ -295,7 +295,7 @@ class TestPool:
         (q,) = call([count, x, x])
         return q  # type: ignore[no-any-return]
 
-    def test_freed_memory_is_used_again(self, store: Store, call: Any) -> None:
+    def test_freed_memory_is_used_again(self, store: FileStore, call: Any) -> None:
         pool = made(store)
         pool.release_pool()
         q = self.run(call)
@@ -327,7 +327,7 @@ class TestPool:
         assert other.data_ptr() != place
         del held
 
-    def test_a_block_serves_only_what_it_fits(self, store: Store, call: Any) -> None:
+    def test_a_block_serves_only_what_it_fits(self, store: FileStore, call: Any) -> None:
         made(store).release_pool()
         q = self.run(call)
         place = q.data_ptr()
@@ -335,7 +335,7 @@ class TestPool:
         assert self.run(call, self.COUNT // 2).data_ptr() != place
         assert self.run(call, self.COUNT - 1000).data_ptr() == place
 
-    def test_the_limit_holds(self, store: Store, call: Any) -> None:
+    def test_the_limit_holds(self, store: FileStore, call: Any) -> None:
         pool = made(store)
         before = pool.pool().capacity
         try:
@@ -350,7 +350,7 @@ class TestPool:
         finally:
             pool.limit_pool(before)
 
-    def test_outputs_die_on_any_thread(self, store: Store, call: Any) -> None:
+    def test_outputs_die_on_any_thread(self, store: FileStore, call: Any) -> None:
         queue = [self.run(call) for _ in range(8)]
         places = {q.data_ptr() for q in queue}
         threads = [threading.Thread(target=queue.pop) for _ in range(8)]
@@ -365,7 +365,7 @@ class TestPool:
     @settings(max_examples=20, deadline=None)
     @given(steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
     def test_memory_is_never_handed_out_twice(
-        self, store: Store, steps: list[tuple[int, int]]
+        self, store: FileStore, steps: list[tuple[int, int]]
     ) -> None:
         """Outputs of several sizes are created and freed in any order; each keeps its content."""
         call = load(add_mul(symbol("s0"), ("s0",)).artifact(), store).call
@@ -380,7 +380,7 @@ class TestPool:
             for output, value in held:
                 assert output[0] == output[-1] == value
 
-    def test_a_child_process_has_a_pool_of_its_own(self, store: Store, call: Any) -> None:
+    def test_a_child_process_has_a_pool_of_its_own(self, store: FileStore, call: Any) -> None:
         q, x = self.run(call), torch.ones(self.COUNT)
         child = os.fork()
         if not child:
@@ -408,7 +408,7 @@ class TestPool:
         assert shared[0] == 5
 
 
-def test_a_unit_is_loaded_once(store: Store) -> None:
+def test_a_unit_is_loaded_once(store: FileStore) -> None:
     from compiler.runtime.load import load_unit
 
     first = load(add_mul().artifact(), store)
@@ -417,7 +417,7 @@ def test_a_unit_is_loaded_once(store: Store) -> None:
 
 
 def test_a_launcher_that_cannot_be_built_is_said(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise BuildFailed("g++: no libstdc++")
@@ -429,7 +429,7 @@ def test_a_launcher_that_cannot_be_built_is_said(
     assert torch.equal(made.call([x, x])[0], x * 4)
 
 
-def test_segments_without_a_launcher_are_the_same(store: Store) -> None:
+def test_segments_without_a_launcher_are_the_same(store: FileStore) -> None:
     artifact = load(add_mul().artifact(), store).artifact
     path = store.path("objects", f"{artifact.library}.so")
     function = python_functions(path, artifact.segments)[artifact.entry]

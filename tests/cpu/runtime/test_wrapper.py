@@ -17,7 +17,7 @@ from compiler.loops.sizes import symbol
 from compiler.memory.plan import Step, TakesOver
 from compiler.runtime.compiled import Compiled, load
 from compiler.runtime.operations import PLAIN, UnknownOperation, operation
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import (
     Kernel,
     Planned,
@@ -62,11 +62,11 @@ def mm_then_double(**others: Any) -> Planned:
     )
 
 
-def compiled(plan: Planned, store: Store, **others: Any) -> Compiled:
+def compiled(plan: Planned, store: FileStore, **others: Any) -> Compiled:
     return load(plan.artifact(), store, **others)
 
 
-def test_the_text_reads_like_the_graph(store: Store) -> None:
+def test_the_text_reads_like_the_graph(store: FileStore) -> None:
     assert compiled(mm_then_double(), store).artifact.wrapper == (
         "def call(args):\n"
         "    x, y = args\n"
@@ -79,7 +79,7 @@ def test_the_text_reads_like_the_graph(store: Store) -> None:
     )
 
 
-def test_it_computes(store: Store) -> None:
+def test_it_computes(store: FileStore) -> None:
     x, y = torch.randn(4, 4), torch.randn(4, 4)
     arguments = [x, y]
     (q,) = compiled(mm_then_double(), store).call(arguments)
@@ -87,7 +87,7 @@ def test_it_computes(store: Store) -> None:
     torch.testing.assert_close(q, torch.mm(x, y) * 2)
 
 
-def test_arguments_die_after_their_last_use(store: Store) -> None:
+def test_arguments_die_after_their_last_use(store: FileStore) -> None:
     died: list[bool] = []
     plan = mm_then_double()
     call = compiled(plan, store).call
@@ -102,7 +102,7 @@ def test_arguments_die_after_their_last_use(store: Store) -> None:
     assert died == [True]
 
 
-def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
+def test_names_that_python_or_the_wrapper_has(store: FileStore) -> None:
     """Values may have the name of anything in the text: `args`, `torch`, a keyword, an
     operation."""
     call = aten("aten_mm", "aten.mm.default", (operand("args", [4, 4]), operand("lambda", [4, 4])))
@@ -125,7 +125,7 @@ def test_names_that_python_or_the_wrapper_has(store: Store) -> None:
     assert same is z
 
 
-def test_what_comes_as_foretold_takes_no_function_of_python(store: Store) -> None:
+def test_what_comes_as_foretold_takes_no_function_of_python(store: FileStore) -> None:
     """The result's strides are compared in the wrapper, its views and ATen are built-in
     functions: the only Python function is the wrapper."""
     views = [Operand("x", "float32", (4,), (1,), 4), Operand("x", "float32", (4,), (1,))]
@@ -153,7 +153,7 @@ def test_what_comes_as_foretold_takes_no_function_of_python(store: Store) -> Non
     assert torch.equal(c, torch.atan2(x[1], x[0]))
 
 
-def test_strides_that_were_not_foretold(store: Store) -> None:
+def test_strides_that_were_not_foretold(store: FileStore) -> None:
     call = aten("c", "aten.clone.default", (operand("x", [4, 4]),))
     kernel = doubled("twice", "c", "q")
     plan = Planned(
@@ -173,7 +173,7 @@ def test_strides_that_were_not_foretold(store: Store) -> None:
         made.call([x.view(16)])
 
 
-def test_views_of_operands(store: Store) -> None:
+def test_views_of_operands(store: FileStore) -> None:
     """A call reads a loop's value through strides, an offset, and as another dtype."""
     kernel = doubled("twice", "x", "t")
     calls = [
@@ -205,7 +205,7 @@ def test_views_of_operands(store: Store) -> None:
     assert torch.equal(c, t.view(torch.int32).view(16))
 
 
-def test_memory_that_is_taken_over(store: Store) -> None:
+def test_memory_that_is_taken_over(store: FileStore) -> None:
     """The second segment overwrites the call's result, with other sizes and with the same."""
     call = aten("mm", "aten.mm.default", (operand("x", [4, 4]), operand("x", [4, 4])))
     kernel = doubled("twice", "mm", "q")
@@ -228,7 +228,7 @@ def test_memory_that_is_taken_over(store: Store) -> None:
     torch.testing.assert_close(made.call([x])[0], torch.mm(x, x) * 2)
 
 
-def test_a_mutated_input(store: Store) -> None:
+def test_a_mutated_input(store: FileStore) -> None:
     kernel = doubled("twice", "x", "x")
     plan = Planned(
         [tensor("x", [4, 4])],
@@ -245,7 +245,7 @@ def test_a_mutated_input(store: Store) -> None:
     assert torch.equal(x, torch.full((4, 4), 2.0))
 
 
-def test_constants_and_symbols(store: Store) -> None:
+def test_constants_and_symbols(store: FileStore) -> None:
     """A constant comes from the graph module; a size that no argument passes follows from the
     others."""
     z0 = symbol("z0")
@@ -271,7 +271,7 @@ def test_constants_and_symbols(store: Store) -> None:
     assert (size, flag, number) == (4, True, 0.5)
 
 
-def test_calls_that_answer_several(store: Store) -> None:
+def test_calls_that_answer_several(store: FileStore) -> None:
     def several(name: str, wanted: tuple[bool, bool]) -> Call:
         results = tuple(
             Result(f"{name}{i}", dtype, (4,), (1,)) if want else None
@@ -324,7 +324,7 @@ def test_calls_that_answer_several(store: Store) -> None:
     ],
 )
 def test_arguments_of_every_kind(
-    store: Store,
+    store: FileStore,
     target: str,
     arguments: tuple[object, ...],
     keywords: tuple[tuple[str, object], ...],
@@ -339,7 +339,7 @@ def test_arguments_of_every_kind(
     assert torch.equal(q, expected)
 
 
-def test_a_traceback_shows_the_wrappers_line(store: Store) -> None:
+def test_a_traceback_shows_the_wrappers_line(store: FileStore) -> None:
     call = compiled(mm_then_double(), store).call
     try:
         call([torch.randn(4, 4), torch.randn(5, 5)])
@@ -349,7 +349,7 @@ def test_a_traceback_shows_the_wrappers_line(store: Store) -> None:
     assert "<tcw graph 0/0/forward" in text
 
 
-def test_reasons_are_words_and_nothing_else(store: Store) -> None:
+def test_reasons_are_words_and_nothing_else(store: FileStore) -> None:
     plan = mm_then_double()
     plan.steps[0] = Step(
         aten(

@@ -336,4 +336,4 @@ def test_a_model_that_counts_outside_of_itself_is_not_called_wrong(tmp_path: Pat
     found = recorded(tmp_path, textwrap.dedent(text), until="run")
     (numerics,) = found.all(Numerics)
     assert numerics.within is None
-    assert numerics.note.startswith("not comparable: eager gives another result each time")
+    assert numerics.note.startswith("not comparable: eager returns a different result each time")

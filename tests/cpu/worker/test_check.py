@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,7 +110,11 @@ def test_worse_names_the_line_and_an_accept_accepts(
 
     done = tcw(tmp_path, "check", "net", "--accept", "--quiet")
     assert done.code == 0, done.err
-    assert tcw(tmp_path, "check", "net", "--quiet").code == 0
+    count = re.search(r"net: (\d+) facts accepted", done.out)
+    assert count is not None
+    done = tcw(tmp_path, "check", "net", "--quiet", COLUMNS="160")
+    assert done.code == 0
+    assert f"net  as accepted  {count[1]} facts" in done.out
     assert "[block]" in (tmp_path / NAME).read_text()
 
     (tmp_path / "parts.py").write_text(PARTS)

@@ -14,7 +14,7 @@ from compiler.trace.records.session import Engine
 from tests.cpu.worker.driven import Person, person
 from viewers.navigator import Navigator
 from viewers.panes.source import file_of
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 
 LAYERS = """
@@ -59,7 +59,7 @@ def test_the_question_shows_the_line_of_its_own_file(engine: Engine, tmp_path: P
 def at_question(one: Person) -> View:
     """The workbench's view, with the node of the decision that waits selected."""
     recording = Recording(list(one.records))
-    view = View(Facts(recording, Provenance(recording.records)))
+    view = View(Derived(recording, Provenance(recording.records)))
     (asked,) = (record for record in one.all(Decided) if record.open)
     Navigator(view).view.select(refs.node(asked.graph, asked.shown.origins[0]))
     return view

@@ -16,7 +16,7 @@ CHANCES = 3
 PLANTED = {
     "attention_mask": ("attention_mask.py:28 fused attention became", "for the mask of reach"),
     "break_in_chain": ("break_in_chain.py:15 graph break (print()) between",),
-    "float_argument": ("float_argument.py:20 each call recompiles for another temperature",),
+    "float_argument": ("float_argument.py:20 each call recompiles for a different temperature",),
 }
 
 

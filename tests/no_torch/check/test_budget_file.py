@@ -104,7 +104,7 @@ max-error = "-"
         ("[block.nonsense]\nx = 1", r"\[block.nonsense\] is not one of"),
         ("[block]\ngraphs = true", "graphs of block must be a number or a text"),
         ('[block]\n"torch 2.14" = 1', "must be a table"),
-        ("[block]\nloop-nest = 1", "loop-nest of block is no fact: did you mean loop-nests"),
+        ("[block]\nloop-nest = 1", "loop-nest of block is not a fact: did you mean loop-nests"),
     ],
 )
 def test_a_bad_budget_says_where(written: str, words: str, tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def test_in_a_pyproject(project: Path) -> None:
     [
         ("[targets.a]\n", "target a has no `file`"),
         ('[targets.a]\nfile = "gone.py"\n', "there is no file gone.py"),
-        ('[targets.a]\nfile = "../model.py"\n', "outside of the project"),
-        ('[targets.a]\nfile = "/etc/passwd"\n', "outside of the project"),
+        ('[targets.a]\nfile = "../model.py"\n', "outside the project"),
+        ('[targets.a]\nfile = "/etc/passwd"\n', "outside the project"),
         ('[targets.a]\nfile = "model.py"\ntrian = true\n', "Did you mean 'train'?"),
         ('[targets.a]\nfile = "model.py"\ntrace = "x.tcw"\n', "no option 'trace'"),
         ('[targets.a]\nfile = "model.py"\nengine = "both"\n', "give one engine"),
@@ -126,7 +126,7 @@ def test_a_file_that_others_can_write_is_not_followed(project: Path) -> None:
 
 def test_a_link_out_of_the_project_is_outside(project: Path, tmp_path_factory: object) -> None:
     (project / "link.py").symlink_to("/etc/passwd")
-    with pytest.raises(click.UsageError, match="outside of the project"):
+    with pytest.raises(click.UsageError, match="outside the project"):
         read(written(project, '[targets.a]\nfile = "link.py"\n'))
 
 
@@ -226,7 +226,7 @@ def test_a_recording_is_read_and_nothing_is_run(
         ('recording = "model.py"\ntrain = true', "train says how to record"),
         ('recording = "model.py"\nfile = "model.py"', "no `file`, or `recording` instead"),
         ('recording = "."', "has several recordings, or none"),
-        ('recording = "/tmp"', "outside of the project"),
+        ('recording = "/tmp"', "outside the project"),
     ],
 )
 def test_a_recording_that_cannot_be_meant(project: Path, text: str, said: str) -> None:

@@ -22,7 +22,7 @@ from viewers.panes.arrangement import ARRANGEMENTS, PANES
 from viewers.panes.picture import Picture
 from viewers.panes.rows import Content, Row
 from viewers.panes.shown_when import arrangement_for
-from viewers.panes.view import LANGUAGES, Facts, View
+from viewers.panes.view import LANGUAGES, Derived, View
 from viewers.playhead import Playhead
 from viewers.recording import Recording
 from viewers.summary.differences import difference
@@ -83,18 +83,18 @@ def _panes(
     recording: Recording, whole: Recording, part: Recording, folder: Path, playhead: int = 0
 ) -> Iterator[None]:
     """What the workbench shows of one engine's part of a run."""
-    facts = Facts(part, Provenance(part.records), whole)
+    facts = Derived(part, Provenance(part.records), whole)
     facts.trace = recording
     view = View(facts, track=Track(recording.records), playhead=playhead)
     if whole.engines:
         facts.of_engines = {
-            name: facts if one is part else Facts(one, Provenance(one.records), whole)
+            name: facts if one is part else Derived(one, Provenance(one.records), whole)
             for name, one in whole.engines.items()
         }
         view.engine = next(name for name, one in whole.engines.items() if one is part)
     first = next(iter(recording.runs.values()), None)
     if first is not None:
-        view.base = Facts(first, Provenance(first.records), recording)
+        view.base = Derived(first, Provenance(first.records), recording)
     steps = part.all(Step)
     view.step = steps[len(steps) // 2] if steps else None
     navigator = Navigator(view)

@@ -100,7 +100,7 @@ def test_it_has_the_rows_of_the_panes_and_their_links(block_page: tuple[Tour, st
         assert line.strip() in shown[number - 1]
     by_number = list(tour.pool.refs.values())
     for ref, lit in tour.lights().items():
-        expected = tour.reader.view.facts.provenance.counterparts(by_number[ref])
+        expected = tour.reader.view.derived.provenance.counterparts(by_number[ref])
         assert {by_number[one]: exact for one, exact in lit.items()} == {
             one: how == "exact" for one, how in expected.items() if one in by_number
         }
@@ -143,7 +143,7 @@ def test_a_page_has_all_of_what_torch_says_of_a_break(block_page: tuple[Tour, st
 def test_every_fusion_pair_has_a_screen_of_its_own(block_page: tuple[Tour, str]) -> None:
     tour, _ = block_page
     pairs = {id for id in tour.screens if "|at|pair:" in id}
-    known = {pair.id for found in tour.reader.view.facts.pairs.values() for pair in found}
+    known = {pair.id for found in tour.reader.view.derived.pairs.values() for pair in found}
     assert known
     assert {id.partition("|at|pair:")[2] for id in pairs} >= known
 
@@ -181,7 +181,7 @@ def test_pictures_have_the_blocks_and_edges_of_the_workbench(
 
 
 def test_modules_open_in_each_other() -> None:
-    """A module that is opened inside of another leaves that open; of those beside each other one is
+    """A module that is opened inside another leaves that open; of those beside each other one is
     open at a time."""
     placed = [(f"n{at}", f"layers.{at // 700}.mlp") for at in range(2100)]
     nodes = [

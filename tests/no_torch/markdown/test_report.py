@@ -54,7 +54,7 @@ def rendered(text: str) -> str:
 
 
 def words(page: str) -> str:
-    """The text of a page as GitHub's filters for mentions see it: outside of code."""
+    """The text of a page as GitHub's filters for mentions see it: outside code."""
     page = re.sub(r"<(pre|code)\b.*?</\1>", "", page, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]*>", "", page))
 

@@ -9,7 +9,7 @@ import pytest
 
 from compiler.runtime.artifact import Artifact, Binding, SegmentEntry
 from compiler.runtime.graph_cache import Hit, Miss, keep, key_of, look_up
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 
 OWN = {"operations": "mm add relu", "tensors": "f32 (8, 8)"}
 AROUND = {"torch": "2.13.0", "flags": "-O1 " * 100}
@@ -27,21 +27,21 @@ ARTIFACT = Artifact(
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path)
 
 
-def test_a_hit_answers_the_artifact(store: Store) -> None:
+def test_a_hit_answers_the_artifact(store: FileStore) -> None:
     key = key_of(OWN, AROUND)
     assert look_up(key, store) == Miss("first")
     keep(key, ARTIFACT, store)
-    found = look_up(key_of(OWN, AROUND), Store(store.folder))
+    found = look_up(key_of(OWN, AROUND), FileStore(store.folder))
     assert found == Hit(ARTIFACT)
     assert isinstance(found, Hit)
     assert msgspec.json.decode(found.artifact.extra) == {"decisions": [1, 2]}
 
 
-def test_a_miss_says_what_changed(store: Store) -> None:
+def test_a_miss_says_what_changed(store: FileStore) -> None:
     keep(key_of(OWN, AROUND), ARTIFACT, store)
     key = key_of(OWN, {"torch": "2.14.0", "flags": "-O2", "threads": "one"})
     found = look_up(key, store)
@@ -56,7 +56,7 @@ def test_a_miss_says_what_changed(store: Store) -> None:
     assert set(changed) == {"torch", "flags", "threads"}
 
 
-def test_the_nearest_is_the_graph_most_like_it(store: Store) -> None:
+def test_the_nearest_is_the_graph_most_like_it(store: FileStore) -> None:
     keep(key_of(OWN, {"torch": "2.11.0", "flags": "x"}), ARTIFACT, store)
     near = key_of({**OWN, "tensors": "f32 (9, 9)"}, AROUND)
     keep(near, ARTIFACT, store)
@@ -66,13 +66,13 @@ def test_the_nearest_is_the_graph_most_like_it(store: Store) -> None:
     assert {change.name for change in found.changed} == {"torch", "flags"}
 
 
-def test_another_graph_is_not_near(store: Store) -> None:
+def test_another_graph_is_not_near(store: FileStore) -> None:
     keep(key_of({"operations": "sort", "tensors": "i64"}, AROUND), ARTIFACT, store)
     assert look_up(key_of(OWN, AROUND), store) == Miss("first")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe"])
-def test_a_damaged_entry_is_a_miss(store: Store, content: bytes) -> None:
+def test_a_damaged_entry_is_a_miss(store: FileStore, content: bytes) -> None:
     key = key_of(OWN, AROUND)
     keep(key, ARTIFACT, store)
     store.path("graphs", f"{key.digest}.json").write_bytes(content)
@@ -81,13 +81,13 @@ def test_a_damaged_entry_is_a_miss(store: Store, content: bytes) -> None:
     assert isinstance(look_up(key, store), Hit)
 
 
-def test_a_whole_entry_of_another_format_is_a_miss(store: Store) -> None:
+def test_a_whole_entry_of_another_format_is_a_miss(store: FileStore) -> None:
     key = key_of(OWN, AROUND)
     store.write_sealed("graphs", f"{key.digest}.json", b'{"name": 3}')
     assert look_up(key, store) == Miss("damaged")
 
 
-def test_damaged_parts_are_passed_over(store: Store) -> None:
+def test_damaged_parts_are_passed_over(store: FileStore) -> None:
     keep(key_of(OWN, AROUND), ARTIFACT, store)
     store.write("keys", "0.json", b"nonsense")
     found = look_up(key_of(OWN, {**AROUND, "torch": "2.14.0"}), store)
@@ -96,11 +96,11 @@ def test_damaged_parts_are_passed_over(store: Store) -> None:
 
 
 def test_a_miss_that_nobody_reads_is_not_explained(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def newest(*_: object) -> list[str]:
         raise AssertionError("the last entries are read")
 
-    monkeypatch.setattr(Store, "newest", newest)
+    monkeypatch.setattr(FileStore, "newest", newest)
     key = key_of({"operations": "add"}, {"flags": "-O1"})
     assert look_up(key, store, explain=False) == Miss("unexplained")

@@ -12,7 +12,7 @@ import pytest
 from compiler.codegen.cpp.isa import detect
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.libraries import LibrarySource, kernel_key, library, without_comments
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.toolchain import (
     Compiler,
     NoCompiler,
@@ -33,17 +33,17 @@ def compiler() -> Compiler:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path)
 
 
 def unit(text: str = TEXT) -> LibrarySource:
     return LibrarySource(text, unit_flags(detect()))
 
 
-def test_built_once(compiler: Compiler, store: Store) -> None:
+def test_built_once(compiler: Compiler, store: FileStore) -> None:
     first = library(unit(), compiler, store)
-    again = library(unit(), compiler, Store(store.folder))
+    again = library(unit(), compiler, FileStore(store.folder))
     assert (first.hit, again.hit) == (False, True)
     assert again.path == first.path
     assert again.cpu_seconds == first.cpu_seconds > 0
@@ -72,7 +72,9 @@ def test_slashes_in_a_string_are_no_comment() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"x" * 100_000])
-def test_a_damaged_library_is_built_again(compiler: Compiler, store: Store, damage: bytes) -> None:
+def test_a_damaged_library_is_built_again(
+    compiler: Compiler, store: FileStore, damage: bytes
+) -> None:
     path = library(unit(), compiler, store).path
     path.write_bytes(damage)
     again = library(unit(), compiler, store)
@@ -80,18 +82,18 @@ def test_a_damaged_library_is_built_again(compiler: Compiler, store: Store, dama
     assert ctypes.CDLL(str(again.path)).answer() == 42
 
 
-def test_a_library_that_was_evicted_is_built_again(compiler: Compiler, store: Store) -> None:
+def test_a_library_that_was_evicted_is_built_again(compiler: Compiler, store: FileStore) -> None:
     library(unit(), compiler, store).path.unlink()
     assert not library(unit(), compiler, store).hit
 
 
-def test_an_entry_that_is_no_entry_is_built_again(compiler: Compiler, store: Store) -> None:
+def test_an_entry_that_is_no_entry_is_built_again(compiler: Compiler, store: FileStore) -> None:
     library(unit(), compiler, store)
     store.write_sealed("kernels", f"{kernel_key(unit(), compiler)}.json", b"[]")
     assert not library(unit(), compiler, store).hit
 
 
-def test_what_the_compiler_refuses_is_said(compiler: Compiler, store: Store) -> None:
+def test_what_the_compiler_refuses_is_said(compiler: Compiler, store: FileStore) -> None:
     with pytest.raises(BuildFailed, match=r"line 2 of the unit: .*nonsense.*: int x = nonsense;"):
         library(unit(f"{TEXT}int x = nonsense;\n"), compiler, store)
     assert not (store.folder / "kernels").exists()
@@ -102,16 +104,16 @@ PROCESS = """
 import sys
 from pathlib import Path
 from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.store import Store
+from compiler.runtime.store import FileStore
 from compiler.runtime.toolchain import find_compiler
 sys.stdin.readline()
 source = LibrarySource(sys.argv[2], ("-shared", "-fPIC"))
-made = library(source, find_compiler(), Store(Path(sys.argv[1])))
+made = library(source, find_compiler(), FileStore(Path(sys.argv[1])))
 print(made.hit, made.path)
 """
 
 
-def test_eight_processes_build_a_unit_once(store: Store) -> None:
+def test_eight_processes_build_a_unit_once(store: FileStore) -> None:
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", PROCESS, str(store.folder), TEXT],

@@ -14,7 +14,7 @@ from compiler.cache_folder import CacheRefused
 from compiler.runtime.store import (
     IN_USE_SECONDS,
     MOST_BYTES,
-    Store,
+    FileStore,
     digest,
     open_store,
     usable_store,
@@ -22,30 +22,30 @@ from compiler.runtime.store import (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path, capacity=1000)
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path, capacity=1000)
 
 
-def age(store: Store, kind: str, name: str, seconds: int) -> None:
+def age(store: FileStore, kind: str, name: str, seconds: int) -> None:
     path = store.path(kind, name)
     then = path.stat().st_mtime - seconds
     os.utime(path, (then, then))
 
 
-def test_what_was_written_is_read(store: Store) -> None:
+def test_what_was_written_is_read(store: FileStore) -> None:
     store.write("things", "a", b"content")
     assert store.read("things", "a") == b"content"
     assert store.read("things", "b") is None
     assert store.read("other", "a") is None
 
 
-def test_a_seal_is_checked(store: Store) -> None:
+def test_a_seal_is_checked(store: FileStore) -> None:
     store.write_sealed("things", "a", b"line\nline")
     assert store.read_sealed("things", "a") == b"line\nline"
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "garbage"])
-def test_a_damaged_file_is_removed(store: Store, damage: str) -> None:
+def test_a_damaged_file_is_removed(store: FileStore, damage: str) -> None:
     path = store.write_sealed("things", "a", b"0123456789")
     content = path.read_bytes()
     path.write_bytes(
@@ -82,7 +82,7 @@ SPECIAL = ("fifo", "folder", "large", "link", "dangling")
 
 
 @pytest.mark.parametrize("what", SPECIAL)
-def test_what_is_no_file_of_ours_is_a_miss_and_is_replaced(store: Store, what: str) -> None:
+def test_what_is_no_file_of_ours_is_a_miss_and_is_replaced(store: FileStore, what: str) -> None:
     store.write_sealed("things", "a", b"content")
     put(store.path("things", "a"), what)
     assert store.read("things", "a") is None
@@ -97,7 +97,7 @@ def test_what_is_no_file_of_ours_is_a_miss_and_is_replaced(store: Store, what: s
 
 
 @pytest.mark.parametrize("what", ["fifo", "file"])
-def test_what_is_no_folder_makes_way(store: Store, what: str) -> None:
+def test_what_is_no_folder_makes_way(store: FileStore, what: str) -> None:
     path = store.folder / "things"
     os.mkfifo(path) if what == "fifo" else path.write_bytes(b"")
     assert store.read("things", "a") is None
@@ -107,7 +107,7 @@ def test_what_is_no_folder_makes_way(store: Store, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", SPECIAL)
-def test_a_lock_waits_for_no_pipe_and_follows_no_link(store: Store, what: str) -> None:
+def test_a_lock_waits_for_no_pipe_and_follows_no_link(store: FileStore, what: str) -> None:
     with store.locked("name"):
         pass
     (lock,) = (store.folder / "locks").iterdir()
@@ -117,7 +117,7 @@ def test_a_lock_waits_for_no_pipe_and_follows_no_link(store: Store, what: str) -
     assert not (store.folder / "locks" / "nowhere").exists()
 
 
-def test_a_seal_is_that_of_its_name_and_kind(store: Store) -> None:
+def test_a_seal_is_that_of_its_name_and_kind(store: FileStore) -> None:
     """An entry moved to another's place is not an entry there."""
     first = store.write_sealed("things", "a", b"first")
     for kind, name in (("things", "b"), ("others", "a")):
@@ -127,7 +127,7 @@ def test_a_seal_is_that_of_its_name_and_kind(store: Store) -> None:
 
 
 def test_what_is_in_use_outlives_any_capacity(tmp_path: Path) -> None:
-    small = Store(tmp_path, capacity=1)
+    small = FileStore(tmp_path, capacity=1)
     for name in "ab":
         small.write("things", name, bytes(100))
     small.sweep()
@@ -141,7 +141,7 @@ def test_what_is_in_use_outlives_any_capacity(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_write_that_fails(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: object) -> None:
         raise OSError("full")
@@ -152,7 +152,7 @@ def test_nothing_is_left_of_a_write_that_fails(
     assert list((store.folder / "things").iterdir()) == []
 
 
-def test_the_least_recently_used_go_first(store: Store) -> None:
+def test_the_least_recently_used_go_first(store: FileStore) -> None:
     for i in range(5):
         store.write("things", str(i), bytes(180))
         age(store, "things", str(i), 2000 - i)
@@ -162,7 +162,7 @@ def test_the_least_recently_used_go_first(store: Store) -> None:
     assert left == {"0", "3", "4", "5"}
 
 
-def test_a_store_under_its_capacity_keeps_all(store: Store) -> None:
+def test_a_store_under_its_capacity_keeps_all(store: FileStore) -> None:
     store.write("things", "a", bytes(999))
     assert store.sweep() == 0
 
@@ -171,14 +171,14 @@ def test_a_process_looks_through_the_folder_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     sweeps: list[Path] = []
-    monkeypatch.setattr(Store, "sweep", lambda store: sweeps.append(store.folder))
+    monkeypatch.setattr(FileStore, "sweep", lambda store: sweeps.append(store.folder))
     for number in range(3):
         open_store(tmp_path / "one").write("kernels", str(number), b"")
     open_store(tmp_path / "two").write("kernels", "0", b"")
     assert sweeps == [tmp_path / "one", tmp_path / "two"]
 
 
-def test_newest_first(store: Store) -> None:
+def test_newest_first(store: FileStore) -> None:
     for i in range(4):
         store.write("things", str(i), b"")
         age(store, "things", str(i), 100 - i)

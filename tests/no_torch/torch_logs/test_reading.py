@@ -377,7 +377,7 @@ class <lambda>(torch.nn.Module):
     text = to_text(explain(recording, 100, 60, ("collectives",)), 100)
     assert "collectives  1 in graphs" in text
     assert f"overlap {NOT_IN_LOG}" in text
-    assert f"outside of graphs and by DDP {NOT_IN_LOG}" in text
+    assert f"outside graphs and by DDP {NOT_IN_LOG}" in text
 
 
 def test_cuda_graphs() -> None:

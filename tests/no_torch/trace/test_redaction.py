@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 from msgspec import inspect
 
 from compiler.trace.reader import TraceDecoder
@@ -19,18 +22,25 @@ from compiler.trace.records import (
     Node,
     Output,
     Source,
+    Start,
     Text,
     Warned,
 )
 from compiler.trace.redaction import redacted
 from compiler.trace.redaction.fields import FIELDS
-from compiler.trace.redaction.names import Names
+from compiler.trace.redaction.names import NeutralNames
 from compiler.trace.writer import text_hash
+from tests.no_torch import profiles, traces
 from tests.no_torch.every_record import every_record
 from tests.no_torch.traces import FILE, opening
 from tests.no_torch.viewers.panes.conftest import view_of
+from viewers.command_line import command_line
+from viewers.markdown.report import report
 from viewers.panes import findings
 from viewers.recording import Recording
+from viewers.summary import summarise
+from viewers.text.explain import explain
+from viewers.text.lines import to_text
 from workbench.cli.main import main
 
 
@@ -155,7 +165,7 @@ def test_what_is_the_users_is_gone_and_the_structure_stays() -> None:
 
 
 def test_a_derived_name_has_the_neutral_one_in_it() -> None:
-    names = Names()
+    names = NeutralNames()
     names.collect("kumquat_norm x")
     assert names.scrubbed("L_self_kumquat_norm_2_ + kumquat_norms") == (
         "L_self_name1_2_ + kumquat_norms"
@@ -164,10 +174,29 @@ def test_a_derived_name_has_the_neutral_one_in_it() -> None:
 
 
 def test_files_of_torch_and_python_keep_their_paths() -> None:
-    names = Names()
+    names = NeutralNames()
     assert names.file("/venv/lib/python3.11/site-packages/torch/nn/x.py") == "/torch/nn/x.py"
     assert names.file("/usr/lib/python3.11/ast.py") == "/ast.py"
     assert names.file("/v/lib/python3.11/site-packages/acme/x.py") == "/redacted/file1.py"
+
+
+@pytest.mark.parametrize("make", [traces.slower, traces.recompile_limit, profiles.layout_copies])
+def test_no_command_names_what_redaction_replaced(make: Callable[[], list[AnyRecord]]) -> None:
+    records = list(redacted(make()))
+    recording = Recording(records)
+    said = [to_text(explain(recording), 200), report(recording)]
+    said += [fix.code for one in summarise(recording).findings for fix in one.fixes]
+    view = view_of(records)
+    said.append(view.typed_file)
+    commands = re.findall(r"tcw [a-z]+ [^`\n]*", "\n".join(said))
+    assert not [one for one in commands if re.search(r"/redacted|(?:file|name)\d", one)]
+    start = next(one for one in records if isinstance(one, Start))
+    wanted = msgspec.structs.replace(
+        start.settings, model="name1", inputs=("name2",), engine="tcw", mark_dynamic=("name3:0",)
+    )
+    assert command_line("profile", wanted, ("--nests",)) == (
+        "tcw profile FILE --engine tcw --no-grad --nests"
+    )
 
 
 def test_through_the_command_line(tmp_path: Path) -> None:
@@ -183,7 +212,7 @@ def test_through_the_command_line(tmp_path: Path) -> None:
 def test_advice_without_its_code_is_a_sentence_of_its_own() -> None:
     advice = (
         Advice(text="Or let torch capture the number as a symbol", code="secret = 1"),
-        Advice(text="Or leave it"),
+        Advice(text="Or leave it", options=("--mark-dynamic", "kumquat:0")),
         Advice(text="Order does not matter", code="secret = 2"),
     )
     fallback = EagerFallback(reason="r", kind="recompile-limit", compile_id="0/0", advice=advice)
@@ -193,3 +222,4 @@ def test_advice_without_its_code_is_a_sentence_of_its_own() -> None:
         ("Or leave it", ""),
         ("Order does not matter", ""),
     ]
+    assert found.advice[1].options == ()

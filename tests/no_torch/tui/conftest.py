@@ -16,7 +16,7 @@ from tests.no_torch.tui.cells import described
 from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
 from tests.no_torch.tui.idle import PATIENCE, idle
 from viewers.kit.theme import ThemeName
-from viewers.panes.view import Facts
+from viewers.panes.view import Derived
 from workbench.tui.again import Word
 from workbench.tui.app import Workbench
 from workbench.tui.bench import Bench
@@ -127,7 +127,7 @@ def open_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
         size: tuple[int, int] = (120, 40),
         theme: ThemeName | None = None,
         word: Word | None = None,
-        against: Facts | None = None,
+        against: Derived | None = None,
     ) -> AsyncIterator[Reader]:
         app = Workbench(path, theme, word=word, against=against)
         async with app.run_test(size=size) as pilot:

@@ -154,7 +154,7 @@ async def test_overrides_of_others_are_not_written_over_unasked(
             await driver.press("d", "v", "W", "ctrl+u")
             await driver.type(str(file))
             await driver.press("enter")
-            assert "write over it" in driver.text()
+            assert "to overwrite it" in driver.text()
             await driver.type(said)
             await driver.press("enter")
             assert file.read_text() == left
@@ -179,7 +179,7 @@ async def test_what_holds_no_overrides_is_never_written_over(
         await driver.press("d", "v", "W", "ctrl+u")
         await driver.type(str(file))
         await driver.press("enter")
-        assert "write over it" not in driver.text()
+        assert "to overwrite it" not in driver.text()
         why = "it exists " if what == "model" else "it is "
         assert f"{file.name}: {why}" in driver.text()
         assert driver.bench.overrides.overruled.unsaved

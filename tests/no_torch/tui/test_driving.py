@@ -46,12 +46,12 @@ async def test_steps_are_counted_without_a_total(drive: Drive) -> None:
 async def test_facts_stay_while_nothing_that_they_sum_up_has_come(drive: Drive) -> None:
     async with drive() as driver:
         await driver.press("s", "s")
-        before = driver.bench.view.facts
+        before = driver.bench.view.derived
         await driver.press("s", "s", "s")
-        assert driver.bench.view.facts is before
+        assert driver.bench.view.derived is before
         assert len(before.recording.all(Resumed)) == 5
         await driver.press("d")
-        assert driver.bench.view.facts is not before
+        assert driver.bench.view.derived is not before
 
 
 async def test_at_a_decision_step_means_the_next_of_any_kind(drive: Drive) -> None:

@@ -12,7 +12,7 @@ from tests.block_trace import block_trace
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.reader import select_line
 from viewers.navigator import Navigator
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 
 
@@ -34,7 +34,7 @@ def test_what_only_a_library_call_computes_shows_that_call() -> None:
     calls = [one for one in recording.kernels.values() if one.language == "aten"]
     assert calls
     for call in calls:
-        view = View(Facts(recording, Provenance(records)), compile_id=compile_of(call.graph))
+        view = View(Derived(recording, Provenance(records)), compile_id=compile_of(call.graph))
         Navigator(view).select(refs.node(call.graph, call.origins[-1]))
         lit = [kernel for kernel in view.kernels() if view.lit_lines(kernel)]
         assert call in lit

@@ -217,16 +217,16 @@ async def test_a_driven_compile_is_profiled_on_request(drive: Drive) -> None:
 async def test_the_source_opens_at_the_hottest_line(
     open_trace: Open, profile_file: Path, size: tuple[int, int]
 ) -> None:
-    """Well inside of the pane, not at its edge; and at the next region, when that is chosen."""
+    """Well inside the pane, not at its edge; and at the next region, when that is chosen."""
     async with open_trace(profile_file, size) as reader:
         source = reader.pane("source")
         view = reader.bench.view
         assert view.region
         place = source.row.ref
-        assert view.facts.profile is not None
+        assert view.derived.profile is not None
         lit = {ref for ref in view.lit if refs.kind(ref) == "src"}
         assert place in lit
-        costs = view.facts.profile.costs
+        costs = view.derived.profile.costs
         assert costs[place].compiled == max(costs[ref].compiled for ref in lit if ref in costs)
         assert 1 < source.cursor - source.top < source.page - 1
         await reader.press("j", "j", "enter")

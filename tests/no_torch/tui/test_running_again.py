@@ -257,4 +257,4 @@ async def test_times_of_live_runs_are_not_those_of_the_recording(
         await reader.settle()
         base = reader.bench.view.base
         assert base is not None
-        assert reader.bench.view.facts.difference(base).measured == ()
+        assert reader.bench.view.derived.difference(base).measured == ()

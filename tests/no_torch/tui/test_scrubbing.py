@@ -33,7 +33,7 @@ async def test_back_and_forth_by_record_and_stage(open_trace: Open, block_file: 
         start = bench.scrubbing.place()
         await reader.press("greater_than_sign")
         assert bench.view.playhead > start
-        assert f"record {bench.view.playhead} / 618" in reader.text()
+        assert f"record {bench.view.playhead} / 598" in reader.text()
         await reader.press("less_than_sign", "less_than_sign")
         assert bench.view.playhead < start
         await reader.press("right_curly_bracket")
@@ -44,7 +44,7 @@ async def test_back_and_forth_by_record_and_stage(open_trace: Open, block_file: 
         assert bench.view.playhead == before
         await reader.press("end")
         assert bench.view.playhead == 0
-        assert len(bench.view.recording.records) == 618
+        assert len(bench.view.recording.records) == 598
 
 
 async def test_what_is_shown_is_what_was_known_then(open_trace: Open, block_file: Path) -> None:

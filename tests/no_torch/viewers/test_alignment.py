@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 from tests.no_torch.two_runs import vetoed_run
+from viewers.json_diff import diff_report
 from viewers.recording import Recording
 from viewers.summary.differences import difference
 from viewers.summary.differences.alignment import Alignment
@@ -172,8 +174,8 @@ def test_a_veto_is_an_effect() -> None:
     assert all("veto" in one.cause or "apart" in one.cause for one in found.effects)
 
 
-def test_a_break_that_is_gone_quotes_the_line_that_went() -> None:
-    records = block_trace()
+def without_the_break(records: list[AnyRecord], file: str = "") -> list[AnyRecord]:
+    """As if the line of the first break were not there, in `file` if that is given."""
     site = next(one for one in records if isinstance(one, GraphBreak)).location
     source = next(one for one in records if isinstance(one, Source) and one.file == site.file)
     body = next(one.body for one in records if isinstance(one, Text) and one.hash == source.text)
@@ -182,14 +184,34 @@ def test_a_break_that_is_gone_quotes_the_line_that_went() -> None:
 
     def change(kind: str, one: Any) -> Any:
         if kind == "Source" and one.file == site.file:
-            return msgspec.structs.replace(one, text=text_hash(text))
+            return msgspec.structs.replace(one, text=text_hash(text), file=file or one.file)
+        if kind == "Settings" or (kind == "Location" and one.file == site.file):
+            return msgspec.structs.replace(one, file=file or one.file)
         return one
 
     without = [one for one in records if not isinstance(one, GraphBreak)]
     run = [*changed(without, change)]
     run.insert(1, Text(hash=text_hash(text), body=text))
-    first = difference(Recording(records), Recording(run)).effects[0]
+    return run
+
+
+def test_a_break_that_is_gone_quotes_the_line_that_went() -> None:
+    records = block_trace()
+    site = next(one for one in records if isinstance(one, GraphBreak))
+    assert site.location is not None
+    first = difference(Recording(records), Recording(without_the_break(records))).effects[0]
     assert (first.kind, first.tone) == ("break", "good")
     assert first.line is not None
     assert first.line.gone
-    assert first.cause.endswith(f"is gone: {lines[site.line - 1].strip()}")
+    assert first.cause.endswith(f"is gone: {site.source_line.strip()}")
+
+
+def test_a_line_that_only_the_base_has_is_in_the_base_s_file() -> None:
+    base, run = block_trace(), without_the_break(block_trace(), "/home/ada/other.py")
+    old = next(one for one in base if isinstance(one, GraphBreak)).location
+    assert old is not None
+    found = difference(Recording(base), Recording(run))
+    place = f"{Path(old.file).name}:{old.line}"
+    assert any(one.what.startswith(f"{place}  ") for one in found.breaks)
+    assert f"{place} is gone" in found.effects[0].cause
+    assert diff_report(found, "a", "b").effects[0].file == old.file

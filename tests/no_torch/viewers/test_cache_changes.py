@@ -117,7 +117,7 @@ def test_a_changed_line() -> None:
 def test_an_entry_that_is_gone() -> None:
     ((words, because),) = said(run(), run(at=2000.0))
     assert words == MISSED
-    assert because.startswith("its key is that of the other run")
+    assert because.startswith("its key equals the other run's")
     assert said(run(at=2000.0), run()) == []  # it ran first
     assert said(run(), run(at=1001.0)) == []  # both began cold, at the same time
 
@@ -135,12 +135,12 @@ def test_bypasses() -> None:
     found = said(run(), run("bypass", 2000.0))
     assert found[0][0] == "the aot autograd cache is bypassed: a custom op"
     found = said(run("bypass"), run(at=2000.0, key="k2"))
-    assert ("the fx graph cache is not bypassed any more: a custom op", "") in found
+    assert ("the fx graph cache is no longer bypassed: a custom op", "") in found
 
 
 def test_what_is_not_known_is_said() -> None:
     ((_words, because),) = said(run(), run(at=2000.0, key="k2", known=False))
-    assert because == "torch does not say what this key is made of"
+    assert because == "torch does not say what this key consists of"
 
 
 def test_a_recording_with_caches_of_its_own_misses_nothing() -> None:

@@ -183,7 +183,7 @@ def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> N
 
     found = compared(keeping("x.size(0)", "___stack0"), keeping())
     words = [one.words for one in found.effects if one.kind == "size"]
-    assert words == ["was dynamic and is specialised now: x.size(0)"]
+    assert words == ["was dynamic and is now specialised: x.size(0)"]
     found = compared(keeping(), keeping("x.size(0)"))
     lines = report.diff_lines(found, "main", "gpt.py", 100)
     assert to_text(lines[:1], 100) == "Dynamic now: x.size(0)\n"

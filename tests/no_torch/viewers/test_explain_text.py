@@ -47,7 +47,7 @@ CASES: dict[str, Callable[[], list[AnyRecord]]] = {
     "nothing-compiled": traces.nothing_compiled,
     "recompile-limit": traces.recompile_limit,
     "hostile": traces.hostile,
-    "cut-off": lambda: traces.without(block_trace(), End)[:400],
+    "cut-off": lambda: traces.without(block_trace(), End)[:380],
 }
 
 

@@ -30,7 +30,7 @@ from viewers.recording import Recording
 from viewers.summary.differences import Alignment
 from viewers.summary.differences.caches import OWN_DEVICE, cache_changes
 from viewers.summary.own_words import common
-from viewers.summary.ranks import Divergence, Member, first_divergence, rank_times, started
+from viewers.summary.ranks import Divergence, RankMember, first_divergence, rank_times, started
 from viewers.text.lines import to_text
 from viewers.text.processes import Process, report
 from viewers.text.ranks import divergence_lines, ranks_lines
@@ -86,7 +86,7 @@ def sent(line: int, *shape: int, operation: str = "all_reduce", count: int = 1) 
     )
 
 
-def member(rank: int, *records: AnyRecord, complete: bool = True, time: float = 0.0) -> Member:
+def member(rank: int, *records: AnyRecord, complete: bool = True, time: float = 0.0) -> RankMember:
     start = Start(
         schema_version=1, tool_version="", settings=Settings(file=FILE, program=True), python="",
         platform="", pid=rank, time=time, rank=rank,
@@ -94,16 +94,16 @@ def member(rank: int, *records: AnyRecord, complete: bool = True, time: float = 
     text = Text(hash=text_hash(CODE), body=CODE)
     end = [End(status="ok", seconds=1.0)] if complete else []
     all_: list[AnyRecord] = [start, text, Source(file=FILE, text=text.hash), *records, *end]
-    return Member(rank, Recording(all_), complete)
+    return RankMember(rank, Recording(all_), complete)
 
 
-def first(*members: Member) -> Divergence:
+def first(*members: RankMember) -> Divergence:
     found = first_divergence(members)
     assert found is not None
     return found
 
 
-def told(*members: Member) -> str:
+def told(*members: RankMember) -> str:
     return to_text(divergence_lines(first(*members), FileNames("/w"), 100), 100)
 
 
@@ -130,7 +130,7 @@ def test_a_size() -> None:
     found = first(member(0, *compiled(RELU)), member(1, *compiled(RELU, rows=6)))
     assert [one.words for one in found.sides] == ["gets x as f32 4×8", "gets x as f32 6×8"]
     assert (found.subject, found.place and found.place.line) == (1, 2)
-    assert "other sizes" in found.why
+    assert "different sizes" in found.why
     assert "drop_last" in found.fix
 
 
@@ -189,7 +189,7 @@ def test_ranks_that_compile_longer_are_waited_for() -> None:
     quick = compiled(RELU, id="1/0", seconds=1.0)
     ranks = [member(0, buckets, *quick), member(1, buckets, *quick), member(2, buckets, *again)]
     assert [one.straggler for one in rank_times(ranks)] == [False, False, True]
-    killed = Member(3, Recording(), complete=False)
+    killed = RankMember(3, Recording(), complete=False)
     assert rank_times([*ranks, killed]) == rank_times(ranks), "how long it compiled is not known"
     text = to_text(ranks_lines(ranks, FileNames("/w"), 100), 100)
     assert "compile  1.0 s (rank 0) to 5.0 s (rank 2) a rank" in text
@@ -230,7 +230,7 @@ def looked_up(device: int, rows: int = 4) -> list[AnyRecord]:
     return [*compiled(RELU, rows=rows), Text(hash=text_hash(lines), body=lines), lookup]
 
 
-def missed(*members: Member) -> list[str]:
+def missed(*members: RankMember) -> list[str]:
     base, run = (one.recording for one in members)
     return [one.because for one in cache_changes(Alignment(base, run))]
 

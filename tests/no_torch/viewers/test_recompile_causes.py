@@ -349,3 +349,17 @@ def test_a_recompile_limit_names_what_used_it_up() -> None:
     limit = summary(records).findings[0]
     assert limit.notes == ("7 of 7 recompiles for step 0 → 1 → 2 → …",)
     assert limit.fixes[0].text == "pass step as a tensor"
+
+
+def test_the_attempt_that_reached_the_limit_is_no_recompile() -> None:
+    records = [
+        msgspec.structs.replace(one, compile_id="0/8") if isinstance(one, EagerFallback) else one
+        for one in traces.recompile_limit()
+    ]
+    records.insert(-2, traces.step_recompile("0/8", 9))
+    found = summary(records)
+    (cause,) = found.recompiles
+    assert cause.calls == (2, 3, 4, 5, 6, 7, 8)
+    titles = [one.title for one in found.findings]
+    assert titles[1].startswith("calls 2–8 recompiled forward 7 times: ")
+    assert found.findings[0].notes == ("7 of 7 recompiles for step 0 → 1 → 2 → …",)

@@ -77,7 +77,7 @@ def test_counts(block: Summary) -> None:
 
 
 def test_what_timing_compiles_is_no_cut_of_the_model() -> None:
-    """Recompiles outside of the calls come after them, and say nothing about graph breaks."""
+    """Recompiles outside the calls come after them, and say nothing about graph breaks."""
     place = Location(file="/w/m.py", line=1, function="forward")
     again = [
         FrameStart(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from compiler.trace.records import Run, WhatIf
-from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.differences.alignment import Alignment
@@ -93,7 +92,6 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
     before, after = summarise(base), summarise(run)
     engines = engines_of(base, run)
     across = engines[0] != engines[1]
-    names = FileNames.for_settings(after.settings or before.settings)
     last = run.last(Run)
     alignment = Alignment(base, run)
     kernels = kernel_changes(alignment, by_lines=across)
@@ -105,7 +103,7 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
         engines=engines,
         figures=figures(base, run, before, after),
         graphs=graph_changes(base, run),
-        breaks=break_changes(before, after, alignment, names),
+        breaks=break_changes(before, after, alignment),
         recompiles=recompile_changes(before, after),
         guards=guard_changes(base, run),
         decisions=DecisionChanges((), 0) if across else decision_changes(alignment),

@@ -91,11 +91,13 @@ class Alignment:
 
     def words(self, line: MatchedLine) -> str:
         """`block.py:24`, as the side that has the line calls it."""
-        side, file = self.run, line.file
-        if line.gone:
-            side, file = self.base, self.base_file(line.file) or line.file
+        side = self.base if line.gone else self.run
         settings = side.start.settings if side.start else None
-        return FileNames.for_settings(settings).place(file, line.line)
+        return FileNames.for_settings(settings).place(self.own_file(line), line.line)
+
+    def own_file(self, line: MatchedLine) -> str:
+        """The file of a line, as the side that has the line calls it."""
+        return (self.base_file(line.file) if line.gone else "") or line.file
 
     def place(self, location: Location | None) -> MatchedLine | None:
         return None if location is None else self.line(location.file, location.line)

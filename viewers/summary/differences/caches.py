@@ -29,14 +29,10 @@ from viewers.words import listed, plural, seconds_text
 
 _SHOWN = 3
 _ARGUMENT = re.compile(r"L_(.+)_")
-UNKNOWN = "torch does not say what this key is made of"
-GONE = (
-    "its key is that of the other run, but the entry is not there: another cache folder, or emptied"
-)
+UNKNOWN = "torch does not say what this key consists of"
+GONE = "its key equals the other run's, but the entry is missing: another cache folder, or emptied"
 
-OWN_DEVICE = (
-    "only the number of its GPU differs, and a key has it: each rank fills entries of its own"
-)
+OWN_DEVICE = "only its GPU's index differs, which keys include: each rank fills entries of its own"
 
 
 @dataclass(frozen=True)
@@ -165,7 +161,7 @@ def _bypasses(base: Recording, run: Recording) -> Iterator[CacheChange]:
     for cache, reason in sorted(after - before):
         yield CacheChange(False, f"the {cache} cache is bypassed: {reason}")
     for cache, reason in sorted(before - after):
-        yield CacheChange(True, f"the {cache} cache is not bypassed any more: {reason}")
+        yield CacheChange(True, f"the {cache} cache is no longer bypassed: {reason}")
 
 
 def _served(base: Recording, run: Recording) -> Iterator[CacheChange]:
@@ -298,7 +294,7 @@ def _code(
 
 
 def _first_other(before: Graph, after: Graph) -> Node | None:
-    """The first node of `after` that is no node of `before` at its place."""
+    """The first node of `after` that `before` does not have at its place."""
     for old, new in zip(before.nodes, after.nodes, strict=False):
         if (old.op, old.target, old.args, old.inputs) != (new.op, new.target, new.args, new.inputs):
             return new

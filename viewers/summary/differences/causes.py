@@ -18,7 +18,7 @@ _LEAST_TEXT = 30
 
 
 @dataclass(frozen=True)
-class Edit:
+class EditedLines:
     """Lines of a file that only one side has, next to each other."""
 
     file: str
@@ -53,7 +53,7 @@ def _is_code(text: str) -> bool:
     return bool(text.strip()) and not text.lstrip().startswith("#")
 
 
-def edits_of(alignment: Alignment) -> tuple[Edit, ...]:
+def edits_of(alignment: Alignment) -> tuple[EditedLines, ...]:
     """All edits of files that both recordings carry."""
     found = []
     for name in alignment.base.files:
@@ -66,7 +66,7 @@ def edits_of(alignment: Alignment) -> tuple[Edit, ...]:
             texts = [
                 tuple(side[at] for at in part) for side, part in ((before, one), (after, other))
             ]
-            found.append(Edit(file, lines[0], lines[1], texts[0], texts[1]))
+            found.append(EditedLines(file, lines[0], lines[1], texts[0], texts[1]))
     return tuple(found)
 
 
@@ -111,7 +111,7 @@ class Causes:
         left = inside or self._others
         return self._words(left[0], left[0].first) if len(left) == 1 else ""
 
-    def _words(self, edit: Edit, at: MatchedLine) -> str:
+    def _words(self, edit: EditedLines, at: MatchedLine) -> str:
         what = "gone" if at.gone else "edited" if edit.before else "new"
         lines, text = (edit.before, edit.removed) if at.gone else (edit.after, edit.added)
         place = at.line - lines.start

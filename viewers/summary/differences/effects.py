@@ -211,7 +211,7 @@ def _sizes(alignment: Alignment) -> Iterator[Effect]:
 
     old, new = keyed(alignment.base), keyed(alignment.run)
     for name in sorted(old - new):
-        yield Effect("size", "bad", f"was dynamic and is specialised now: {name}")
+        yield Effect("size", "bad", f"was dynamic and is now specialised: {name}")
     for name in sorted(new - old):
         yield Effect("size", "neutral", f"dynamic now: {name}")
 
@@ -319,7 +319,7 @@ def _cudagraphs(alignment: Alignment) -> Iterator[Effect]:
     for skipped, reason in base:
         if (skipped, reason) not in run:
             what = "skipped" if skipped else "recorded again"
-            yield Effect("cudagraph", "good", f"no CUDA graph is {what} any more: {reason}")
+            yield Effect("cudagraph", "good", f"CUDA graphs are no longer {what}: {reason}")
 
 
 def cache_effects(alignment: Alignment) -> Iterator[Effect]:

@@ -13,7 +13,6 @@ from compiler.trace.records import (
     Run,
     TorchSettings,
 )
-from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import BreakSite, Summary
 from viewers.summary.differences.alignment import Alignment, MatchedLine
@@ -54,7 +53,7 @@ class CountChange:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedKey:
     """What is counted, equal in both runs, and how it is called."""
 
     key: Hashable
@@ -135,14 +134,12 @@ def _not_compared(base: Recording, run: Recording, one: float | None, other: flo
     return f"{hits[0]} and {hits[1]} served by caches" if hits[0] != hits[1] else ""
 
 
-def break_changes(
-    before: Summary, after: Summary, alignment: Alignment, names: FileNames
-) -> tuple[CountChange, ...]:
+def break_changes(before: Summary, after: Summary, alignment: Alignment) -> tuple[CountChange, ...]:
     """Graph breaks by site: how often each broke."""
 
-    def key(site: BreakSite, line: MatchedLine) -> Named:
-        words = f"{names.place(line.file, line.line)}  {site.title}"
-        return Named((line, site.gb or site.type), words)
+    def key(site: BreakSite, line: MatchedLine) -> NamedKey:
+        words = f"{alignment.words(line)}  {site.title}"
+        return NamedKey((line, site.gb or site.type), words)
 
     return _changes(
         [

@@ -28,7 +28,7 @@ from viewers.summary.profile.index import Index, newest
 from viewers.summary.profile.rows import SORTS, RegionRow, RowStanding, Sort, ordered, region_rows
 from viewers.summary.profile.verdict import ProfileVerdict, verdict_of
 from viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
-from viewers.summary.profile.work import Work, work_of
+from viewers.summary.profile.work import SideWork, work_of
 
 
 @dataclass(frozen=True)
@@ -179,11 +179,11 @@ __all__ = [
     "ProfileVerdict",
     "RegionRow",
     "RowStanding",
+    "SideWork",
     "Sort",
     "Suggestion",
     "Sums",
     "Waterfall",
-    "Work",
     "ordered",
     "profile_of",
     "profiles_of",

@@ -25,7 +25,7 @@ from viewers.summary.place import Place, place_of
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.ranking import TimeDifference, small_below, standings
 from viewers.summary.profile.region_labels import region_label
-from viewers.summary.profile.work import Work, sum_of, work_of
+from viewers.summary.profile.work import SideWork, sum_of, work_of
 
 RowStanding = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
@@ -54,8 +54,8 @@ class RegionRow:
     noise: float
     steps: tuple[CompiledStep, ...]
     operations: tuple[EagerOperation, ...]
-    eager_work: Work
-    compiled_work: Work
+    eager_work: SideWork
+    compiled_work: SideWork
     known: bool = True
     """False if its counterpart is unknown: then it counts as neither lost nor won."""
     order: int = 0

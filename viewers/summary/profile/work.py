@@ -13,7 +13,7 @@ Side = Sequence[CompiledStep] | Sequence[EagerOperation]
 
 
 @dataclass(frozen=True)
-class Work:
+class SideWork:
     """One side of a region, or one step of it. None if not measured or unknown."""
 
     time: Timed | None
@@ -49,7 +49,7 @@ class Work:
         return self.flops / self.seconds if self.flops and self.seconds else None
 
 
-def work_of(index: Index, side: Side) -> Work:
+def work_of(index: Index, side: Side) -> SideWork:
     """The sum over steps or operations; what is missing in one is missing in the sum. One that
     launches nothing (a view) needs no time."""
     working = [one for one in side if one.launches or one.time is not None]
@@ -62,7 +62,7 @@ def work_of(index: Index, side: Side) -> Work:
         sums = [one for one in least if one is not None]
         share = min(1.0, sum(seconds for seconds, _ in sums) / total.median)
         limit = max(sums, key=lambda one: one[0])[1]
-    return Work(
+    return SideWork(
         time=total,
         host=sum(hosts) if hosts else None,
         launches=sum(one.launches for one in side),

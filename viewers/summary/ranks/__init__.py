@@ -8,7 +8,7 @@ from __future__ import annotations
 from viewers.summary.ranks.collectives import Started, started
 from viewers.summary.ranks.divergence import (
     Divergence,
-    Member,
+    RankMember,
     Side,
     Wait,
     first_divergence,
@@ -21,7 +21,7 @@ __all__ = [
     "CompileTimes",
     "Divergence",
     "Kind",
-    "Member",
+    "RankMember",
     "RankTimes",
     "Side",
     "Started",

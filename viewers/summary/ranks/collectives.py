@@ -1,4 +1,4 @@
-"""The collective operations that a process starts, in and outside of compiled graphs, in order.
+"""The collective operations that a process starts, in and outside compiled graphs, in order.
 
 Of a graph: Inductor's final schedule where it was recorded, else the graph's nodes. What DDP's
 reducer starts is foretold by its buckets: one all-reduce each, in the backward.
@@ -55,7 +55,7 @@ class Started:
     bucket: int = 0
     """Of DDP."""
     count: int = 0
-    """The n-th that is like this, outside of graphs."""
+    """The n-th that is like this, outside graphs."""
     wait: Collective | None = None
     """The wait for it in the schedule of the same graph."""
 

@@ -66,13 +66,13 @@ class Divergence:
     condition: Place | None = None
     """The line that decides it, if the source has one."""
     why: str = ""
-    """The cause in words, where it is no condition."""
+    """The cause in words, where it is not a condition."""
     fix: str = ""
     waits: tuple[Wait, ...] = ()
 
 
 @dataclass(frozen=True)
-class Member:
+class RankMember:
     """A rank, with its recording; several may share one that was read once."""
 
     rank: int
@@ -84,7 +84,7 @@ class Member:
     """How many further ranks, whose logs were not decoded, do the same for as long as any does."""
 
 
-def first_divergence(members: Sequence[Member]) -> Divergence | None:
+def first_divergence(members: Sequence[RankMember]) -> Divergence | None:
     """None if the ranks did the same, as far as each was recorded."""
     known: dict[int, tuple[Event, ...]] = {}
     for one in members:
@@ -128,14 +128,16 @@ def _cached_apart(lists: Iterable[tuple[Event, ...]]) -> set[str]:
     return {compile_id for compile_id, found in verdicts.items() if len(found) > 1}
 
 
-def _size(group: Sequence[Member]) -> tuple[int, int]:
+def _size(group: Sequence[RankMember]) -> tuple[int, int]:
     """For sorting groups of ranks: the largest first."""
     return -sum(1 + one.alike for one in group), group[0].rank
 
 
-def _first(members: Sequence[Member], lists: Mapping[int, tuple[Event, ...]]) -> Divergence | None:
+def _first(
+    members: Sequence[RankMember], lists: Mapping[int, tuple[Event, ...]]
+) -> Divergence | None:
     for at in range(max(map(len, lists.values()))):
-        groups: dict[Hashable, list[Member]] = {}
+        groups: dict[Hashable, list[RankMember]] = {}
         for one in members:
             events = lists[id(one.recording)]
             if at < len(events):
@@ -149,7 +151,7 @@ def _first(members: Sequence[Member], lists: Mapping[int, tuple[Event, ...]]) ->
 
 
 def _described(
-    at: int, groups: Sequence[Sequence[Member]], lists: Mapping[int, tuple[Event, ...]]
+    at: int, groups: Sequence[Sequence[RankMember]], lists: Mapping[int, tuple[Event, ...]]
 ) -> Divergence:
     """`groups`: ranks by what they did at this place of their lists, the largest first."""
     events = [_at(lists[id(group[0].recording)], at) for group in groups]
@@ -303,11 +305,11 @@ def _why(kind: Kind, subject: int, events: Sequence[Event | None], sides: Sequen
     """The cause, where no condition of the source decides it."""
     event = events[subject]
     if kind == "recompile" or (event is not None and _sized(event, events)):
-        return "the ranks pass other sizes or values in this call"
+        return "the ranks pass different sizes or values in this call"
     if kind == "cache":
-        return "the caches of the ranks hold other entries: one was warm, or they are other folders"
+        return "the ranks' caches hold different entries: one was warm, or the folders differ"
     if kind == "kernel":
-        return "the same graph became other code: settings, caches or the hardware differ"
+        return "the same graph became different code: settings, caches or the hardware differ"
     if kind == "graph" and event is not None:
         against = next((one for at, one in enumerate(events) if at != subject and one), None)
         graphs = [one.record for one in (event, against) if one is not None]
@@ -344,7 +346,7 @@ def _sized(event: Event, events: Sequence[Event | None]) -> bool:
 
 
 def _waits(
-    kind: Kind, groups: Sequence[Sequence[Member]], events: Sequence[Event | None]
+    kind: Kind, groups: Sequence[Sequence[RankMember]], events: Sequence[Event | None]
 ) -> tuple[Wait, ...]:
     """From the difference on, the first operation that not all ranks start alike; else the next
     one, in which ranks wait for those that compile longer."""
@@ -411,7 +413,7 @@ def _unmet(
 
 
 def _delayed(
-    groups: Sequence[Sequence[Member]],
+    groups: Sequence[Sequence[RankMember]],
     told: Event,
     after: Sequence[Sequence[Started]],
     ranks: Sequence[tuple[int, ...]],

@@ -50,7 +50,7 @@ class Event:
 
 
 def events_of(recording: Recording, world: int = 0) -> tuple[Event, ...]:
-    """All of them, in order. `world`: how many ranks there are; an operation outside of graphs that
+    """All of them, in order. `world`: how many ranks there are; an operation outside graphs that
     only some of them take part in is left out."""
     began: dict[str, int] = {}
     for at, record in enumerate(recording.records):

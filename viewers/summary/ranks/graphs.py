@@ -53,7 +53,7 @@ def constant_sides(own: Graph, other: Graph) -> GraphSide:
 
 
 def modules_only_of(own: Graph, other: Graph) -> list[str]:
-    """Modules that only `own` runs, in order, without those inside of them."""
+    """Modules that only `own` runs, in order, without those inside them."""
     theirs = {one.module for one in other.nodes}
     only = dict.fromkeys(one.module for one in own.nodes if one.module and one.module not in theirs)
     return [name for name in only if not any(name.startswith(f"{one}.") for one in only)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewers.summary.compile_seconds import compile_seconds
-from viewers.summary.ranks.divergence import Member
+from viewers.summary.ranks.divergence import RankMember
 from viewers.summary.ranks.events import function_of
 
 STRAGGLER = 1.2
@@ -46,7 +46,7 @@ class CompileTimes:
         return max(self.seconds) - min(self.seconds)
 
 
-def rank_times(members: Sequence[Member]) -> tuple[RankTimes, ...]:
+def rank_times(members: Sequence[RankMember]) -> tuple[RankTimes, ...]:
     """Of every rank that was recorded whole: how long another one compiles is not known."""
     members = [one for one in members if one.complete]
     totals = [sum(took.values()) for took in _seconds(members)]
@@ -61,7 +61,7 @@ def rank_times(members: Sequence[Member]) -> tuple[RankTimes, ...]:
     )
 
 
-def compile_times(members: Sequence[Member]) -> tuple[CompileTimes, ...]:
+def compile_times(members: Sequence[RankMember]) -> tuple[CompileTimes, ...]:
     """The compiles that every rank made, those with the longest wait first."""
     took = _seconds(members)
     shared = [name for name in (took[0] if took else ()) if all(name in one for one in took)]
@@ -74,7 +74,7 @@ def compile_times(members: Sequence[Member]) -> tuple[CompileTimes, ...]:
     return tuple(sorted(found, key=lambda one: -one.spread))
 
 
-def _seconds(members: Sequence[Member]) -> list[dict[str, float]]:
+def _seconds(members: Sequence[RankMember]) -> list[dict[str, float]]:
     """Of each member, computed once for a recording that several share."""
     known: dict[int, dict[str, float]] = {}
     for one in members:

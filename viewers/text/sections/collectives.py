@@ -1,5 +1,5 @@
 """`--show collectives`: what ranks send to each other: DDP's buckets, the operations in graphs and
-what overlaps with them, those outside of graphs."""
+what overlaps with them, those outside graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from viewers.summary.ranks.collectives import Started, started
 from viewers.text.sections import SectionView
 from viewers.words import NOT_IN_LOG, bytes_text, listed, plural
 
-_UNSEEN = f"outside of graphs and by DDP {NOT_IN_LOG}"
+_UNSEEN = f"outside graphs and by DDP {NOT_IN_LOG}"
 NOT_SCHEDULED = "not scheduled by Inductor: overlap unknown"
 
 
@@ -113,7 +113,7 @@ def _outside(view: SectionView, found: Sequence[Started]) -> list[TextLine]:
     rows: list[list[Cell]] = [
         [f"{count}x", one.words, (_place(view, one.place), "dim")] for one, count in likes.values()
     ]
-    return [line("  outside of graphs"), *table(rows, "rlf", view.width, 4)]
+    return [line("  outside graphs"), *table(rows, "rlf", view.width, 4)]
 
 
 def _place(view: SectionView, place: Place | None) -> str:

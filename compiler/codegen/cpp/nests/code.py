@@ -60,7 +60,7 @@ class Scope(Level):
         """axis -> (text, sign): what this scope contributes to the index along the axis."""
         super().__init__(parent, frozenset(self.own) - {partial})
         self.lanes = lanes
-        """Lane operations for registers in this scope; 1 lane outside of lane loops."""
+        """Lane operations for registers in this scope; 1 lane outside lane loops."""
         self.is_lane = is_lane
         self.count = count
         """If set, only this many lanes hold data."""

@@ -16,6 +16,7 @@ from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name
 from compiler.loops.sizes import Size
 from compiler.trace.byte_counts import bytes_text
+from compiler.trace.plurals import plural
 
 WIDTHS = (1, 2, 4, 8, 16)
 BLOCKS = (64, 256, 1024, 4096, 16384)
@@ -152,7 +153,7 @@ def units(choose: NestChooser, default: int, sizes: Sequence[Size]) -> int:
 
 def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> bool:
     """Whether one thread runs the nest."""
-    known = "symbolic sizes" if work is None else f"{work:,} simple instructions"
+    known = "symbolic sizes" if work is None else plural(work, "simple instruction")
     answer = choose.choose(
         "threads",
         ONE if small else PARALLEL,
@@ -218,7 +219,7 @@ def kept(
         default,
         [one for one in (AGAIN, KEEP, RELOAD, BEFORE) if one == default or one in legal],
         "cost of a value",
-        f"{passes} passes need it; it costs {weight} simple instructions",
+        f"{passes} passes need it; it costs {plural(weight, 'simple instruction')}",
         numbers={"instructions": weight, "passes": passes},
         means="computed again in each pass, kept in a buffer as long as the row, read back from "
         "where it is stored, or computed once before all rows",
@@ -246,7 +247,7 @@ def steps(
         str(default),
         [str(count) for count in STEPS],
         "independent chains",
-        f"{weight} simple instructions per vector, {sums} reductions",
+        f"{plural(weight, 'simple instruction')} per vector, {plural(sums, 'reduction')}",
         numbers={"instructions": weight, "reductions": sums},
         forbidden={str(count): ("order", illegal) for count in STEPS if count > 1}
         if illegal

@@ -120,7 +120,7 @@ def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
 
     True except for more tiles than fit the registers, and for tiles that take part of a line while
     rows evict one another: the lines fetched for one tile are evicted before the next tile needs
-    their remainder. With 16 lanes, or elements of other sizes than four bytes, blocks are slower
+    their remainder. With 16 lanes, or elements that are not four bytes wide, blocks are slower
     even then.
     """
     reads = list(tiled_reads(facts, lane, tile))

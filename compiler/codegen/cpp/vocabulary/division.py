@@ -56,7 +56,7 @@ _CORRECTED = {
 def _on_vectors(lanes: Lanes, op: str, held: str) -> None:
     """Define `op` on vectors: by floats, whose truncated quotient is exact, or lane by lane.
 
-    A quotient that is no whole number is at least 1/|a| of itself away from the next one. That is
+    A quotient that is not an integer is at least 1/|a| of itself away from the next one. That is
     more than the float's rounding for all numbers up to 32 bits, and for those below 2^52.
     """
     register = lanes.type(held)

@@ -12,7 +12,7 @@ from torch import nn
 
 from compiler.measure.account import optimizer
 from compiler.measure.account.optimizer import Trained, optimizer_of, step_records_of
-from compiler.measure.account.records import Numbers
+from compiler.measure.account.records import IdCounts
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Twin
 from compiler.measure.compiled.collected import Collected, RecordedModel
@@ -48,7 +48,7 @@ def _records(given: Callable[[nn.Module], Any]) -> tuple[list[Record], list[str]
     inputs = InputSet((torch.randn(3, 4),))
     recorder = trace.of(settings)
     step = partial(compiled, settings=settings, engine="tcw")
-    numbers = Numbers(2, 3, 4)
+    numbers = IdCounts(2, 3, 4)
     host = measuring(recorder)
     found = step_records_of(host, given(model), model, made, step, inputs, numbers)
     return found, [one.message for one in trace.records if isinstance(one, Warned)], model

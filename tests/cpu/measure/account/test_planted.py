@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from compiler.measure.account.readings import Measured
-from compiler.measure.account.records import Numbers, records
+from compiler.measure.account.records import IdCounts, records
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import PreparedRun, prepare
 from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
@@ -125,7 +125,7 @@ class Planted:
                 **{line.name: line.time.median for line in one.lines},
                 "remainder": one.remainder,
             }
-            for one in records(measured, Numbers())
+            for one in records(measured, IdCounts())
             if isinstance(one, Account)
         }
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compiler.measure.account.readings import Measured, SideRounds
-from compiler.measure.account.records import Numbers, records
+from compiler.measure.account.records import IdCounts, records
 from compiler.measure.probes.between import EagerRun
 from compiler.measure.probes.clock import Reading
 from compiler.measure.probes.graph_probe import GraphStep
@@ -74,7 +74,7 @@ def on_a_gpu() -> Measured:
 
 
 def test_on_a_gpu_the_account_is_the_devices() -> None:
-    found = list(records(on_a_gpu(), Numbers()))
+    found = list(records(on_a_gpu(), IdCounts()))
     eager, compiled = (one for one in found if isinstance(one, Account))
     lines = {line.name: line.time.median for line in compiled.lines}
     assert lines == pytest.approx({"kernels": 0.001, "idle": 0.003})
@@ -101,13 +101,13 @@ def test_a_frame_checks_its_guards_once_per_forward() -> None:
     found.device, found.probes, found.bases, found.end = "cpu", [Probe(), backward], [0, 2], 4
     found.laps["compiled"]["probed"] = [lap(0.005, *readings)] * 3
     found.guards.warm = found.guards.found
-    accounts = [one for one in records(found, Numbers()) if isinstance(one, Account)]
+    accounts = [one for one in records(found, IdCounts()) if isinstance(one, Account)]
     (guards,) = (line for line in accounts[-1].lines if line.name == "guards")
     assert (guards.time.median, guards.what) == (pytest.approx(2e-4), "of 2 frames")
 
 
 def test_ids_go_on_in_the_next_profile_of_a_trace() -> None:
-    numbers = Numbers()
+    numbers = IdCounts()
     first, second = (list(records(on_a_gpu(), numbers)) for _ in range(2))
     for kind in (EagerOperation, CompiledStep, Region):
         ids = [one.id for one in (*first, *second) if isinstance(one, kind)]

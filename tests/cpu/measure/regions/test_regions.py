@@ -2,125 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
-
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.regions.alignment import aligned, may_run, plain_word
-from compiler.measure.regions.origins import Call, Computes, Origins, word
-from compiler.measure.regions.regions import Grouped, Placed, label, locations, regions
-from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode, TensorMeta
+from compiler.measure.regions.origins import Computes, Origins
+from compiler.measure.regions.regions import PlacedStep, label, locations, regions
+from compiler.trace.records import Graph, Node
 from compiler.trace.records.profile import CompiledStep, EagerOperation
-
-FILE = "/model.py"
-
-
-def at(line: int) -> Location:
-    return Location(file=FILE, line=line)
-
-
-def node(
-    name: str,
-    target: str,
-    line: int | None,
-    *origins: str,
-    module: str = "",
-    inputs: Sequence[str] = (),
-) -> Node:
-    return Node(
-        name=name,
-        op="call_function",
-        target=target,
-        module=module,
-        location=None if line is None else at(line),
-        origins=origins,
-        inputs=tuple(inputs),
-    )
-
-
-class Program:
-    """Captured nodes, lowered nodes, kernels and eager operations of one compiled frame."""
-
-    def __init__(self, captured: Sequence[Node], lowered: Sequence[Node], backward: bool = False):
-        kind = "backward" if backward else "forward"
-        self.graph = f"0/0/{kind}"
-        self.phase = kind if backward else ""
-        self.records: list[Graph | Kernel | SchedulerNode] = [
-            Graph(id="0/0", kind="captured", compile_id="0/0", nodes=tuple(captured)),
-            Graph(
-                id=f"{self.graph}/lowered",
-                kind="lowered",
-                compile_id="0/0",
-                nodes=tuple(lowered),
-                parent="0/0",
-            ),
-        ]
-        self.kernels: list[Kernel] = []
-        self.operations: list[EagerOperation] = []
-
-    def kernel(
-        self, *origins: str, name: str = "", language: Literal["cpp", "aten"] = "cpp"
-    ) -> None:
-        id = f"k{len(self.kernels)}"
-        self.kernels.append(
-            Kernel(
-                id=id,
-                graph=f"{self.graph}/lowered",
-                name=name or f"cpp_fused_{id}",
-                label=", ".join(origins),
-                language=language,
-                origins=origins,
-            )
-        )
-
-    def eager(
-        self, operation: str, line: int | None, module: str = "", of: str = "", **more
-    ) -> str:
-        id = f"e{len(self.operations)}"
-        more.setdefault("launches", 1)
-        more.setdefault("phase", self.phase)
-        self.operations.append(
-            EagerOperation(
-                id=id,
-                call=1,
-                operation=operation,
-                module=module,
-                of=of,
-                location=None if line is None else at(line),
-                **more,
-            )
-        )
-        return id
-
-    def regions(self, compile_ids: Sequence[str] = ("0/0",)) -> list[Grouped]:
-        self.origins = Origins([*self.records, *self.kernels])
-        computed = self.origins.computed(Call(kernel) for kernel in self.kernels)
-        steps = [
-            Placed(
-                CompiledStep(
-                    id=f"s{number}",
-                    call=1,
-                    kind="kernel",
-                    name=kernel.name,
-                    phase=self.phase,
-                    graph=self.graph,
-                    kernel=kernel.id,
-                ),
-                computes,
-            )
-            for number, (kernel, computes) in enumerate(zip(self.kernels, computed, strict=True))
-        ]
-        return regions(self.origins, steps, self.operations, compile_ids)
-
-    def sets(self) -> list[tuple[list[str], list[str]]]:
-        """(steps, operations) of each region, by their ids."""
-        return [
-            ([one.step.id for one in group.steps], [one.id for one in group.operations])
-            for group in self.regions()
-        ]
+from tests.cpu.measure.regions.program import Program, at, node
 
 
 def test_a_fused_kernel_stands_against_the_operations_of_its_lines() -> None:
@@ -411,76 +301,13 @@ def test_each_step_and_operation_is_in_one_region(calls, running, chance) -> Non
     assert operations == sorted(one.id for one in program.operations)
 
 
-def test_calls_and_operations_are_lined_up_or_not_at_all() -> None:
-    assert aligned(["gelu", "linear", "add"], ["gelu", "addmm", "add"]) == [0, 1, 2]
-    assert aligned(["cross_entropy"], ["log_softmax", "nll_loss_forward"]) == [0, 0]
-    assert aligned(["add", "reshape", "mul"], ["add", "mul"]) == [0, 2]
-    assert aligned(["add", "reshape", "mul"], ["add", "clone", "mul"]) == [0, 1, 2]
-    assert aligned(["add", "mul"], ["mul", "add"]) is None
-    assert aligned(["add"], ["add", "add"]) is None
-    assert aligned(["add", "mul"], ["add"]) is None
-
-
-def test_words_of_targets() -> None:
-    assert word("aten._softmax.default") == "_softmax"
-    assert word("torch.nn.functional.gelu") == "gelu"
-    for operator in ("torchvision.nms.default", "torch.ops.torchvision.nms", "torchvision.nms"):
-        assert word(operator) == "nms"
-    assert plain_word("native_layer_norm") == "layer_norm"
-    assert plain_word(word("aten.add_.Tensor")) == "add"
-    assert may_run("linear", "addmm")
-    assert not may_run("relu", "gelu")
-
-
 def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
     origins = Origins([])
     view = EagerOperation(id="e0", call=1, operation="aten.t.default", location=at(3), launches=0)
     step = CompiledStep(id="s0", call=1, kind="eager", name="aten.t", part="model", launches=0)
-    (group,) = regions(origins, [Placed(step, Computes())], [view], [])
+    (group,) = regions(origins, [PlacedStep(step, Computes())], [view], [])
     assert [one.id for one in group.operations] == ["e0"]
     assert [one.step.id for one in group.steps] == ["s0"]
-
-
-def sized(*sizes: int) -> TensorMeta:
-    return TensorMeta(shape=sizes, dtype="float32")
-
-
-def test_equal_operations_are_paired_by_the_sizes_of_their_results() -> None:
-    """Under autocast, a linear layer's backward converts the gradients of weight and bias; the
-    scheduler chooses which runs first."""
-    bias, weight = (
-        msgspec.structs.replace(
-            node(name, "aten._to_copy.default", 3, "linear"), value=sized(*sizes)
-        )
-        for name, sizes in (("of_bias", (64,)), ("of_weight", (64, 4096)))
-    )
-    program = Program(
-        [node("linear", "torch.nn.functional.linear", 3)], [bias, weight], backward=True
-    )
-    program.kernel("of_bias")
-    program.kernel("of_weight")
-    forward = program.eager("aten.addmm.default", 3, phase="forward")
-    program.eager("aten._to_copy.default", 3, of=forward, outputs=(sized(64, 4096),))
-    program.eager("aten._to_copy.default", 3, of=forward, outputs=(sized(64),))
-    found = program.sets()
-    assert (["s1"], ["e1"]) in found
-    assert (["s0"], ["e2"]) in found
-
-
-def test_equal_operations_of_unknown_sizes_are_paired_in_the_order_of_the_graph() -> None:
-    program = Program(
-        [node("linear", "torch.nn.functional.linear", 3)],
-        [node(name, "aten.mm.default", 3, "linear") for name in ("mm", "mm_1")],
-        backward=True,
-    )
-    program.kernel("mm_1")
-    program.kernel("mm")
-    forward = program.eager("aten.addmm.default", 3, phase="forward")
-    program.eager("aten.mm.default", 3, of=forward)
-    program.eager("aten.mm.default", 3, of=forward)
-    found = program.sets()
-    assert (["s1"], ["e1"]) in found
-    assert (["s0"], ["e2"]) in found
 
 
 def test_the_backward_of_a_custom_function_is_that_of_its_forward() -> None:
@@ -507,6 +334,6 @@ def test_what_python_runs_of_a_line_that_a_graph_holds_in_part() -> None:
     program.eager("aten._local_scalar_dense.default", 10)
     origins = Origins(program.records)
     step = CompiledStep(id="s0", call=1, kind="eager", name="aten._local_scalar_dense")
-    (group,) = regions(origins, [Placed(step, Computes())], program.operations, ["0/0"])
+    (group,) = regions(origins, [PlacedStep(step, Computes())], program.operations, ["0/0"])
     assert [one.id for one in group.operations] == ["e0", "e1"]
     assert [one.step.id for one in group.steps] == ["s0"]

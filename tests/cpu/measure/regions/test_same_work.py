@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from compiler.measure.regions.origins import Computes, Origins
-from compiler.measure.regions.regions import Grouped, Placed
+from compiler.measure.regions.regions import Grouped, PlacedStep
 from compiler.measure.regions.same_work import least_noise, sameness
 from compiler.trace.records import Graph, Node, TensorMeta
 from compiler.trace.records.profile import CompiledStep, EagerOperation
@@ -36,7 +36,7 @@ def region(
     product = EagerOperation(
         id="e1", call=1, operation="aten.mm.default", inputs=(ROWS, WEIGHT), launches=1
     )
-    placed = Placed(made, Computes(lowered=((GRAPH, "mm"),)))
+    placed = PlacedStep(made, Computes(lowered=((GRAPH, "mm"),)))
     return origins, Grouped([placed], [view, product])
 
 
@@ -70,7 +70,7 @@ def test_what_only_one_side_does_as_well_is_not_the_same() -> None:
 
 def test_a_call_whose_node_is_not_known_is_not_the_same() -> None:
     origins, group = region()
-    alone = Grouped([Placed(group.steps[0].step, Computes())], group.operations)
+    alone = Grouped([PlacedStep(group.steps[0].step, Computes())], group.operations)
     assert sameness(origins, alone) == ""
 
 
@@ -85,7 +85,7 @@ def one_for_one(
         id="e0", call=1, operation="aten.gelu.default", launches=1, read_bytes=4096,
         write_bytes=4096,
     )  # fmt: skip
-    return Grouped([Placed(made, Computes())] * count, [gelu])
+    return Grouped([PlacedStep(made, Computes())] * count, [gelu])
 
 
 def how(group: Grouped) -> str:

@@ -21,7 +21,7 @@ from compiler.trace.records import Region, Timed
 from compiler.trace.records.profile import Sameness
 from viewers.summary.profile.ranking import TimeDifference, standings
 from viewers.summary.profile.rows import RegionRow
-from viewers.summary.profile.work import Work
+from viewers.summary.profile.work import SideWork
 
 ROUNDS = 100
 PAIRS = 40
@@ -61,7 +61,7 @@ products on both sides differed by -0.9% to -4.1%, with a deviation of 1%, in tw
 CONTENDED, CONTENDED_ROW, CONTENDED_SAME = 0.25, 0.1, 0.05
 """How far all that fusing gains lies off in a process beside other programs, how far that of one
 row does beyond it, and a side of what both sides call."""
-NOTHING = Work(None, None, 0, None, None, None, None)
+NOTHING = SideWork(None, None, 0, None, None, None, None)
 LEAST = 100.0
 """µs of a row in which a tenth is found."""
 

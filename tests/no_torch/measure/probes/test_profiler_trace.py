@@ -44,7 +44,7 @@ EVENTS = [
     event("cuda_runtime", "cudaGraphLaunch", 145.0, 9.0, tid=2, correlation=504),
     event("kernel", "one", 210.0, 10.0, tid=20, correlation=504),
     event("kernel", "two", 215.0, 10.0, tid=21, correlation=504),
-    # outside of all ranges; and one whose launch was lost
+    # outside all ranges; and one whose launch was lost
     event("cpu_op", "aten::add", 180.0, 9.0, External_id=6),
     event("cuda_runtime", "cudaLaunchKernel", 182.0, 2.0, correlation=505, External_id=6),
     event("kernel", "add", 300.0, 7.0, tid=20, correlation=505, External_id=6),

@@ -15,7 +15,7 @@ from compiler.measure.probes.wrapper_code import (
     NOW,
     SEEN,
     NoSteps,
-    Result,
+    ResultName,
     WrapperCode,
     instrumented,
 )
@@ -142,7 +142,7 @@ def test_a_step_is_started_when_its_arguments_are_there_and_stopped_when_it_is_d
     assert world.run(of(FUNCTION).timed, "_timed_call", ["x"]) == ("values",)
     assert world.said == [
         *("reinterpret", ("start", 11), "mm", ("stop", 11)),
-        # an argument's own step is inside of none: `stable=False` is the last argument
+        # an argument's own step is inside none: `stable=False` is the last argument
         *(("start", 12), "neg", ("stop", 12), ("start", 13), "sort", ("stop", 13)),
         *(("start", 14), "cpp_add_0", ("stop", 14)),
         *("stream", ("start", 15), "triton_mul_1", ("stop", 15)),
@@ -185,8 +185,8 @@ def test_what_a_step_reads_and_writes_is_seen_before_and_after_it() -> None:
 
 def test_parts_of_a_result_are_known_by_the_names_that_they_get_later() -> None:
     assert of(FUNCTION).results[2] == [
-        Result("buf2", "buf1", (0,)),
-        Result("buf3", "buf1", (1,)),
+        ResultName("buf2", "buf1", (0,)),
+        ResultName("buf3", "buf1", (1,)),
     ]
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from viewers.drawing.cells import row
 from viewers.drawing.layers import crossings, layered
-from viewers.drawing.layout import Across, Box, Down, Layout, Line, lay_out
+from viewers.drawing.layout import Across, Box, Down, DrawnBlocks, Line, lay_out
 
 Graph = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
 
-def text(layout: Layout, words: Callable[[int, int], str]) -> str:
+def text(layout: DrawnBlocks, words: Callable[[int, int], str]) -> str:
     """The whole drawing as text; `words(block, row)` are those of a row of a block, as wide."""
     lines = []
     for y in range(layout.height):
@@ -164,7 +164,7 @@ def test_a_click_finds_its_block() -> None:
         assert layout.at(box.x - 1, box.y) == -1
 
 
-def shares(layout: Layout, edges: Sequence[tuple[int, int]]) -> list[tuple[Down, Down]]:
+def shares(layout: DrawnBlocks, edges: Sequence[tuple[int, int]]) -> list[tuple[Down, Down]]:
     """Pieces of edges that have neither a source nor an end in common but run in one column."""
     lines = [(edge, line) for edge in edges for line in layout.route(*edge)]
     down = [(edge, line) for edge, line in lines if isinstance(line, Down)]

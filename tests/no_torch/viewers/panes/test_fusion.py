@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.inductor.kernel_nests import Member, nested
+from compiler.inductor.kernel_nests import NestMember, nested
 from compiler.trace.provenance import Provenance
 from compiler.trace.records import (
     AnyRecord,
@@ -15,13 +15,13 @@ from compiler.trace.records import (
     Text,
 )
 from tests.block_trace import block_trace
-from tests.inductor_loops import loops_in
+from tests.inductor_loops import loops_in, nest_text
 from tests.no_torch.asking import ID, decided, operations, stopped
 from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import fusion, pair_loops
 from viewers.panes.rows import Row
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 from viewers.summary.fusion import saved_bytes
 
@@ -63,12 +63,11 @@ def test_both_halves_and_what_they_became(block: View) -> None:
 def one_nest() -> list[AnyRecord]:
     """The block's records; its softmax kernel says that it is one nest."""
     records = block_trace()
-    body = {one.hash: one.body for one in records if isinstance(one, Text)}
     made = {one.name: one for one in records if isinstance(one, SchedulerNode)}
     parts = [
         [
-            Member(
-                loops_in(body[made[name].loops]),
+            NestMember(
+                loops_in(nest_text(made[name].nest)),
                 frozenset(made[name].reads),
                 frozenset(made[name].writes),
             )
@@ -76,14 +75,15 @@ def one_nest() -> list[AnyRecord]:
         ]
         for names in ("op9 op10 op11", "op12 op13", "op14")
     ]
-    nest = Text(hash="nest", body=nested(parts, shared=1))
     place, kernel = next(
         (place, one)
         for place, one in enumerate(records)
         if isinstance(one, Kernel) and "op14" in one.nodes
     )
-    records[place] = structs.replace(kernel, nests=(NestLoops(kernel.nodes, nest.hash),))
-    return [*records[:place], nest, *records[place:]]
+    records[place] = structs.replace(
+        kernel, nests=(NestLoops(nodes=kernel.nodes, lines=nested(parts, shared=1)),)
+    )
+    return records
 
 
 def softmax_became(view: View) -> list[Row]:
@@ -107,7 +107,7 @@ def test_a_nest_of_another_group_that_computes_a_node_of_theirs_again_is_not_the
     records = one_nest()
     alone = texts(softmax_became(view_of(records)))
     kernel = next(one for one in records if isinstance(one, Kernel) and one.nests)
-    other = NestLoops(("op3", kernel.nodes[0]), kernel.nests[0].text)
+    other = structs.replace(kernel.nests[0], nodes=("op3", kernel.nodes[0]))
     place = next(n for n, one in enumerate(records) if isinstance(one, Kernel))
     records.insert(place, structs.replace(kernel, id="before", nests=(other,)))
     assert texts(softmax_became(view_of(records))) == alone
@@ -166,7 +166,7 @@ def test_what_would_become_of_both_says_where_it_is_a_sketch(waits: View) -> Non
 
 def test_a_nest_in_other_words_is_shown_as_it_was_printed() -> None:
     body = "for i in 4:\n  x = a[i]\n  while odd:"
-    records = [*stopped(if_fused="raw", sketched=False), Text(hash="raw", body=body)]
+    records = [*stopped(nest=(), if_fused="raw", sketched=False), Text(hash="raw", body=body)]
     content = pair_loops.if_fused(view_of(records), 60)
     assert [row.text.strip() for row in content.rows[1:]] == [
         "for i in 4:",
@@ -174,14 +174,27 @@ def test_a_nest_in_other_words_is_shown_as_it_was_printed() -> None:
         "while odd:",
     ]
     assert "sketched" not in content.right[0][0]
-    none = pair_loops.if_fused(view_of(stopped(if_fused="")), 60)
+    none = pair_loops.if_fused(view_of(stopped(nest=())), 60)
     assert "no loop nest to show" in none.rows[1].text
+
+
+def test_loops_that_a_trace_has_as_text_are_shown_as_they_are() -> None:
+    text = "for p0 in 8:\n  x = load(a, p0)\n"
+    records = [
+        structs.replace(one, nest=(), loops="old") if isinstance(one, SchedulerNode) else one
+        for one in block_trace()
+    ]
+    view = view_of([*records, Text(hash="old", body=text)])
+    view.pair = next(p.id for p in fusion.pairs_of(view) if p.first == "op9_op10_op11")
+    shown = [row.text.rstrip() for row in pair_loops.loops(view, 60, "A").rows]
+    assert "      for p0 in 8:" in shown
+    assert "        x = load(a, p0)" in shown
 
 
 def test_the_read_that_a_rule_forbids_stands_out() -> None:
     loop = "    for i < 64:\n        mul = add[i] * rsqrt[i]  # mul\n        ✗ cycle: reads rsqrt\n"
     body = f"if_fused: add + mul\n{loop}"
-    records = [*stopped(if_fused="nest", default="apart"), Text(hash="nest", body=body)]
+    records = [*stopped(nest=(), if_fused="nest", default="apart"), Text(hash="nest", body=body)]
     content = pair_loops.if_fused(view_of(records), 80)
     (row,) = (row for row in content.rows if "✗" in row.text)
     assert row.body[-1] == ("✗ cycle: reads rsqrt", "bad")
@@ -220,7 +233,7 @@ def test_pairs_of_a_node_alone(waits: View) -> None:
     assert {pair.second for pair in fusion.pairs_of(waits)} == {"op14"}
     assert fusion.decisions(waits, 100).right[0][0].startswith("with div")
     waits.pair_filter = "nowhere"
-    assert "no pair has to do with nowhere" in texts(fusion.decisions(waits, 100).rows)
+    assert "no pair involves nowhere" in texts(fusion.decisions(waits, 100).rows)
 
 
 def test_pairs_are_ranked_by_bytes_or_by_time(block: View) -> None:
@@ -228,7 +241,7 @@ def test_pairs_are_ranked_by_bytes_or_by_time(block: View) -> None:
     assert sizes == sorted(sizes, reverse=True)
     block.order = "time"
     assert [pair for pair in fusion.pairs_of(block) if pair.verdict == "fused"] == [
-        pair for pair in block.facts.pairs["0/0/forward/lowered"] if pair.verdict == "fused"
+        pair for pair in block.derived.pairs["0/0/forward/lowered"] if pair.verdict == "fused"
     ]
 
 
@@ -247,7 +260,7 @@ def test_on_a_narrow_screen_b_takes_the_place_of_the_list(waits: View, block: Vi
 
 def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
     whole = Recording(two_runs())
-    view = View(Facts(whole.runs[1], Provenance(whole.runs[1].records), whole), compile_id="0/0")
+    view = View(Derived(whole.runs[1], Provenance(whole.runs[1].records), whole), compile_id="0/0")
     view.run, view.driven, view.live, view.pair = 1, True, True, VETO
     before = fusion.verdict(view, 120)[0].body[0][0]
     assert before.startswith("A and B")
@@ -259,7 +272,7 @@ def test_a_base_run_does_not_say_that_the_pair_just_vetoed_was_fused() -> None:
     view.live = False
     title = fusion.verdict(view, 120)[0].text
     assert title.startswith(f"{before}; your apart is for the next run")
-    view.facts = Facts(whole.runs[2], Provenance(whole.runs[2].records), whole)
+    view.derived = Derived(whole.runs[2], Provenance(whole.runs[2].records), whole)
     view.run = 2
     assert "next run" not in fusion.verdict(view, 120)[0].text
 
@@ -277,7 +290,7 @@ def test_both_sides_of_a_pair_are_told_where_names_are_cut(
     block: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "_native_batch_norm_legit_no_training"
-    pair = block.facts.pairs[fusion.graph_of(block)][0]
+    pair = block.derived.pairs[fusion.graph_of(block)][0]
     names = {pair.first: name, pair.second: "relu"}
     monkeypatch.setattr(fusion, "label_of", lambda view, graph, node: names.get(node, node))
     rows = fusion.decisions(block, 60).rows

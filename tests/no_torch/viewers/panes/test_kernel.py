@@ -72,9 +72,9 @@ def test_binaries(block: View) -> None:
 
 def test_a_predicted_kernel_has_its_resources(block: View) -> None:
     """In the title of its code: how many of a processor's warps it leaves room for, too."""
-    (predicted,) = (one for one in block.facts.binaries.values() if one.registers == 22)
+    (predicted,) = (one for one in block.derived.binaries.values() if one.registers == 22)
     known = msgspec.structs.replace(predicted, resident_warps=32, most_warps=64)
-    block.facts.binaries[known.kernel] = known
+    block.derived.binaries[known.kernel] = known
     block.kernel, block.language = known.kernel, "triton"
     words = "".join(words for words, _ in kernel.content(block, 200).right)
     assert "predicted sm_90 · 22 registers" in words

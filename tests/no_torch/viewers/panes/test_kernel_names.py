@@ -24,11 +24,11 @@ def test_graph_code_and_list_call_a_kernel_the_same(block: View) -> None:
     listed = [row.text for row in kernels.content(block, 90).rows]
     for one in shown:
         kernel = block.recording.kernels[one.kernel]
-        name = block.facts.called.name(kernel)
+        name = block.derived.called.name(kernel)
         assert name in one.title or blocks[one.kernel] > 1  # a block is a part of its kernel
         assert any(row.split()[:1] == [one.kernel] and f" {name} " in row for row in listed)
         block.kernel = one.kernel
-        assert code.content(block, 200).subject == block.facts.called.title(kernel)
+        assert code.content(block, 200).subject == block.derived.called.title(kernel)
 
 
 def test_kernels_of_one_name_are_told_apart_by_their_line() -> None:
@@ -38,7 +38,7 @@ def test_kernels_of_one_name_are_told_apart_by_their_line() -> None:
 
     view = view_of([copied(one) for one in block_trace()])
     kernels = [view.recording.kernels[one] for one in ("k0", "k6", "k4")]
-    titles = [view.facts.called.title(one) for one in kernels]
+    titles = [view.derived.called.title(one) for one in kernels]
     assert titles == ["k0 copy :23", "k6 copy :20", "k4 softmax"]
 
 
@@ -54,5 +54,5 @@ def test_a_library_call_has_the_module_that_it_is_of() -> None:
         return structs.replace(node, module=modules.get(node.name, ""))
 
     view = view_of([bare(one) for one in block_trace()])
-    names = [view.facts.called.name(view.recording.kernels[one]) for one in ("k1", "k7", "k3")]
+    names = [view.derived.called.name(view.recording.kernels[one]) for one in ("k1", "k7", "k3")]
     assert names == ["addmm qkv", "addmm", "bmm"], "a module of the operation's name adds nothing"

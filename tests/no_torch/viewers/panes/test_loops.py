@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewers.panes.loops import read_loops, read_nested, subscript
+from compiler.trace.records import LoopLine
+from tests.inductor_loops import nest_in
+from viewers.panes.loops import TextbookNest, subscript, textbook_lines, textbook_nest
 
 AMAX = """for p0 in 4096:
   reduce p1 in 128:
@@ -14,6 +16,10 @@ AMAX = """for p0 in 4096:
     reduction = reduction(torch.float32, torch.float32, max, mul)
     store_reduction(buf10, p0, reduction)
 """
+
+
+def read_loops(printed: str) -> TextbookNest | None:
+    return textbook_nest(nest_in(printed))
 
 
 def test_a_reduction_reads_as_one_statement() -> None:
@@ -71,27 +77,38 @@ def test_an_index_that_walks_a_contiguous_buffer(index: str, shown: str) -> None
 
 @pytest.mark.parametrize(
     "printed",
-    ["", "no loops", "for p0 in 8:\n  masked_subblock1:\n    a = load(x, p0)\n",
-     "for p0 in 8:\n  store(out, p0, missing, None)\n"],
+    ["", "for p0 in 8:", "for p0 in 8:\n  masked_subblock1:\n    a = load(x, p0)\n",
+     "for p0 in 8:\n  store(out, p0, missing, None)\n", "for p0 in 8:\n  store(out)\n"],
 )  # fmt: skip
 def test_what_reads_otherwise_is_left_alone(printed: str) -> None:
     assert read_loops(printed) is None
 
 
-@given(st.text())
-def test_any_text_is_read_or_refused(printed: str) -> None:
-    read_loops(printed)
+words = st.text(max_size=20)
+some_lines = st.builds(
+    LoopLine,
+    depth=st.integers(0, 6),
+    variable=st.just("") | words,
+    result=words,
+    operation=st.sampled_from(["load", "store", "reduction", "getitem", "add", "subblock"]) | words,
+    arguments=st.lists(words, max_size=4).map(tuple),
+)
 
 
-@pytest.mark.parametrize("getitem", ["getitem", "<built-in function getitem>"])
-def test_a_reduction_with_several_results_reads_as_one_statement_each(getitem: str) -> None:
+@given(st.lists(some_lines, max_size=8).map(tuple))
+def test_any_nest_is_read_or_refused(nest: tuple[LoopLine, ...]) -> None:
+    textbook_nest(nest)
+    textbook_lines(nest)
+
+
+def test_a_reduction_with_several_results_reads_as_one_statement_each() -> None:
     nest = read_loops(
         "for p0 in 64:\n"
         "  reduce p1 in 128:\n"
         "    load = load(primals_3, 128*p0 + p1)\n"
         "    reduction = reduction(torch.float32, torch.float32, welford_reduce, load)\n"
-        f"    getitem = {getitem}(reduction, 0)\n"
-        f"    getitem_1 = {getitem}(reduction, 1)\n"
+        "    getitem = getitem(reduction, 0)\n"
+        "    getitem_1 = getitem(reduction, 1)\n"
         "    store_reduction(buf0, p0, getitem)\n"
         "    store_reduction(buf1, p0, getitem_1)\n"
     )
@@ -103,10 +120,9 @@ def test_a_reduction_with_several_results_reads_as_one_statement_each(getitem: s
 
 
 def nested_words(printed: str) -> list[str]:
-    read = read_nested(printed)
-    assert read is not None
     return [
-        "  " * line.depth + (line.statement or f"{line.loop[0]} < {line.loop[1]}") for line in read
+        "  " * line.depth + (line.statement.text or f"{line.loop[0]} < {line.loop[1]}")
+        for line in textbook_lines(nest_in(printed))
     ]
 
 

@@ -42,13 +42,13 @@ from viewers.panes import (
 )
 from viewers.panes.rows import Content, Rows
 from viewers.panes.targets import ToKernel
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 
 
 def view_of(records: list[AnyRecord], **state: object) -> View:
     recording = Recording(records)
-    view = View(Facts(recording, Provenance(records)), compile_id="0/0")
+    view = View(Derived(recording, Provenance(records)), compile_id="0/0")
     return replace(view, **state)  # type: ignore[arg-type]
 
 
@@ -66,8 +66,8 @@ def keys(content: Content) -> list[str]:
 
 
 def of_label(view: View, label: str) -> str:
-    assert view.facts.profile is not None
-    return next(row.key for row in view.facts.profile.rows if row.label == label)
+    assert view.derived.profile is not None
+    return next(row.key for row in view.derived.profile.rows if row.label == label)
 
 
 def figures(line: str) -> list[float]:
@@ -296,7 +296,7 @@ def test_y_copies_the_fix_of_a_cause() -> None:
 
 def test_causes_of_the_region_come_first() -> None:
     view = view_of(profiles.masked_attention())
-    profile = view.facts.profile
+    profile = view.derived.profile
     assert profile is not None
     last = len(profile.causes) - 1
     view.region = profile.causes[last].regions[0]
@@ -462,7 +462,7 @@ def test_the_sum_says_what_it_comes_to_at_every_width() -> None:
 
 def test_differences_in_the_noise_are_in_order_of_size_too() -> None:
     view = view_of(profiles.block_profile())
-    profile = view.facts.profile
+    profile = view.derived.profile
     assert profile is not None
     quiet = [abs(row.difference) for row in profile.waterfall().quiet]
     assert len(quiet) > 2

@@ -157,7 +157,7 @@ def test_guards_are_shown_before_their_record_is_there(replay: View) -> None:
 
 def test_a_function_without_bytecode_says_so(records: list[AnyRecord]) -> None:
     view = view_of([record for record in records if type(record).__name__ != "Bytecode"])
-    assert "carries no bytecode of forward" in texts(bytecode.content(view, 60))[1]
+    assert "has no bytecode of forward" in texts(bytecode.content(view, 60))[1]
 
 
 def test_without_steps_it_says_how_to_record_them(block: View) -> None:

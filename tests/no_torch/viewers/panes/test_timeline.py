@@ -43,7 +43,7 @@ def test_past_and_ahead(block: View) -> None:
     before, _, after = words(above).partition("▼")
     assert "─" not in before
     assert "━" not in after
-    assert words(right).endswith("record 300 / 618 ")
+    assert words(right).endswith("record 300 / 598 ")
 
 
 def test_too_many_compiles_show_those_around_the_present_one() -> None:

@@ -16,7 +16,7 @@ from viewers.recording import Recording
 
 
 def reader(base: list[AnyRecord], run: list[AnyRecord]) -> Reader:
-    found = whole(Recording(run), whole(Recording(base)).view.facts)
+    found = whole(Recording(run), whole(Recording(base)).view.derived)
     found.navigator.go("differences")
     return found
 
@@ -79,7 +79,7 @@ def test_equal_recordings_and_none() -> None:
 
 def test_a_gone_line_is_called_by_its_own_file() -> None:
     view = reader(before(), [*after()]).view
-    difference = view.facts.difference(view.base)  # type: ignore[arg-type]
+    difference = view.derived.difference(view.base)  # type: ignore[arg-type]
     effect = difference.effects[0]
     assert effect.line is not None
     assert effect.line.gone

@@ -10,7 +10,7 @@ from compiler.trace.records import AnyRecord, Decided, Kernel, Resumed, Run, Wai
 from tests.no_torch.two_runs import VETO, two_runs, whatif
 from viewers.kit.spans import width_of
 from viewers.panes import changes, what_if
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 
 NAME = "\x1b[31m[bold]" + "n" * 10_000 + "‮"
@@ -19,7 +19,7 @@ NAME = "\x1b[31m[bold]" + "n" * 10_000 + "‮"
 def view_of(records: list[AnyRecord]) -> View:
     whole = Recording(records)
     base, run = (
-        Facts(part, Provenance(part.records), whole) for part in (whole.runs[1], whole.runs[2])
+        Derived(part, Provenance(part.records), whole) for part in (whole.runs[1], whole.runs[2])
     )
     return View(run, base=base)
 
@@ -58,7 +58,7 @@ def test_a_later_measurement_is_seen() -> None:
     records = two_runs()
     whole = Recording([one for one in records if not isinstance(one, WhatIf)])
     base, run = (
-        Facts(part, Provenance(part.records), whole) for part in (whole.runs[1], whole.runs[2])
+        Derived(part, Provenance(part.records), whole) for part in (whole.runs[1], whole.runs[2])
     )
     view = View(run, base=base)
     assert run.difference(base) is run.difference(base)

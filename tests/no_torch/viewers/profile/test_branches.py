@@ -50,7 +50,7 @@ def _titles(records: list[AnyRecord]) -> list[str]:
 @pytest.mark.parametrize(("code", "ours", "theirs"), [(ELSE, 4, 6), (LEAVES, 6, 4)])
 def test_both_arms_are_one_finding(code: str, ours: int, theirs: int) -> None:
     (found,) = profiled(_call(code, ours, theirs).done()).causes
-    assert found.title == "the `if` takes another branch under capture: ours instead of theirs"
+    assert found.title == "the `if` takes a different branch under capture: ours instead of theirs"
     assert found.place is not None
     assert found.place.line == 2
     assert found.seconds == pytest.approx(40e-6)
@@ -88,7 +88,7 @@ def test_an_arm_whose_work_is_in_kernels_of_other_lines() -> None:
     call.region("mul", [kernel], [after], 5.0)
     call.region("theirs", [], [other], 1.0)
     (found,) = profiled(call.done()).causes
-    assert found.title == "the `if` takes another branch under capture, without theirs"
+    assert found.title == "the `if` takes a different branch under capture, without theirs"
     assert found.seconds == pytest.approx(-20e-6)
     assert found.notes == (
         "only compiled: line 4, fused into kernels of other lines, whose time includes it: "

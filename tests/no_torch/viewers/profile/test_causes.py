@@ -166,7 +166,9 @@ def test_a_float_that_changes_each_call() -> None:
     found = cause(profiles.float_argument(), "recompile")
     assert found.once
     assert found.seconds == pytest.approx(5.7)
-    assert found.title == "each call recompiles for another temperature: 1.0 → 1.25 → 1.5 → 1.75"
+    assert (
+        found.title == "each call recompiles for a different temperature: 1.0 → 1.25 → 1.5 → 1.75"
+    )
     assert any("as long as" in note for note in found.notes)
 
 

@@ -18,7 +18,7 @@ from viewers.chrome_trace import chrome_trace
 from viewers.json_text import json_text
 from viewers.kit.spans import Span, words_of
 from viewers.panes import account
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.profile import profiles_of
@@ -65,7 +65,7 @@ def test_the_first_line_names_the_cause_and_the_line() -> None:
     for name, words in (
         ("masked_attention", "block.py:21 fused attention became 2 products and a softmax"),
         ("graph_break", "block.py:27 graph break (branch on tensor data)"),
-        ("float_argument", "block.py:24 each call recompiles for another temperature"),
+        ("float_argument", "block.py:24 each call recompiles for a different temperature"),
     ):
         assert words in profile(Recording(profiles.EVERY[name]()))[0].text
 
@@ -141,7 +141,7 @@ def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
     records = call.done()
     words = "outside all graphs at block.py:28, 27"
     assert words in to_text(profile(Recording(records), 120), 120)
-    view = View(Facts(Recording(records), Provenance(records)))
+    view = View(Derived(Recording(records), Provenance(records)))
     assert any(words in row.text for row in account.content(view, 120).rows)
 
 

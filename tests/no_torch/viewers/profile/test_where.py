@@ -12,7 +12,7 @@ from tests.no_torch.viewers.profile.conftest import profiled
 from viewers.chrome_trace import chrome_trace
 from viewers.json_profile import profile_items
 from viewers.panes import waterfall
-from viewers.panes.view import Facts, View
+from viewers.panes.view import Derived, View
 from viewers.recording import Recording
 from viewers.summary.profile.where import where
 from viewers.text.lines import to_text
@@ -54,7 +54,7 @@ def test_every_view_says_where(expected: str) -> None:
     for width, seen in ((120, expected), (100, expected[-12:])):
         lines = to_text(profile(recording, width), width).splitlines()
         assert any(seen in line and "relu" in line and "+200.0" in line for line in lines), lines
-    view = View(Facts(recording, Provenance(records)))
+    view = View(Derived(recording, Provenance(records)))
     for width, seen in ((120, expected[-12:]), (80, expected[-9:])):
         texts = [row.text for row in waterfall.content(view, width).rows]
         assert any(seen in text and "+200.0" in text for text in texts), texts

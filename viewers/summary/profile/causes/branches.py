@@ -120,7 +120,7 @@ def _cause(
         compiled += named((step.name for step in there), 3)
     return Cause(
         kind="capture",
-        title="the `if` takes another branch under capture"
+        title="the `if` takes a different branch under capture"
         + (
             f": {_labels(made)} instead of {_labels(left)}"
             if made

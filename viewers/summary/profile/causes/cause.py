@@ -28,7 +28,7 @@ class Suggestion:
     """`engine tcw`, `override tcw/0/0/forward/parallel/cumsum = outer`."""
     words: str
     options: tuple[str, ...]
-    """Options of `tcw profile` for it; empty if a person has to change the source."""
+    """Options of `tcw profile` that try it; empty if only a person can change the source."""
     group: str = ""
     """Suggestions in one group are alternatives: no two of them are combined."""
 
@@ -66,7 +66,7 @@ class Cause:
 
     @property
     def cost(self) -> str:
-        """`+604 µs`, `≈12.0 µs`, `5.7 s`; `wrong` of results."""
+        """`+604 µs`, `≈12.0 µs`, `5.7 s`; `wrong` for results."""
         if self.kind == "precision":
             return "wrong"
         if self.once:

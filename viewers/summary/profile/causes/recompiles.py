@@ -47,7 +47,7 @@ def _given_up(index: Index, groups: Iterable[Iterable[RecompileCause]]) -> tuple
     stopped = dict.fromkeys(
         one.function
         for one in index.recording.all(EagerFallback)
-        if one.kind == "recompile-limit" and one.compile_id.partition("/")[0] in frames
+        if one.by_limit and one.compile_id.partition("/")[0] in frames
     )
     return tuple(f"{one} runs eagerly since the recompile limit was reached" for one in stopped)
 
@@ -107,14 +107,14 @@ def _fixes(causes: list[RecompileCause], again: int, place: Place | None) -> tup
 
 
 def _title(causes: list[RecompileCause], again: int, calls: int) -> str:
-    """`each call recompiles for another temperature: 1.0 → 1.25 → 1.5`."""
+    """`each call recompiles for a different temperature: 1.0 → 1.25 → 1.5`."""
     if again < 2 or again < calls - 1:
         return recompile_title(causes[0])
     values: list[str] = []
     for cause in causes:
         values += cause.values[1:] if values[-1:] == list(cause.values[:1]) else cause.values
     shown = values if len(values) <= 4 else [*values[:3], "…"]
-    return f"each call recompiles for another {causes[0].change.name}: {' → '.join(shown)}"
+    return f"each call recompiles for a different {causes[0].change.name}: {' → '.join(shown)}"
 
 
 def _suggestions(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from compiler.control.torch_settings import SettingError, read_setting
 from compiler.edits import Edit, EditError, edited, relative
-from compiler.edits.text import Text, dotted
+from compiler.edits.text import SourceText, dotted
 from compiler.trace.records import Advice
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite
@@ -174,7 +174,7 @@ def _spoken(recording: Recording, place: Place) -> str:
     """`print()` if the line is a call that computes nothing, else ""."""
     text = _text(recording, place.file)
     try:
-        statement = Text(text).statement(place.line, ast.Expr)
+        statement = SourceText(text).statement(place.line, ast.Expr)
     except EditError:
         return ""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
@@ -203,7 +203,7 @@ def _undisabled(recording: Recording, site: BreakSite, group: str) -> list[Sugge
 def _disabling(text: str, name: str) -> Iterable[int]:
     """Lines on which a function is disabled, by a decorator or by a call with it."""
     try:
-        tree = Text(text).tree
+        tree = SourceText(text).tree
     except EditError:
         return
     for node in ast.walk(tree):

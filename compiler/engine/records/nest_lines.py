@@ -1,12 +1,14 @@
-"""A node of the value graph as loop text, one operation per line.
+"""The loop nest of a node of the value graph, one operation per line.
 
-The format is that of Inductor's loop bodies in a trace (`compiler/inductor/loops.py`), so that the
-same viewers can show either as a textbook loop nest.
+The operations have the names of Inductor's loop bodies (`compiler/inductor/loops.py`), so that the
+viewers show the nodes of both engines alike.
 """
 
 from __future__ import annotations
 
-from compiler.loops.expressions import Const, Expression, Gather, Iota, Load, Op, SizeOf
+from collections.abc import Iterable
+
+from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, Op, SizeOf
 from compiler.loops.graph import Compute, Map, Reduce, Scan, Store, reads
 from compiler.loops.layouts import (
     Layout,
@@ -18,26 +20,38 @@ from compiler.loops.layouts import (
     strides_over,
 )
 from compiler.loops.sizes import Size
+from compiler.trace import records
+from compiler.trace.records import LoopLine
 
 _NAMES = {"div": "truediv", "remainder": "mod", "floor_divide": "floordiv", "bitwise_not": "invert"}
 """Operators with other names in Inductor's bodies, and thus in the viewers."""
 
 
-def loop_text(node: Compute) -> str:
+def nest_lines(node: Compute) -> tuple[LoopLine, ...]:
     """The loops of one node, kept digits outermost, followed by the computation."""
     digits = _digits(node)
     away = _reduced(node, digits)
     order = [i for i, gone in enumerate(away) if not gone] + [i for i, g in enumerate(away) if g]
     variables = [""] * len(digits)
-    lines: list[str] = []
+    lines: list[LoopLine] = []
     for depth, place in enumerate(order):
         variables[place] = f"p{depth}"
-        word = "reduce" if away[place] else "for"
-        lines.append(f"{'  ' * depth}{word} p{depth} in {digits[place]}:")
-    body = _Body(digits, variables, "  " * len(digits), lines)
+        lines.append(
+            LoopLine(
+                depth=depth,
+                variable=variables[place],
+                size=record_size(digits[place]),
+                reduced=away[place],
+            )
+        )
+    body = _Body(digits, variables, lines)
     value = body.value(node.expression)
     body.finish(node, value, away)
-    return "\n".join(lines) + "\n"
+    return tuple(lines)
+
+
+def record_size(size: Size) -> records.Size:
+    return size if isinstance(size, int) else str(size)
 
 
 def _digits(node: Compute) -> Shape:
@@ -69,10 +83,9 @@ def marked(domain: Shape, flags: tuple[bool, ...], digits: Shape) -> list[bool]:
 class _Body:
     """The lines below the loop headers."""
 
-    def __init__(self, digits: Shape, variables: list[str], margin: str, lines: list[str]) -> None:
+    def __init__(self, digits: Shape, variables: list[str], lines: list[LoopLine]) -> None:
         self.digits = digits
         self.variables = variables
-        self.margin = margin
         self.lines = lines
         self._known: dict[Expression, str] = {}
         self._count: dict[str, int] = {}
@@ -87,57 +100,63 @@ class _Body:
     def finish(self, node: Compute, value: str, away: list[bool]) -> None:
         """Write the last line, which stores the value."""
         if isinstance(node, Reduce):
-            name = self._line(
-                node.op, f"{node.dtype}, {node.dtype}, {node.op}, {value}", "reduction"
-            )
-            place = self._kept_index(away)
-            self.lines.append(f"{self.margin}store_reduction({node.name}, {place}, {name})")
+            dtype = str(node.dtype)
+            name = self._line("reduction", dtype, dtype, node.op, value, name=node.op)
+            self._store(node.name, self._kept_index(away), name, operation="store_reduction")
         elif isinstance(node, Scan):
-            name = self._line("scan", f"{node.op}, {value}")
+            name = self._line("scan", node.op, value)
             self._store(node.name, self._index(()), name)
         elif isinstance(node, Store):
-            index = self._index(node.view)
-            for term in node.terms:
-                scale = "" if term.stride == 1 else f"{term.stride}*"
-                index = f"{index} + {scale}{self.value(term.index)}"
-            mode = "" if node.mode == "set" else f", atomic_{node.mode}"
-            self._store(node.buffer, index, f"{value}, None{mode}")
+            index = self._with_terms(self._index(node.view), node.terms)
+            mode = () if node.mode == "set" else (f"atomic_{node.mode}",)
+            self._store(node.buffer, index, value, "None", *mode)
         else:
             assert isinstance(node, Map)
             self._store(node.name, self._index(()), value)
 
-    def _store(self, buffer: str, index: str, rest: str) -> None:
-        self.lines.append(f"{self.margin}store({buffer}, {index}, {rest})")
+    def _store(self, *arguments: str, operation: str = "store") -> None:
+        depth = len(self.digits)
+        self.lines.append(LoopLine(depth=depth, operation=operation, arguments=arguments))
 
-    def _line(self, name: str, arguments: str, call: str = "") -> str:
+    def _line(self, operation: str, *arguments: str, name: str = "") -> str:
+        name = name or operation
         count = self._count.get(name, 0)
         self._count[name] = count + 1
         unique = f"{name}_{count}" if count else name
-        self.lines.append(f"{self.margin}{unique} = {call or name}({arguments})")
+        self.lines.append(
+            LoopLine(
+                depth=len(self.digits), result=unique, operation=operation, arguments=arguments
+            )
+        )
         return unique
 
-    def _call(self, expression: Expression) -> tuple[str, str]:
+    def _call(self, expression: Expression) -> tuple[str, ...]:
+        """The operation of an expression, and its arguments."""
         if isinstance(expression, Load):
-            return "load", f"{expression.value}, {self._index(expression.view)}"
+            return "load", expression.value, self._index(expression.view)
         if isinstance(expression, Gather):
-            index = self._index(expression.view)
-            for term in expression.terms:
-                scale = "" if term.stride == 1 else f"{term.stride}*"
-                index += f" + {scale}{self.value(term.index)}"
+            index = self._with_terms(self._index(expression.view), expression.terms)
             if expression.otherwise is not None:
-                return "load_or_else", f"{expression.value}, {index}, {expression.otherwise}"
-            return "load", f"{expression.value}, {index}"
+                return "load_or_else", expression.value, index, str(expression.otherwise)
+            return "load", expression.value, index
         if isinstance(expression, Const):
-            return "constant", f"{expression.number}, torch.{expression.dtype}"
+            return "constant", str(expression.number), f"torch.{expression.dtype}"
         if isinstance(expression, Iota):
-            return "index_expr", f"{self._index(expression.view)}, torch.int64"
+            return "index_expr", self._index(expression.view), "torch.int64"
         if isinstance(expression, SizeOf):
-            return "index_expr", f"{expression.size}, torch.int64"
+            return "index_expr", str(expression.size), "torch.int64"
         assert isinstance(expression, Op)
         arguments = [self.value(argument) for argument in expression.args]
         if expression.name == "convert":
-            return "to_dtype", f"{arguments[0]}, torch.{expression.dtype}"
-        return _NAMES.get(expression.name, expression.name), ", ".join(arguments)
+            return "to_dtype", arguments[0], f"torch.{expression.dtype}"
+        return _NAMES.get(expression.name, expression.name), *arguments
+
+    def _with_terms(self, index: str, terms: Iterable[IndexTerm]) -> str:
+        """The index plus what is read from other buffers."""
+        for term in terms:
+            scale = "" if term.stride == 1 else f"{term.stride}*"
+            index += f" + {scale}{self.value(term.index)}"
+        return index
 
     def _index(self, view: View) -> str:
         if not view:
