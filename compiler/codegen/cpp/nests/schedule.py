@@ -30,7 +30,7 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
+from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_columns, turned_reads
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
@@ -52,6 +52,8 @@ EVICTED = 8
 """Cost of an element whose line was evicted since its last use, in instructions."""
 HORIZONTAL = 12
 """Cost of reducing one accumulator across lanes, in vector instructions."""
+RUN = 256
+"""Elements of a kept axis that a unit with several positions of inner axes has on the lanes."""
 WINNER = 6
 """How many times that an argmax takes: the best value, the lanes that hold it and the first of them
 wait for each other."""
@@ -73,16 +75,20 @@ class Schedule:
     inner: tuple[int, ...]
     """The axes of a row, except the lane axis."""
     tile: int | None = None
-    """A kept axis along which some reads, or all writes, have unit stride: square tiles of it and
-    the lane axis are loaded or stored along it, and transposed in registers."""
+    """An axis along which some reads, or all writes, have unit stride: square tiles of it and the
+    lane axis are loaded or stored along it, and transposed in registers."""
     band: int = 1
-    """Elements of the `tile` axis in one unit."""
+    """Elements of the `tile` axis in one unit: all of them, if it is one of a row's."""
     blocks: bool = False
-    """Transpose the tiles of a whole unit into a block before traversing its rows, or those of a
-    band of rows that reduce along the lanes; or those of its writes after it. Otherwise each tile
-    is transposed just before use."""
+    """Transpose the tiles of a whole unit into a block before traversing its rows; or those of its
+    writes after it. Otherwise each tile is transposed just before use."""
     writes: bool = False
     """The blocks hold all that a unit writes, and nothing that it reads."""
+
+    @property
+    def banded(self) -> int | None:
+        """The tile axis if units are bands of it; None if there is none, or it is a row's own."""
+        return None if self.tile in self.inner else self.tile
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -157,14 +163,22 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             return Schedule(lane, lanes, outer, units, width, inner, tile, band)
         band, width = block(facts, lane, tile, lanes)
         return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
-    if lane is not None and lane in ordered:
+    if lane is not None and tile is None:
         tile = turned_axis(facts, lane, lanes, ordered)
         if choose is not None and tile is not None:
             tile = questions.tile(choose, tile, [tile], lanes)
         if tile is not None:
             outer = tuple(axis for axis in outer if axis != tile)
             units = _units(sizes, outer, choose)
-            return Schedule(lane, lanes, outer, units, None, inner, tile, lanes, blocks=True)
+            band = estimate(sizes[tile]) if tile in inner else lanes
+            chunk = None
+            if lane not in ordered:
+                rows = product(sizes[axis] for axis in outer)
+                chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], COLUMNS, False)
+                most = turned_columns(facts, lane, lanes, tile, ordered)
+                if estimate(chunk or sizes[lane]) > most:
+                    chunk = most
+            return Schedule(lane, lanes, outer, units, chunk, inner, tile, band, blocks=True)
     if not inner and lane is not None and lane not in ordered:
         tile = written_axis(facts, lane, lanes, outer, choose)
         if tile is not None:
@@ -444,6 +458,9 @@ def _cost(
         total += 4 / max(steps, 1)
     else:
         total += 2 * len(reductions)
+        riders = [s for s in facts.nest.statements if facts.is_rider(s) and s.axes]
+        across = sum(isinstance(s, Reduction) and lane in s.over for s in riders)
+        total += HORIZONTAL * across / max(min(steps, RUN // lanes), 1)
     return total * 16 / lanes
 
 

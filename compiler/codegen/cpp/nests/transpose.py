@@ -38,7 +38,7 @@ from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
 from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
-from compiler.codegen.cpp.nests.turned import turned_reads
+from compiler.codegen.cpp.nests.turned import turned_reads, within
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
@@ -46,7 +46,7 @@ from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.nest import Write
-from compiler.loops.sizes import Size
+from compiler.loops.sizes import Size, c_expression
 
 Body = Callable[[Pass, Scope, list, int], None]  # type: ignore[type-arg]
 
@@ -194,24 +194,50 @@ def fill_blocks(
     too, which `drain_blocks` transposes.
     """
     block = _Block(values, units, schedule, scratch, lanes)
+    ordered = frozenset((*schedule.inner, block.lane))
+    together: dict[tuple[int, ...], list[Read]] = {}
+    for read in [] if schedule.writes else turned_reads(values.facts, block.lane, block.axis):
+        axes = within(values.facts, read, block.lane, block.axis, ordered)
+        together.setdefault(tuple(axes), []).append(read)
+    for rows, reads in together.items():
+        _fill(values, block, rows, reads, scope, lanes)
+    for write in turned_writes(values.facts, block.lane, block.axis) if schedule.writes else ():
+        array = block.array(base_name(write.buffer), write)
+        values.written[write] = (array.base, array.address)
+
+
+def _fill(
+    values: Values,
+    block: _Block,
+    axes: tuple[int, ...],
+    reads: Sequence[Read],
+    scope: Scope,
+    lanes: Lanes,
+) -> None:
+    """The loops for reads whose blocks have these axes of a row besides those of the tiles."""
+    opened: list[tuple[Scope, str]] = []
+    inside = scope
+    for axis in axes:
+        name, size = block.names[axis], c_expression(values.facts.nest.axes[axis].size)
+        inside = Scope(inside, scope.lanes, {axis: (name, 1)})
+        opened.append((inside, f"for (long {name} = 0; {name} < {size}; {name}++)"))
     tile = Code()
-    reads = [] if schedule.writes else turned_reads(values.facts, block.lane, block.axis)
     for read in reads:
         base, stride = values.bases[read.buffer], step_text(read.address.strides[block.lane])
-        array = block.array(base_name(read.buffer), read)
-        pointer = f"{values.pointer(base, read.address, scope)} + {block.column} * {stride}"
+        array = block.array(base_name(read.buffer), read, axes)
+        pointer = f"{values.pointer(base, read.address, inside)} + {block.column} * {stride}"
         pointer += f" + {block.row}"
         pitch = step_text(array.address.strides[block.axis])
-        into = f"{array.base.name} + {block.row} * {pitch} + {block.column}"
+        start = values.pointer(array.base, array.address, inside)
+        into = f"{start} + {block.row} * {pitch} + {block.column}"
         whole = lanes.transpose_tile(base.dtype, pointer, stride, into, pitch)
         edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
         block.add(tile, whole, [edge])
         values.blocks[read] = (array.base, array.address)
-    for write in turned_writes(values.facts, block.lane, block.axis) if schedule.writes else ():
-        array = block.array(base_name(write.buffer), write)
-        values.written[write] = (array.base, array.address)
-    if tile.lines:
-        block.loops(tile, scope)
+    block.loops(tile, inside)
+    for child, header in reversed(opened):
+        assert child.parent is not None
+        child.parent.code.loop(header, child.code)
 
 
 def drain_blocks(
@@ -253,25 +279,31 @@ class _Block:
         self.row, self.column = units.axis_names[axis], units.lane_name
         self.rows, self.bound = units.band_rows(), units.lane_bound()
         self.left = (f"{self.rows} - {self.row}", f"{self.bound} - {self.column}")
-        width = schedule.chunk
+        width: Size | None = schedule.chunk
         if width is None:
             width = padded(units.lane_size(), self.count)
             if isinstance(width, int) and width % ALIASED == 0:
                 width += self.count
-        self.sizes: list[tuple[int, Size]] = [(axis, schedule.band), (lane, width)]
+        self.names = units.axis_names
+        self.facts = values.facts
+        self.band, self.width = (axis, padded(schedule.band, self.count)), (lane, width)
         self.even = all(
             isinstance(size, int) and size % self.count == 0
             for size in (values.facts.nest.axes[axis].size, units.lane_size())
         )
         self.scratch = scratch
 
-    def array(self, wanted: str, access: Read | Write) -> Array:
-        rank, name, narrow = (
-            len(access.address.strides),
+    def array(self, wanted: str, access: Read | Write, axes: Sequence[int] = ()) -> Array:
+        """The block of an access, with these axes of a row besides those of the tiles."""
+        rows = [(axis, self.facts.nest.axes[axis].size) for axis in axes]
+        return self.scratch.array(
             f"{wanted}_block",
-            isinstance(access, Write),
+            access.dtype,
+            [self.band, *rows, self.width],
+            len(access.address.strides),
+            self.count,
+            narrow=isinstance(access, Write),
         )
-        return self.scratch.array(name, access.dtype, self.sizes, rank, self.count, narrow=narrow)
 
     def add(self, tile: Code, whole: str, edge: Sequence[str]) -> None:
         """A tile of `count` rows and columns; `edge` for one that has fewer."""
