@@ -115,3 +115,55 @@ def test_tiles_are_a_decision() -> None:
     assert "load_strided" in body
     (tile,) = (decision for decision in asked if decision.kind == "tile")
     assert (tile.default, tile.legal()) == ("i", ("none", "i"))
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return x.softmax(-1)
+
+
+def log_softmax(x: torch.Tensor) -> torch.Tensor:
+    return x.log_softmax(-1)
+
+
+def log_sums(x: torch.Tensor) -> torch.Tensor:
+    return x.logsumexp(-1)
+
+
+def gradient(x: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten._log_softmax_backward_data(x, x.clamp(max=0), -1, x.dtype)
+
+
+def stored_between(x: torch.Tensor) -> Tensors:
+    z = x.sigmoid()
+    return z, z / z.sum(-1, keepdim=True)
+
+
+Row = Callable[[torch.Tensor], object]
+SHORT = (softmax, log_softmax, log_sums, gradient, stored_between)
+
+
+@pytest.mark.parametrize("case", SHORT, ids=lambda case: case.__name__)
+def test_short_rows_lie_on_the_lanes(case: Row) -> None:
+    """No vector is reduced across its lanes, and nothing is stored element by element."""
+    text = text_of(AVX512, case, torch.randn(2000, 20))
+    assert "transpose_tile" in text
+    assert "lanes_sum(" not in text
+    assert "strided" not in text
+    assert "lanes_sum(" in text_of(AVX512, case, torch.randn(300, 200)), "these are long"
+
+
+@pytest.mark.parametrize("isa", each_isa(ISAS))
+def test_short_rows_of_any_size(isa: Isa) -> None:
+    torch.manual_seed(0)
+    cases = []
+    for case in SHORT:
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            for shape in ((2001, 33), (130, 5), (17, 17), (3, 700, 9)):
+                if dtype == torch.float32 or shape[-1] == 33:
+                    cases.append((case, torch.randn(shape).to(dtype)))
+    made = compile_programs([programs(case, x)[0] for case, x in cases], isa)
+    for (case, x), program in zip(cases, made, strict=True):
+        results = case(x)
+        expected = results if isinstance(results, tuple) else (results,)
+        for got, wanted in zip(program.run((x,)), expected, strict=True):
+            torch.testing.assert_close(got, wanted)

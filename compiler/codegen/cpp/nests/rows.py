@@ -85,7 +85,7 @@ class Loops:
             body = child
         if self.schedule.blocks:
             opened += self._blocks(body)
-            body = opened[-1][0] if opened else body
+            body = opened[-1][0]
         for walk in self.passes.walks:
             self._pass(walk, body)
         for child, header in reversed(opened):
@@ -171,15 +171,14 @@ class Loops:
                 self.values.reload(name, read)
 
     def _blocks(self, scope: Scope) -> list[tuple[Scope, str]]:
-        """Transpose a unit's tiles into blocks. Returns the scopes of the band and of one row, if
-        the unit is a band of rows."""
+        """Transpose a unit's tiles into blocks. Returns the scopes of the unit or band, and of one
+        row if it is a band of them."""
         axis = self.schedule.banded
         own = {} if axis is None else {axis: (self.units.band, 1)}
         band = Scope(scope, self.scalar, own, partial=axis)
         fill_blocks(self.values, self.units, self.schedule, self.scratch, band, self.vector)
         if axis is None:
-            scope.code.extend(band.code)
-            return []
+            return [(band, "")]
         name = self.units.axis_names[axis]
         row = Scope(band, self.scalar, {axis: (name, 1)})
         rows = self.units.band_rows()

@@ -21,6 +21,7 @@ from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.interleaved import all_interleaved
 from compiler.codegen.cpp.nests.registers import itemsizes
 from compiler.codegen.cpp.nests.tiling import (
+    BLOCK_BYTES,
     block,
     share_a_set,
     square,
@@ -30,7 +31,7 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_columns, turned_reads
+from compiler.codegen.cpp.nests.turned import BAND_BYTES, COST, turned, turned_axis, turned_columns
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
@@ -173,11 +174,10 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             band = estimate(sizes[tile]) if tile in inner else lanes
             chunk = None
             if lane not in ordered:
-                rows = product(sizes[axis] for axis in outer)
-                chunk = _chunk(sizes[lane], rows, [sizes[axis] for axis in inner], COLUMNS, False)
-                most = turned_columns(facts, lane, lanes, tile, ordered)
-                if estimate(chunk or sizes[lane]) > most:
-                    chunk = most
+                far = turned_columns(facts, lane, lanes, tile, ordered)
+                near = far * BLOCK_BYTES // BAND_BYTES // COLUMNS * COLUMNS
+                chunk = min(max(near, COLUMNS), far)
+                chunk = chunk if estimate(sizes[lane]) > chunk else None
             return Schedule(lane, lanes, outer, units, chunk, inner, tile, band, blocks=True)
     if not inner and lane is not None and lane not in ordered:
         tile = written_axis(facts, lane, lanes, outer, choose)
@@ -273,9 +273,9 @@ def _lane(
         size = bare[axis]
         if isinstance(size, int) and size < 2:
             continue
-        turned = _turned(facts, axis, lanes, ordered)
-        cost = _cost(facts, axis, lanes, bare, axis in ordered, turned)
-        cost += _evicted(facts, axis, lanes, turned, scatters=scatters)
+        blocks = _turned(facts, axis, lanes, ordered)
+        cost = _cost(facts, axis, lanes, bare, axis in ordered, blocks)
+        cost += _evicted(facts, axis, lanes, blocks, scatters=scatters)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
@@ -298,7 +298,7 @@ def _turned(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> set
     it, or writes if there are fewer of them than reads with tiles the other way round."""
     band = turned_axis(facts, lane, lanes, ordered)
     if band is not None:
-        return set(turned_reads(facts, lane, band))
+        return set(turned(facts, lane, band, ordered))
     outer = tuple(axis for axis in range(len(facts.nest.axes)) if axis != lane)
     if ordered or tile_axis(facts, lane, lanes, outer) is not None:
         return set()

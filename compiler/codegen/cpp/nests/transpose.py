@@ -38,7 +38,7 @@ from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
 from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
-from compiler.codegen.cpp.nests.turned import turned_reads, within
+from compiler.codegen.cpp.nests.turned import turned_reads, turned_results, within
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
@@ -194,16 +194,21 @@ def fill_blocks(
     too, which `drain_blocks` transposes.
     """
     block = _Block(values, units, schedule, scratch, lanes)
-    ordered = frozenset((*schedule.inner, block.lane))
+    ordered = frozenset(schedule.inner)
     together: dict[tuple[int, ...], list[Read]] = {}
     for read in [] if schedule.writes else turned_reads(values.facts, block.lane, block.axis):
         axes = within(values.facts, read, block.lane, block.axis, ordered)
         together.setdefault(tuple(axes), []).append(read)
     for rows, reads in together.items():
         _fill(values, block, rows, reads, scope, lanes)
-    for write in turned_writes(values.facts, block.lane, block.axis) if schedule.writes else ():
+    writes = list(turned_writes(values.facts, block.lane, block.axis)) if schedule.writes else []
+    if not schedule.writes and schedule.banded is None:
+        writes = turned_results(values.facts, block.lane, block.axis, ordered)
+    for write in writes:
         array = block.array(base_name(write.buffer), write)
         values.written[write] = (array.base, array.address)
+        stored = Read(write.buffer, write.address, write.dtype)
+        values.blocks[stored] = values.written[write]
 
 
 def _fill(
@@ -232,7 +237,7 @@ def _fill(
         into = f"{start} + {block.row} * {pitch} + {block.column}"
         whole = lanes.transpose_tile(base.dtype, pointer, stride, into, pitch)
         edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
-        block.add(tile, whole, [edge])
+        block.add(tile, whole, edge)
         values.blocks[read] = (array.base, array.address)
     block.loops(tile, inside)
     for child, header in reversed(opened):
@@ -253,14 +258,7 @@ def drain_blocks(
         into = f"{values.pointer(base, write.address, scope)} + {block.column} * {stride}"
         into += f" + {block.row}"
         whole = lanes.transpose_bits(base.dtype, pointer, pitch, into, stride)
-        rows, columns = (
-            f"({left} < {block.count} ? {left} : {block.count})" for left in block.left
-        )
-        edge = [
-            f"for (long j = 0; j < {columns}; j++)",
-            f"    for (long k = 0; k < {rows}; k++)",
-            f"        ({into})[j * {stride} + k] = ({pointer})[k * {pitch} + j];",
-        ]
+        edge = lanes.transpose_bits_edge(base.dtype, pointer, pitch, into, stride, *block.left)
         block.add(tile, whole, edge)
     if tile.lines:
         block.loops(tile, scope)
@@ -282,8 +280,8 @@ class _Block:
         width: Size | None = schedule.chunk
         if width is None:
             width = padded(units.lane_size(), self.count)
-            if isinstance(width, int) and width % ALIASED == 0:
-                width += self.count
+        if isinstance(width, int) and width % ALIASED == 0:
+            width += self.count
         self.names = units.axis_names
         self.facts = values.facts
         self.band, self.width = (axis, padded(schedule.band, self.count)), (lane, width)
@@ -305,7 +303,7 @@ class _Block:
             narrow=isinstance(access, Write),
         )
 
-    def add(self, tile: Code, whole: str, edge: Sequence[str]) -> None:
+    def add(self, tile: Code, whole: str, edge: str) -> None:
         """A tile of `count` rows and columns; `edge` for one that has fewer."""
         if self.even:
             tile.add(whole)
@@ -313,8 +311,7 @@ class _Block:
         tile.add(f"if ({self.left[0]} >= {self.count} && {self.left[1]} >= {self.count})")
         tile.add(f"    {whole}")
         tile.add("else")
-        for line in edge:
-            tile.add(f"    {line}")
+        tile.add(f"    {edge}")
 
     def loops(self, tile: Code, scope: Scope) -> None:
         row, column, count = self.row, self.column, self.count

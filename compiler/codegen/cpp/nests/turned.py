@@ -5,11 +5,13 @@ each vector of the result would be scattered. Instead, as many rows as there are
 transposed into a block, which reads each line of `x` once, and then traversed as if contiguous.
 
 `softmax(g * x.t(), 0)` has the columns on the lanes, as `g` has. There the block holds all rows of
-the unit's columns.
+the unit's columns. Many short rows are on the lanes themselves: then what they read and write lies
+in blocks, and no vector holds a part of a row, nor is one reduced across its lanes.
 """
 
 from __future__ import annotations
 
+from compiler.codegen.cpp.nests.tiling import HALF, turned_writes
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Read
@@ -37,33 +39,52 @@ def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) ->
         elif facts.is_rider(statement) and facts.domain(statement) != axes:
             return None
     others = axes - {lane}
-    best = max(others, key=lambda axis: (len(turned_reads(facts, lane, axis)), -axis), default=None)
-    if best is None or not turned_reads(facts, lane, best):
+    found = {axis: len(turned(facts, lane, axis, ordered)) for axis in others}
+    best = max(others, key=lambda axis: (found[axis], -axis), default=None)
+    if best is None or not found[best]:
         return None
-    sizes = [facts.nest.axes[axis].size for axis in (best, lane)]
-    if not all(isinstance(size, int) and size >= lanes for size in sizes):
+    wide, length = (facts.nest.axes[axis].size for axis in (best, lane))
+    if not isinstance(wide, int) or not isinstance(length, int) or length < lanes:
         return None
-    return best if turned_columns(facts, lane, lanes, best, ordered) else None
+    least = lanes // HALF if best in ordered else lanes
+    return best if wide >= least and turned_columns(facts, lane, lanes, best, ordered) else None
 
 
 def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: frozenset[int]) -> int:
     """The columns of a unit whose blocks stay in the cache, in whole vectors; 0 if these are less
     than a vector, or than the row that is reduced or scanned along the lanes."""
     bytes_ = 0
-    for read in turned_reads(facts, lane, axis):
-        rows = [facts.nest.axes[a].size for a in within(facts, read, lane, axis, ordered)]
+    for part in turned(facts, lane, axis, ordered):
+        rows = [facts.nest.axes[a].size for a in within(facts, part, lane, axis, ordered)]
         rows.append(facts.nest.axes[axis].size if axis in ordered else lanes)
         size = product(rows)
         if not isinstance(size, int):
             return 0
-        bytes_ += size * BYTES[compute_dtype(read.dtype)]
+        bytes_ += max(size, lanes) * BYTES[compute_dtype(part.dtype)]
     columns = BAND_BYTES // bytes_ // lanes * lanes
     return 0 if lane in ordered and columns < estimate(facts.nest.axes[lane].size) else columns
 
 
-def within(facts: Facts, read: Read, lane: int, axis: int, ordered: frozenset[int]) -> list[int]:
-    """The axes of a row that a block of a read has besides those of its tiles."""
-    return sorted((facts.moves(read.address) & ordered) - {lane, axis})
+def turned(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Read | Write]:
+    """What lies in blocks: reads, and results if units are not bands of the axis."""
+    return [
+        *turned_reads(facts, lane, axis),
+        *turned_results(facts, lane, axis, ordered),
+    ]
+
+
+def turned_results(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Write]:
+    """Writes with a stride along the lanes and unit stride along `axis`, if it alone is a row's."""
+    if ordered != {axis} or set(facts.nest.reads()) & set(facts.nest.writes()):
+        return []
+    return list(turned_writes(facts, lane, axis))
+
+
+def within(
+    facts: Facts, part: Read | Write, lane: int, axis: int, ordered: frozenset[int]
+) -> list[int]:
+    """The axes of a row that the block of a read or write has besides those of its tiles."""
+    return sorted((facts.moves(part.address) & ordered) - {lane, axis})
 
 
 def turned_reads(facts: Facts, lane: int, axis: int) -> list[Read]:
