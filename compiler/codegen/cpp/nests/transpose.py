@@ -19,8 +19,8 @@ Or all tiles of a block are transposed first (`fill_blocks`, chosen by `tiling.u
 
 That is for nests with riders, whose sums stay in registers from row to row, and for tiles of 8 or 4
 float32 with rows 4096 bytes apart. Each such tile leaves part of each line unused, and the lines of
-its rows compete for the 8 or 12 ways of one set. Rows that are reduced or scanned (`turned.py`) have
-blocks with the other axes of a row, or of all positions of one of these.
+its rows compete for the 8 or 12 ways of one set. Blocks of rows that are reduced or scanned
+(`turned.py`) also have the other axes of a row, or all positions of one of these.
 
 Where all writes are strided along the lanes, and no read has tiles, blocks are used the other way
 round (`drain_blocks`): a band's rows are written to blocks, whose tiles are then transposed into
