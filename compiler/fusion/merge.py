@@ -24,6 +24,7 @@ from compiler.fusion.rules.order import (
 )
 from compiler.fusion.rules.riders import riders_are_plain, riders_save_kernels
 from compiler.fusion.rules.rows import rows_are_plain, runs_are_whole
+from compiler.fusion.rules.tiles import tiles_have_two_axes
 from compiler.fusion.weights import Weights
 from compiler.loops.graph import Call, Compute, Graph, Reduce, Scan, Store
 from compiler.loops.layouts import Shape, normalize
@@ -94,6 +95,10 @@ class Grouping:
         digits = common_digits(one, two, space, self.digits)
         if isinstance(digits, Refusal):
             return digits
+        both = ((group, self.digits[group.id]) for group in (one, two))
+        refusal = tiles_have_two_axes(both, digits, space, self.weights)
+        if refusal is not None:
+            against.append(refusal)
         return Merge(space, digits, against[0] if against else None)
 
     def between(self, one: Group, two: Group) -> list[Edge]:

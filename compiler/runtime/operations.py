@@ -61,11 +61,11 @@ def _overload(name: str) -> Callable[..., Any]:
         raise UnknownOperation(f"there is no operation {name}: {error}") from error
 
 
-def _function_of(found: Callable[..., Any]) -> Callable[..., Any]:
+def _function_of(found: Any) -> Callable[..., Any]:
     """The built-in function to which `__call__` of an overload, a Python function, forwards."""
     if HOOK.missing() or type(found) is not torch._ops.OpOverload:
-        return found
-    return found._op  # type: ignore[no-any-return]
+        return found  # type: ignore[no-any-return]
+    return found._op
 
 
 def _saving(target: Callable[..., Any]) -> Callable[..., Any]:

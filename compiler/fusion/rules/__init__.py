@@ -15,6 +15,7 @@ RULES = {
     "rider": "only a plain column sum or full sum rides along in a loop over other rows",
     "finish": "a riding reduction is complete only after the whole nest",
     "strided rows": "rows whose digits are not the innermost must be wide and fit in the cache",
+    "tiles": "accesses that one loop transposes are contiguous along two axes at most",
     "gather": "a value read through an index must be in memory",
     "scan": "a scan shares a loop whose rows it runs along",
     "barrier": "memory that a store or a call writes is read in an earlier or a later loop",

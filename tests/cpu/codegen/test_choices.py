@@ -79,7 +79,8 @@ def test_every_name_is_asked_about_once() -> None:
         seen[decision.kind, decision.names] += 1
         return decision.default
 
-    emitted(ask, lambda x, w: F.layer_norm(x, (64,), w, w).softmax(-1).sum(0), *norm_inputs())
+    inputs = torch.randn(64, 512), torch.randn(512)
+    emitted(ask, lambda x, w: F.layer_norm(x, (512,), w, w).softmax(-1).sum(0), *inputs)
     assert {kind for kind, _ in seen} >= {"lanes", "vector", "units", "threads", "unroll"}
     assert set(seen.values()) == {1}, seen
 

@@ -477,8 +477,9 @@ def test_few_lanes_scan_along_memory_too(isa: Isa) -> None:
 
 
 def test_a_chunk_of_columns_returns_to_lines_that_are_still_in_the_cache() -> None:
-    """A written line takes 16 steps along the scan, and 32 lines fit in their sets of L1."""
-    x = torch.rand(256, 256).t()
+    """A written line takes 16 steps along the scan, and 32 lines fit in their sets of L1; blocks of
+    rows this long fit in no near cache."""
+    x = torch.rand(16640, 256).t()
     body = text(lambda x: x.cumsum(1).contiguous(), x, comment="y = x.cumsum(1).contiguous()")
     assert "chunk * 32;" in body, body
     assert "store_strided(" in body, body

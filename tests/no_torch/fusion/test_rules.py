@@ -350,3 +350,24 @@ def test_a_small_rider_that_takes_a_kernel(
     found = nests(fuse(chained(shape, back).graph, machine=machine))
     assert any({"div", "top"} <= names for names in found) == rides
     assert any({"top", "end"} <= names for names in found) == (not rides)
+
+
+def transposed_beside_a_sum(rows: int, columns: int) -> Builder:
+    """Column sums of a product with a transposed matrix, and the transpose of the other factor."""
+    b = Builder()
+    b.input("g", rows, columns)
+    b.input("x", columns, rows)
+    across = Layout((rows, columns), (1, rows))
+    b.reduce("sum", (rows, columns), "rk", op("mul", load("g"), load("x", across)))
+    back = Layout((columns, rows), (1, columns))
+    b.map("clone", (columns, rows), op("neg", load("g", back)))
+    b.output("sum", columns)
+    b.output("clone", columns, rows)
+    return b
+
+
+def test_tiles() -> None:
+    """The flat domains of 1024 x 64 and 64 x 1024 have three digits in common."""
+    assert together(transposed_beside_a_sum(256, 256), "sum", "clone")
+    assert rule(transposed_beside_a_sum(1024, 64), "sum", "clone") == "tiles"
+    assert together(transposed_beside_a_sum(64, 16), "sum", "clone"), "too small to matter"

@@ -36,7 +36,7 @@ from tests.no_torch.traces import FILE, opening
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.command_line import command_line
 from viewers.markdown.report import report
-from viewers.panes import findings
+from viewers.panes import findings, profiled
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.text.explain import explain
@@ -187,7 +187,7 @@ def test_no_command_names_what_redaction_replaced(make: Callable[[], list[AnyRec
     said = [to_text(explain(recording), 200), report(recording)]
     said += [fix.code for one in summarise(recording).findings for fix in one.fixes]
     view = view_of(records)
-    said.append(view.typed_file)
+    said.append(profiled.command(view))
     commands = re.findall(r"tcw [a-z]+ [^`\n]*", "\n".join(said))
     assert not [one for one in commands if re.search(r"/redacted|(?:file|name)\d", one)]
     start = next(one for one in records if isinstance(one, Start))

@@ -171,12 +171,15 @@ class Loops:
                 self.values.reload(name, read)
 
     def _blocks(self, scope: Scope) -> list[tuple[Scope, str]]:
-        """Transpose a band's tiles into blocks. Returns the scopes of the band and of one row."""
-        axis = self.schedule.tile
-        assert axis is not None
-        name = self.units.axis_names[axis]
-        band = Scope(scope, self.scalar, {axis: (self.units.band, 1)}, partial=axis)
+        """Transpose a unit's tiles into blocks. Returns the scopes of the unit or band, and of one
+        row if it is a band of them."""
+        axis = self.schedule.banded
+        own = {} if axis is None else {axis: (self.units.band, 1)}
+        band = Scope(scope, self.scalar, own, partial=axis)
         fill_blocks(self.values, self.units, self.schedule, self.scratch, band, self.vector)
+        if axis is None:
+            return [(band, "")]
+        name = self.units.axis_names[axis]
         row = Scope(band, self.scalar, {axis: (name, 1)})
         rows = self.units.band_rows()
         return [(band, ""), (row, f"for (long {name} = 0; {name} < {rows}; {name}++)")]
@@ -225,7 +228,7 @@ class Loops:
             or (isinstance(effect, ScanAlong) and effect.axis != lane)
         ]
         around = any(axis in walk.axes for axis in self.schedule.inner)
-        around = around or (bool(self.riders) and self.schedule.tile is None)
+        around = around or bool(self.riders)
         width = self.units.lane_width()
         if not carried or not around or width is None:
             return 0

@@ -21,6 +21,7 @@ from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.interleaved import all_interleaved
 from compiler.codegen.cpp.nests.registers import itemsizes
 from compiler.codegen.cpp.nests.tiling import (
+    BLOCK_BYTES,
     block,
     share_a_set,
     square,
@@ -30,7 +31,7 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import COST, turned_axis, turned_reads
+from compiler.codegen.cpp.nests.turned import BAND_BYTES, COST, turned, turned_axis, turned_columns
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
@@ -54,6 +55,8 @@ HORIZONTAL = 12
 """Cost of reducing one accumulator across lanes, in vector instructions."""
 CHECKED = 1.5
 """Cost of wrapping an index and comparing it with a size, in scalar code."""
+RUN = 256
+"""Elements of a kept axis that a unit with several positions of inner axes has on the lanes."""
 WINNER = 6
 """How many times that an argmax takes: the best value, the lanes that hold it and the first of them
 wait for each other."""
@@ -75,16 +78,20 @@ class Schedule:
     inner: tuple[int, ...]
     """The axes of a row, except the lane axis."""
     tile: int | None = None
-    """A kept axis along which some reads, or all writes, have unit stride: square tiles of it and
-    the lane axis are loaded or stored along it, and transposed in registers."""
+    """An axis along which some reads, or all writes, have unit stride: square tiles of it and the
+    lane axis are loaded or stored along it, and transposed in registers."""
     band: int = 1
-    """Elements of the `tile` axis in one unit."""
+    """Elements of the `tile` axis in one unit: all of them, if it is one of a row's."""
     blocks: bool = False
-    """Transpose the tiles of a whole unit into a block before traversing its rows, or those of a
-    band of rows that reduce along the lanes; or those of its writes after it. Otherwise each tile
-    is transposed just before use."""
+    """Transpose the tiles of a whole unit into a block before traversing its rows; or those of its
+    writes after it. Otherwise each tile is transposed just before use."""
     writes: bool = False
     """The blocks hold all that a unit writes, and nothing that it reads."""
+
+    @property
+    def banded(self) -> int | None:
+        """The tile axis if units are bands of it; None if there is none, or it is a row's own."""
+        return None if self.tile in self.inner else self.tile
 
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
@@ -159,14 +166,21 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
             return Schedule(lane, lanes, outer, units, width, inner, tile, band)
         band, width = block(facts, lane, tile, lanes)
         return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
-    if lane is not None and lane in ordered:
+    if lane is not None and tile is None:
         tile = turned_axis(facts, lane, lanes, ordered)
         if choose is not None and tile is not None:
             tile = questions.tile(choose, tile, [tile], lanes)
         if tile is not None:
             outer = tuple(axis for axis in outer if axis != tile)
             units = _units(sizes, outer, choose)
-            return Schedule(lane, lanes, outer, units, None, inner, tile, lanes, blocks=True)
+            band = estimate(sizes[tile]) if tile in inner else lanes
+            chunk = None
+            if lane not in ordered:
+                far = turned_columns(facts, lane, lanes, tile, ordered)
+                near = far * BLOCK_BYTES // BAND_BYTES // COLUMNS * COLUMNS
+                chunk = min(max(near, COLUMNS), far)
+                chunk = chunk if estimate(sizes[lane]) > chunk else None
+            return Schedule(lane, lanes, outer, units, chunk, inner, tile, band, blocks=True)
     if not inner and lane is not None and lane not in ordered:
         tile = written_axis(facts, lane, lanes, outer, choose)
         if tile is not None:
@@ -261,9 +275,9 @@ def _lane(
         size = bare[axis]
         if isinstance(size, int) and size < 2:
             continue
-        turned = _turned(facts, axis, lanes, ordered)
-        cost = _cost(facts, axis, lanes, bare, axis in ordered, turned)
-        cost += _evicted(facts, axis, lanes, turned, scatters=scatters)
+        blocks = _turned(facts, axis, lanes, ordered)
+        cost = _cost(facts, axis, lanes, bare, axis in ordered, blocks)
+        cost += _evicted(facts, axis, lanes, blocks, scatters=scatters)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
@@ -286,7 +300,7 @@ def _turned(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> set
     it, or writes if there are fewer of them than reads with tiles the other way round."""
     band = turned_axis(facts, lane, lanes, ordered)
     if band is not None:
-        return set(turned_reads(facts, lane, band))
+        return set(turned(facts, lane, band, ordered))
     outer = tuple(axis for axis in range(len(facts.nest.axes)) if axis != lane)
     if ordered or tile_axis(facts, lane, lanes, outer) is not None:
         return set()
@@ -449,6 +463,9 @@ def _cost(
         total += 4 / max(steps, 1)
     else:
         total += 2 * len(reductions)
+        riders = [s for s in facts.nest.statements if facts.is_rider(s) and s.axes]
+        across = sum(isinstance(s, Reduction) and lane in s.over for s in riders)
+        total += HORIZONTAL * across / max(min(steps, RUN // lanes), 1)
     return total * 16 / lanes
 
 

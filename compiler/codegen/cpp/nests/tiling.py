@@ -14,7 +14,7 @@ from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Read
-from compiler.loops.nest import Let, Write, expressions
+from compiler.loops.nest import Let, Reduction, Statement, Write, expressions
 from compiler.loops.sizes import Size, product
 
 MOST_TILES = 2
@@ -46,13 +46,8 @@ def tile_axis(
     facts: Facts, lane: int, lanes: int, outer: tuple[int, ...], choose: NestChooser | None = None
 ) -> int | None:
     """The axis of unit stride for most of the reads that are strided on the lanes."""
-    if lanes == 1 or any(
-        not isinstance(s, (Let, Write)) or (isinstance(s, Write) and (s.terms or s.mode != "set"))
-        for s in facts.nest.statements
-    ):
-        return None
     whole = frozenset((*outer, lane))
-    if any(isinstance(s, Write) and facts.domain(s) != whole for s in facts.nest.statements):
+    if lanes == 1 or not all(_in_tiles(facts, s, whole) for s in facts.nest.statements):
         return None
     found = [
         (axis, _fewest(read, lane, lanes))
@@ -68,6 +63,17 @@ def tile_axis(
     unit = sum(1 in s.address.strides for s in facts.nest.statements if isinstance(s, Write))
     found_best = best if unit >= reads or reads <= (MOST_TILES if unit else MOST_BLOCKS) else None
     return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
+
+
+def _in_tiles(facts: Facts, statement: Statement, whole: frozenset[int]) -> bool:
+    """Whether a statement may be computed tile by tile: it overwrites, or adds to a rider, once for
+    each position."""
+    if isinstance(statement, Let):
+        return True
+    if isinstance(statement, Write) and (statement.terms or statement.mode != "set"):
+        return False
+    rides = isinstance(statement, Reduction) and not facts.reduced
+    return (rides or isinstance(statement, Write)) and facts.domain(statement) == whole
 
 
 def _fewest(read: Read, lane: int, lanes: int) -> int:
@@ -118,13 +124,14 @@ def turned_writes(facts: Facts, lane: int, axis: int) -> Iterator[Write]:
 def used_at_once(facts: Facts, lane: int, tile: int, lanes: int) -> bool:
     """Whether each tile is used right after its transpose, rather than after a block of them.
 
-    True except for more tiles than fit the registers, and for tiles that take part of a line while
-    rows evict one another: the lines fetched for one tile are evicted before the next tile needs
-    their remainder. With 16 lanes, or elements that are not four bytes wide, blocks are slower
-    even then.
+    Riders need blocks, whose rows follow each other: the sums of a few columns stay in registers.
+    So do more tiles than fit the registers, and tiles that take part of a line while rows evict one
+    another: the lines fetched for one tile are evicted before the next tile needs their remainder.
+    With 16 lanes, or elements of other sizes than four bytes, blocks are slower even then.
     """
     reads = list(tiled_reads(facts, lane, tile))
-    if len(reads) > MOST_TILES:
+    riders = any(isinstance(s, Reduction) for s in facts.nest.statements)
+    if riders or len(reads) > MOST_TILES:
         return False
     short = lanes < 16 and all(BYTES[read.dtype] == 4 for read in reads)
     return not (short and aliased_rows(facts, lane, tile))

@@ -17,8 +17,10 @@ Or all tiles of a block are transposed first (`fill_blocks`, chosen by `tiling.u
         for each tile: load it along its rows' axis, transpose it, store it in the block
         for each row of the band:           traverse it as usual, 128 elements at a time
 
-That is for tiles of 8 or 4 float32 with rows 4096 bytes apart. Each such tile leaves part of each
-line unused, and the lines of its rows compete for the 8 or 12 ways of one set.
+That is for nests with riders, whose sums stay in registers from row to row, and for tiles of 8 or 4
+float32 with rows 4096 bytes apart. Each such tile leaves part of each line unused, and the lines of
+its rows compete for the 8 or 12 ways of one set. Blocks of rows that are reduced or scanned
+(`turned.py`) also have the other axes of a row, or all positions of one of these.
 
 Where all writes are strided along the lanes, and no read has tiles, blocks are used the other way
 round (`drain_blocks`): a band's rows are written to blocks, whose tiles are then transposed into
@@ -38,7 +40,7 @@ from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
 from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
-from compiler.codegen.cpp.nests.turned import turned_reads
+from compiler.codegen.cpp.nests.turned import turned_reads, turned_results, within
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
@@ -46,7 +48,7 @@ from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.nest import Write
-from compiler.loops.sizes import Size
+from compiler.loops.sizes import Size, c_expression
 
 Body = Callable[[Pass, Scope, list, int], None]  # type: ignore[type-arg]
 
@@ -194,24 +196,55 @@ def fill_blocks(
     too, which `drain_blocks` transposes.
     """
     block = _Block(values, units, schedule, scratch, lanes)
-    tile = Code()
-    reads = [] if schedule.writes else turned_reads(values.facts, block.lane, block.axis)
-    for read in reads:
-        base, stride = values.bases[read.buffer], step_text(read.address.strides[block.lane])
-        array = block.array(base_name(read.buffer), read)
-        pointer = f"{values.pointer(base, read.address, scope)} + {block.column} * {stride}"
-        pointer += f" + {block.row}"
-        pitch = step_text(array.address.strides[block.axis])
-        into = f"{array.base.name} + {block.row} * {pitch} + {block.column}"
-        whole = lanes.transpose_tile(base.dtype, pointer, stride, into, pitch)
-        edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
-        block.add(tile, whole, [edge])
-        values.blocks[read] = (array.base, array.address)
-    for write in turned_writes(values.facts, block.lane, block.axis) if schedule.writes else ():
+    ordered = frozenset(schedule.inner)
+    together: dict[tuple[int, ...], list[Read]] = {}
+    for read in [] if schedule.writes else turned_reads(values.facts, block.lane, block.axis):
+        axes = within(values.facts, read, block.lane, block.axis, ordered)
+        together.setdefault(tuple(axes), []).append(read)
+    for rows, reads in together.items():
+        _fill(values, block, rows, reads, scope, lanes)
+    writes = list(turned_writes(values.facts, block.lane, block.axis)) if schedule.writes else []
+    if not schedule.writes and schedule.banded is None:
+        writes = turned_results(values.facts, block.lane, block.axis, ordered)
+    for write in writes:
         array = block.array(base_name(write.buffer), write)
         values.written[write] = (array.base, array.address)
-    if tile.lines:
-        block.loops(tile, scope)
+        stored = Read(write.buffer, write.address, write.dtype)
+        values.blocks[stored] = values.written[write]
+
+
+def _fill(
+    values: Values,
+    block: _Block,
+    axes: tuple[int, ...],
+    reads: Sequence[Read],
+    scope: Scope,
+    lanes: Lanes,
+) -> None:
+    """The loops for reads whose blocks have these axes of a row besides those of the tiles."""
+    opened: list[tuple[Scope, str]] = []
+    inside = scope
+    for axis in axes:
+        name, size = block.names[axis], c_expression(values.facts.nest.axes[axis].size)
+        inside = Scope(inside, scope.lanes, {axis: (name, 1)})
+        opened.append((inside, f"for (long {name} = 0; {name} < {size}; {name}++)"))
+    tile = Code()
+    for read in reads:
+        base, stride = values.bases[read.buffer], step_text(read.address.strides[block.lane])
+        array = block.array(base_name(read.buffer), read, axes)
+        pointer = f"{values.pointer(base, read.address, inside)} + {block.column} * {stride}"
+        pointer += f" + {block.row}"
+        pitch = step_text(array.address.strides[block.axis])
+        start = values.pointer(array.base, array.address, inside)
+        into = f"{start} + {block.row} * {pitch} + {block.column}"
+        whole = lanes.transpose_tile(base.dtype, pointer, stride, into, pitch)
+        edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
+        block.add(tile, whole, edge)
+        values.blocks[read] = (array.base, array.address)
+    block.loops(tile, inside)
+    for child, header in reversed(opened):
+        assert child.parent is not None
+        child.parent.code.loop(header, child.code)
 
 
 def drain_blocks(
@@ -227,14 +260,7 @@ def drain_blocks(
         into = f"{values.pointer(base, write.address, scope)} + {block.column} * {stride}"
         into += f" + {block.row}"
         whole = lanes.transpose_bits(base.dtype, pointer, pitch, into, stride)
-        rows, columns = (
-            f"({left} < {block.count} ? {left} : {block.count})" for left in block.left
-        )
-        edge = [
-            f"for (long j = 0; j < {columns}; j++)",
-            f"    for (long k = 0; k < {rows}; k++)",
-            f"        ({into})[j * {stride} + k] = ({pointer})[k * {pitch} + j];",
-        ]
+        edge = lanes.transpose_bits_edge(base.dtype, pointer, pitch, into, stride, *block.left)
         block.add(tile, whole, edge)
     if tile.lines:
         block.loops(tile, scope)
@@ -253,27 +279,33 @@ class _Block:
         self.row, self.column = units.axis_names[axis], units.lane_name
         self.rows, self.bound = units.band_rows(), units.lane_bound()
         self.left = (f"{self.rows} - {self.row}", f"{self.bound} - {self.column}")
-        width = schedule.chunk
+        width: Size | None = schedule.chunk
         if width is None:
             width = padded(units.lane_size(), self.count)
-            if isinstance(width, int) and width % ALIASED == 0:
-                width += self.count
-        self.sizes: list[tuple[int, Size]] = [(axis, schedule.band), (lane, width)]
+        if isinstance(width, int) and width % ALIASED == 0:
+            width += self.count
+        self.names = units.axis_names
+        self.facts = values.facts
+        self.band, self.width = (axis, padded(schedule.band, self.count)), (lane, width)
         self.even = all(
             isinstance(size, int) and size % self.count == 0
             for size in (values.facts.nest.axes[axis].size, units.lane_size())
         )
         self.scratch = scratch
 
-    def array(self, wanted: str, access: Read | Write) -> Array:
-        rank, name, narrow = (
-            len(access.address.strides),
+    def array(self, wanted: str, access: Read | Write, axes: Sequence[int] = ()) -> Array:
+        """The block of an access, with these axes of a row besides those of the tiles."""
+        rows = [(axis, self.facts.nest.axes[axis].size) for axis in axes]
+        return self.scratch.array(
             f"{wanted}_block",
-            isinstance(access, Write),
+            access.dtype,
+            [self.band, *rows, self.width],
+            len(access.address.strides),
+            self.count,
+            narrow=isinstance(access, Write),
         )
-        return self.scratch.array(name, access.dtype, self.sizes, rank, self.count, narrow=narrow)
 
-    def add(self, tile: Code, whole: str, edge: Sequence[str]) -> None:
+    def add(self, tile: Code, whole: str, edge: str) -> None:
         """A tile of `count` rows and columns; `edge` for one that has fewer."""
         if self.even:
             tile.add(whole)
@@ -281,8 +313,7 @@ class _Block:
         tile.add(f"if ({self.left[0]} >= {self.count} && {self.left[1]} >= {self.count})")
         tile.add(f"    {whole}")
         tile.add("else")
-        for line in edge:
-            tile.add(f"    {line}")
+        tile.add(f"    {edge}")
 
     def loops(self, tile: Code, scope: Scope) -> None:
         row, column, count = self.row, self.column, self.count

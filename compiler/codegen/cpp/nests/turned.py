@@ -1,18 +1,22 @@
-"""Reduced rows that are strided in memory: a band of them is transposed before it is traversed.
+"""Rows that are strided in memory: what a unit reads is transposed before it is traversed.
 
 `softmax(x.t(), -1)` reads along a column and writes along a row. With the columns on the lanes,
 each vector of the result would be scattered. Instead, as many rows as there are lanes are
 transposed into a block, which reads each line of `x` once, and then traversed as if contiguous.
+
+`softmax(g * x.t(), 0)` has the columns on the lanes, as `g` has. There the block holds all rows of
+the unit's columns. Many short rows are on the lanes themselves: then what they read and write lies
+in blocks, and no vector holds a part of a row, nor is one reduced across its lanes.
 """
 
 from __future__ import annotations
 
-from math import prod
-
-from compiler.codegen.nests.facts import Facts
+from compiler.codegen.cpp.nests.tiling import HALF, turned_writes
+from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Read
-from compiler.loops.nest import ScanAlong, Write, expressions
+from compiler.loops.nest import Write, expressions
+from compiler.loops.sizes import product
 
 BAND_BYTES = 1 << 19
 """Maximum size of a band's blocks; more would not stay in L2 until its rows are traversed."""
@@ -21,28 +25,66 @@ COST = 6
 
 
 def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> int | None:
-    """The axis of a band: reads that are strided on the lanes have unit stride along it."""
-    nest = facts.nest
-    kept = frozenset(range(len(nest.axes))) - facts.reduced
-    if lanes == 1 or facts.reduced != {lane} or ordered != {lane}:
+    """The axis along which reads that are strided on the lanes have unit stride: a kept one, whose
+    bands are the units, or one within the rows. None without sequential axes (`tiling.tile_axis`),
+    or if it is too short or the blocks too large."""
+    axes = frozenset(range(len(facts.nest.axes)))
+    if lanes == 1 or not ordered:
         return None
-    for statement in nest.statements:
+    for statement in facts.nest.statements:
         if isinstance(statement, Write):
-            if statement.terms or statement.mode != "set" or not kept <= facts.domain(statement):
+            plain = statement.mode == "set" and not statement.terms
+            if not plain or not axes - ordered <= facts.domain(statement):
                 return None
-        elif facts.is_rider(statement) or (
-            isinstance(statement, ScanAlong) and statement.axis != lane
-        ):
+        elif facts.is_rider(statement) and facts.domain(statement) != axes:
             return None
-    best = max(kept, key=lambda axis: (len(turned_reads(facts, lane, axis)), -axis), default=None)
-    if best is None:
+    others = axes - {lane}
+    found = {axis: len(turned(facts, lane, axis, ordered)) for axis in others}
+    best = max(others, key=lambda axis: (found[axis], -axis), default=None)
+    if best is None or not found[best]:
         return None
-    reads, length = turned_reads(facts, lane, best), nest.axes[lane].size
-    wide, rows = nest.axes[best].size, lanes
-    if not reads or not isinstance(length, int) or not isinstance(wide, int) or wide < lanes:
+    wide, length = (facts.nest.axes[axis].size for axis in (best, lane))
+    if not isinstance(wide, int) or not isinstance(length, int) or length < lanes:
         return None
-    bytes_ = sum(prod((length, rows, BYTES[compute_dtype(read.dtype)])) for read in reads)
-    return best if lanes <= length and bytes_ <= BAND_BYTES else None
+    least = lanes // HALF if best in ordered else lanes
+    return best if wide >= least and turned_columns(facts, lane, lanes, best, ordered) else None
+
+
+def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: frozenset[int]) -> int:
+    """The columns of a unit whose blocks stay in the cache, in whole vectors; 0 if these are less
+    than a vector, or than the row that is reduced or scanned along the lanes."""
+    bytes_ = 0
+    for part in turned(facts, lane, axis, ordered):
+        rows = [facts.nest.axes[a].size for a in within(facts, part, lane, axis, ordered)]
+        rows.append(facts.nest.axes[axis].size if axis in ordered else lanes)
+        size = product(rows)
+        if not isinstance(size, int):
+            return 0
+        bytes_ += max(size, lanes) * BYTES[compute_dtype(part.dtype)]
+    columns = BAND_BYTES // bytes_ // lanes * lanes
+    return 0 if lane in ordered and columns < estimate(facts.nest.axes[lane].size) else columns
+
+
+def turned(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Read | Write]:
+    """What lies in blocks: reads, and results if units are not bands of the axis."""
+    return [
+        *turned_reads(facts, lane, axis),
+        *turned_results(facts, lane, axis, ordered),
+    ]
+
+
+def turned_results(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Write]:
+    """Writes with a stride along the lanes and unit stride along `axis`, if it alone is a row's."""
+    if ordered != {axis} or set(facts.nest.reads()) & set(facts.nest.writes()):
+        return []
+    return list(turned_writes(facts, lane, axis))
+
+
+def within(
+    facts: Facts, part: Read | Write, lane: int, axis: int, ordered: frozenset[int]
+) -> list[int]:
+    """The axes of a row that the block of a read or write has besides those of its tiles."""
+    return sorted((facts.moves(part.address) & ordered) - {lane, axis})
 
 
 def turned_reads(facts: Facts, lane: int, axis: int) -> list[Read]:

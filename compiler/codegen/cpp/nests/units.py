@@ -49,12 +49,12 @@ class Units:
         for axis, wanted in zip(schedule.inner, _letters("rstuvw"), strict=False):
             self.axis_names[axis] = names.exactly(wanted)
         if schedule.lane is not None:
-            flat = not (schedule.outer or schedule.inner) and schedule.tile is None
+            flat = not (schedule.outer or schedule.inner) and schedule.banded is None
             self.lane_name = names.exactly("element" if flat else "column")
         if self.chunk is not None:
             self._start, self._width = names.exactly("start"), names.exactly("width")
-        if schedule.tile is not None:
-            self.axis_names[schedule.tile] = names.exactly("row" if not schedule.outer else "r")
+        if schedule.banded is not None:
+            self.axis_names[schedule.banded] = names.exactly("row" if not schedule.outer else "r")
             self.band = names.exactly("band")
 
     def _size(self, axis: int) -> Size:
@@ -69,7 +69,7 @@ class Units:
         found: list[tuple[int, str, Size | str]] = [
             (axis, self.axis_names[axis], self._size(axis)) for axis in axes
         ]
-        tile, lane = self.schedule.tile, self.schedule.lane
+        tile, lane = self.schedule.banded, self.schedule.lane
         if tile is not None:
             found.append(
                 (tile, f"{self.band}_number", _parts(self._size(tile), self.schedule.band))
@@ -95,8 +95,8 @@ class Units:
                 if place:
                     text = f"{text} % {_product(self.sizes[place : place + 1])}"
                 self.head.add(f"const long {part} = {text};")
-        if self.schedule.tile is not None:
-            rows, size = self.schedule.band, c_expression(self._size(self.schedule.tile))
+        if self.schedule.banded is not None:
+            rows, size = self.schedule.band, c_expression(self._size(self.schedule.banded))
             self.head.add(f"const long {self.band} = {self.band}_number * {rows};")
             even = self.band_rows().isdigit()
             end = f"{self.band} + {rows}"
@@ -190,14 +190,15 @@ class Units:
 
     def band_rows(self) -> str:
         """The number of rows in a band."""
-        whole = None if self.schedule.tile is None else self._size(self.schedule.tile)
+        tile = self.schedule.tile
+        whole = None if tile is None else self._size(tile)
         even = isinstance(whole, int) and whole % self.schedule.band == 0
         return str(self.schedule.band) if even else f"({self.band}_end - {self.band})"
 
     def whole_tiles(self) -> bool:
         """Whether there are no partial tiles at the end of the rows or columns."""
         schedule = self.schedule
-        sizes = [self._size(axis) for axis in (schedule.tile, schedule.lane) if axis is not None]
+        sizes = [self._size(axis) for axis in (schedule.banded, schedule.lane) if axis is not None]
         return all(isinstance(size, int) and size % schedule.lanes == 0 for size in sizes)
 
     def guard(self, domain: frozenset[int]) -> str:

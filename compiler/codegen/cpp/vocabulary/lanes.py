@@ -406,6 +406,21 @@ class Lanes:
         """`transpose_tile` into memory of the same dtype."""
         return transposes.transpose_bits(self, dtype, pointer, stride, into, width)
 
+    def transpose_bits_edge(
+        self,
+        dtype: str,
+        pointer: str,
+        stride: str,
+        into: str,
+        width: str,
+        rows: str,
+        columns: str,
+    ) -> str:
+        """`transpose_bits` that writes only the first `columns` j and `rows` k, at most `lanes` of
+        each. The tile is read whole."""
+        left = (rows, columns)
+        return transposes.transpose_bits_edge(self, dtype, pointer, stride, into, width, left)
+
     def transpose_edge(
         self,
         dtype: str,

@@ -148,3 +148,40 @@ def transpose_edge(
 
     lanes.need(f"{name}({element}, {stored})", text)
     return f"{name}({pointer}, {stride}, {block}, {width}, {', '.join(left)});"
+
+
+def transpose_bits_edge(
+    lanes: Lanes,
+    dtype: str,
+    pointer: str,
+    stride: str,
+    into: str,
+    width: str,
+    left: tuple[str, str],
+) -> str:
+    """`transpose_bits` that writes only the remaining part; the tile is read whole."""
+    if dtype in BITS:
+        own, dtype = lanes.storage(BITS[dtype]), BITS[dtype]
+        pointer, into = f"(const {own}*)({pointer})", f"({own}*)({into})"
+    name, wide = f"transpose_bits_edge{lanes.suffix}", compute_dtype(dtype)
+    element = lanes.storage(dtype)
+    registers = [f"r{k}" for k in range(lanes.count)]
+    turned = lanes.load_transposed(dtype, "p", "stride", registers)
+    stores = [
+        lanes.store_partial(dtype, f"into + {k} * width", r, "rows")
+        for k, r in enumerate(registers)
+    ]
+
+    def text() -> str:
+        lines = [f"if (rows > {lanes.count}) rows = {lanes.count};"]
+        lines.append(f"{lanes.type(wide)} {', '.join(registers)};")
+        lines.append(turned)
+        lines += [f"if (columns > {k}) {{ {store} }}" for k, store in enumerate(stores)]
+        body = "\n".join(f"  {line}" for line in lines)
+        return (
+            f"OUTLINE void {name}(const {element}* p, long stride, {element}* into, long width, "
+            f"long rows, long columns) {{\n{body}\n}}"
+        )
+
+    lanes.need(f"{name}({element})", text)
+    return f"{name}({pointer}, {stride}, {into}, {width}, {', '.join(left)});"

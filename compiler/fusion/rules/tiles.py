@@ -1,0 +1,69 @@
+"""`tiles`: whether one loop can transpose all that it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from compiler.fusion.groups import Group, Space
+from compiler.fusion.leaves import leaves
+from compiler.fusion.rules import Refusal
+from compiler.fusion.weights import Weights
+from compiler.loops.graph import Compute, Store
+from compiler.loops.layouts import Shape, View, row_major, strides_over
+from compiler.loops.sizes import Size
+
+AXES = 2
+"""Axes of a square tile: the lanes, and those along which it is loaded and transposed."""
+LEAST = 1 << 12
+"""Elements from which strided accesses of each cost more than the start of another loop."""
+
+
+def tiles_have_two_axes(
+    groups: Iterable[tuple[Group, Shape]], digits: Shape, space: Space, weights: Weights
+) -> Refusal | None:
+    """Accesses that are contiguous along different digits are transposed in tiles, of two digits.
+
+    A common loop over one flat domain, which both groups walk in another order, may need more: it
+    would access the rest element by element. Each group comes with its digits; `digits` refine
+    them. Legal in any case.
+    """
+    if not weights.machine.runs or weights.number(space.size) < LEAST:
+        return None
+    both = list(groups)
+    if any(own == digits or group.size != space.size for group, own in both):
+        return None
+    each = [_contiguous(group.members, own) for group, own in both]
+    together = _contiguous([node for group, _ in both for node in group.members], digits)
+    if len(together) <= AXES or any(len(axes) > AXES for axes in each):
+        return None
+    return Refusal(
+        "tiles",
+        f"accesses are contiguous along {len(together)} axes of {'×'.join(map(str, digits))}",
+        legal=True,
+        numbers={"contiguous_axes": len(together), "most_contiguous_axes": AXES},
+    )
+
+
+def _contiguous(members: Iterable[Compute], digits: Shape) -> set[int]:
+    """The digits along which accesses to each element of a domain have unit stride."""
+    found: set[int] = set()
+    for view in _views(members):
+        strides = _strides(view, digits)
+        wide = [axis for axis, size in enumerate(digits) if size != 1]
+        if strides is not None and all(strides[axis] != 0 for axis in wide):
+            found.update(axis for axis in wide if strides[axis] == 1)
+    return found
+
+
+def _views(members: Iterable[Compute]) -> Iterator[View]:
+    for node in members:
+        if isinstance(node, Store):
+            yield node.view
+        for leaf in leaves(node):
+            yield leaf.view
+
+
+def _strides(view: View, digits: Shape) -> tuple[Size, ...] | None:
+    if not view:
+        return row_major(digits).strides
+    return strides_over(view[0], digits) if len(view) == 1 else None
