@@ -65,7 +65,7 @@ def _function_of(found: Any) -> Callable[..., Any]:
     """The built-in function to which `__call__` of an overload, a Python function, forwards."""
     if HOOK.missing() or type(found) is not torch._ops.OpOverload:
         return found  # type: ignore[no-any-return]
-    return found._op
+    return found._op  # type: ignore[no-any-return]
 
 
 def _saving(target: Callable[..., Any]) -> Callable[..., Any]:
