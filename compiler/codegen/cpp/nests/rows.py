@@ -14,7 +14,7 @@ from compiler.codegen.cpp.nests.passes import Pass, Passes
 from compiler.codegen.cpp.nests.riders import Blocks, Rider
 from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.scans import Scans
-from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.cpp.nests.schedule import STEPS, Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
 from compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
 from compiler.codegen.cpp.nests.units import Units
@@ -29,8 +29,6 @@ from compiler.loops.sizes import Size, c_expression
 
 REGISTERS = 12
 """Maximum number of accumulators that a pass holds in registers at once."""
-STEPS = 4
-"""Vectors in one step of a cheap pass."""
 COLUMN_REGISTERS = 8
 """Maximum number of vectors that sums or scans of columns carry from one row to the next in
 registers; AVX2 has 16 of them."""

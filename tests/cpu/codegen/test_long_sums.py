@@ -1,0 +1,42 @@
+"""Long sums of floats are added in short chains: they round as little as eager's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.cpu.codegen.test_nests_text import text
+
+LAST = torch.channels_last
+
+
+def rectified(*sizes: int) -> torch.Tensor:
+    """Many equal elements, whose squared distances from the mean round alike."""
+    torch.manual_seed(0)
+    return (torch.randn(sizes) * 0.6 + 0.3).clamp_min(0)
+
+
+def variance(x: torch.Tensor) -> torch.Tensor:
+    return x.var((0, 2, 3), correction=0)
+
+
+CASES = {
+    "columns": (lambda x: x.sum(0), torch.full((8000, 12), 0.1)),
+    "turned": (lambda x: x.sum(1), torch.full((20000, 12), 0.1).t()),
+    "statistics": (variance, rectified(2, 12, 32, 32).contiguous(memory_format=LAST)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_long_sum_rounds_little(name: str) -> None:
+    function, x = CASES[name]
+    exact = function(x.double())
+    ours = torch.compile(function, backend="tcw")(x)
+    assert ((ours.double() - exact) / exact).abs().max() < 3e-6
+
+
+def test_a_small_sum_of_many_rows_has_several_chains() -> None:
+    x = torch.randn(2000, 12)
+    assert "block < 8;" in text(lambda x: x.sum(0), x, comment="y = x.sum(0)")
+    assert "block < 1;" in text(lambda x: x.sum(0), x[:200], comment="y = x.sum(0)")
+    assert "block < 1;" in text(lambda x: x.sum(0), x.int(), comment="y = x.sum(0)")
