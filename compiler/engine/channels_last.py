@@ -140,9 +140,7 @@ def report_strides(module: fx.GraphModule) -> None:
         return
     output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
     for node in output.args[0]:
-        strides = _strides(node)
-        known = strides is not None and all(isinstance(s, int) for s in strides)
-        context.output_strides.append(strides if known else None)
+        context.output_strides.append(_strides(node))
 
 
 def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate | None) -> bool:

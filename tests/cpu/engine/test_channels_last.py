@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch._functorch.aot_autograd import make_boxed_func
 
 from compiler.control.decisions import Gate
@@ -260,6 +261,24 @@ def test_dynamic_shapes(size: int) -> None:
         torch.testing.assert_close(
             function(x.repeat(2, 1, 1, 1))[0], model(x.repeat(2, 1, 1, 1))[0]
         )
+
+
+def test_gradients_of_images_of_unknown_sizes() -> None:
+    """Their backward reads what the forward saved in the order in which it was saved, and neither
+    depends on the sizes of the first call."""
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 4, 1))
+    counter = CompileCounterWithBackend("tcw")
+    function = torch.compile(model, backend=counter, dynamic=True)
+    compiles = []
+    for sizes in ((2, 3, 9, 13), (4, 3, 16, 10), (5, 3, 8, 7)):
+        x = torch.randn(sizes)
+        found, expected = (
+            torch.autograd.grad(one(x).square().sum(), list(model.parameters()))
+            for one in (function, model)
+        )
+        torch.testing.assert_close(found, expected, atol=2e-3, rtol=1e-4)
+        compiles.append(counter.frame_count)
+    assert len(set(compiles)) == 1
 
 
 class Net(nn.Module):

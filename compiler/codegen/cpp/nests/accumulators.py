@@ -51,6 +51,10 @@ class Accumulator:
     """A condition that is true once per element of its domain, if loops repeat elements."""
     tops: list[str] = field(default_factory=list)
     """For an `exp_sum`: what each of its registers is relative to, equal in all lanes."""
+    chain: Array | None = None
+    """The array of a long sum's current chain of additions; `array` has the chains before."""
+    chains: str = ""
+    """The same of registers: the one that has the chains before."""
 
     def parameters(self, lanes: Lanes) -> list[str]:
         """Parameters of a step's function: the registers that it updates."""
@@ -143,7 +147,7 @@ class Accumulators:
             self._block.append(accumulator)
         if accumulator.array and (lane not in domain) and not rides:
             return
-        lanes = self.vector if lane is not None and lane in domain else self.scalar
+        lanes = self._lanes(accumulator.statement)
         op, dtype = accumulator.op, accumulator.dtype
         accumulator.holder = holder
         base = self.values.names.family(
@@ -224,7 +228,7 @@ class Accumulators:
 
     def _update_array(self, accumulator: Accumulator, value: str, scope: Scope) -> None:
         statement, dtype, lanes = accumulator.statement, accumulator.dtype, scope.lanes
-        array = accumulator.array
+        array = accumulator.chain or accumulator.array
         assert array
         old = self.values.load(array.base, array.address, scope)
         if accumulator.index_array:
@@ -272,14 +276,65 @@ class Accumulators:
             return lanes.broadcast(start, lanes.index_dtype)
         return f"({start})"
 
+    def _lanes(self, statement: Reduction) -> Lanes:
+        """Of the registers of a reduction."""
+        lane = self.schedule.lane
+        wide = lane is not None and lane in self.facts.domain(statement)
+        return self.vector if wide else self.scalar
+
+    def rounds(self, accumulator: Accumulator) -> bool:
+        """Whether a long chain of its additions loses accuracy."""
+        statement = accumulator.statement
+        floats = accumulator.dtype.startswith("float")
+        return statement.op == "sum" and floats and statement.name not in self.riders
+
+    def open_chain(self, accumulator: Accumulator) -> None:
+        """What is added from here on goes to a chain, which `end_chain` adds to the result."""
+        wanted = f"{base_name(accumulator.statement.name)}_chain"
+        dtype, holder = accumulator.dtype, accumulator.holder
+        if accumulator.names:
+            assert holder
+            name = accumulator.chains = self.values.names.new(f"{wanted}s")
+            lanes = self._lanes(accumulator.statement)
+            start = lanes.identity(accumulator.op, dtype)
+            holder.code.add(f"{lanes.type(dtype)} {name} = {start};")
+            return
+        accumulator.chain = self.arrays.array(wanted, dtype, accumulator.row_axes)
+
+    def begin_chain(self, accumulator: Accumulator, scope: Scope) -> None:
+        """Clear the array of a chain; its registers are cleared at its end."""
+        if accumulator.chain is not None:
+            self.arrays.fill_identity(accumulator.chain, accumulator.op, scope)
+
+    def end_chain(self, accumulator: Accumulator, scope: Scope) -> None:
+        """Add a chain to those before it."""
+        array, chain, dtype = accumulator.array, accumulator.chain, accumulator.dtype
+        if accumulator.chains:
+            lanes, name = self._lanes(accumulator.statement), accumulator.chains
+            whole = self._together(accumulator, accumulator.names, lanes)
+            scope.code.add(f"{name} = {lanes.combine(accumulator.op, name, whole, dtype)};")
+            start = lanes.identity(accumulator.op, dtype)
+            scope.code.add(f"{' = '.join(accumulator.names)} = {start};")
+            return
+        assert array
+        assert chain
+        self.arrays.add(array, chain, scope)
+
+    def _together(self, accumulator: Accumulator, parts: list[str], lanes: Lanes) -> str:
+        """One vector of several registers."""
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            unpaired = parts[-1:] if len(parts) % 2 else []
+            combined = [lanes.combine(accumulator.op, *pair, accumulator.dtype) for pair in pairs]
+            parts = combined + unpaired
+        return parts[0]
+
     def flush(self, accumulator: Accumulator, scope: Scope) -> None:
         """Finalise the registers of an accumulator that was declared in this scope."""
         if not accumulator.names or accumulator.holder is not scope:
             return
         statement, dtype = accumulator.statement, accumulator.dtype
-        lane = self.schedule.lane
-        wide = lane is not None and lane in self.facts.domain(statement)
-        lanes = self.vector if wide else self.scalar
+        lanes = self._lanes(statement)
         name = self.values.name(("total", statement.name), statement.name)
         if accumulator.op in ARG:
             best, at = accumulator.names[0], accumulator.index_names[0]
@@ -301,12 +356,10 @@ class Accumulators:
                 f"{part} * {self._power(top, most, dtype, lanes, 'exp')}"
                 for part, top in zip(parts, accumulator.tops, strict=True)
             ]
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=False)
-            unpaired = parts[-1:] if len(parts) % 2 else []
-            combined = [lanes.combine(accumulator.op, *pair, dtype) for pair in pairs]
-            parts = combined + unpaired
-        total = lanes.reduce(accumulator.op, parts[0], dtype)
+        if accumulator.chains:
+            parts.append(accumulator.chains)
+        together = self._together(accumulator, parts, lanes)
+        total = lanes.reduce(accumulator.op, together, dtype)
         if accumulator.array is None:
             if compute_dtype(statement.dtype) != dtype:
                 total = self.scalar.apply("convert", (total,), (dtype,), statement.dtype)

@@ -17,7 +17,7 @@ from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.online import online
 from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.reserved import RESERVED
-from compiler.codegen.cpp.nests.riders import TURN_WORDS, Rider
+from compiler.codegen.cpp.nests.riders import TURN_WORDS, Rider, chains
 from compiler.codegen.cpp.nests.row_arrays import ARG
 from compiler.codegen.cpp.nests.schedule import COLUMNS, UNITS, Schedule, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
@@ -198,7 +198,13 @@ class NestPhases:
         riding = replace(nest, statements=tuple(_needed(facts, statements)))
         phase = self._phase(riding, choose, DIVIDED)
         units = Units(phase.facts, phase.schedule, Names(RESERVED))
-        most = 1 if phase.small else BLOCKS
+        most = max(chains(phase.facts, rider, phase.schedule) for rider in riders)
+        if phase.small:
+            # one total for each block: no thread waits for a turn
+            each = sum(-(-_partial_bytes(facts, rider) // LINE) * LINE for rider in riders)
+            most = min(most, max(EACH_BYTES // each, 1))
+        else:
+            most = max(most, BLOCKS)
         if any(rider.op == "prod" for rider in riders):
             most = min(most, PRODUCTS)
         if sum(_partial_bytes(facts, rider) for rider in riders) > LARGE_BYTES:

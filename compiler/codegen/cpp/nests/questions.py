@@ -203,7 +203,7 @@ def partials(choose: NestChooser, default: int) -> int:
         "partials",
         str(default),
         [str(count) for count in counts],
-        "one thread" if default == 1 else "enough for all threads",
+        "one thread, few additions" if default == 1 else "enough for threads and for accuracy",
         "it depends only on the sizes, so that any number of threads gives the same bits",
         means="blocks of units that are reduced separately before they are added to the result",
     )

@@ -67,3 +67,22 @@ class RowArrays:
     def fill_identity(self, array: Array, op: str, scope: Scope) -> None:
         dtype = array.base.dtype
         self.fill(array, lambda lanes: lanes.identity(ARG.get(op, op), dtype), scope)
+
+    def add(self, to: Array, other: Array, scope: Scope) -> None:
+        """Add an array to one of the same layout."""
+        lane, dtype = self.schedule.lane, to.base.dtype
+        along = lane is not None and to.address.strides[lane] != 0
+        lanes = self.vector if along else self.scalar
+        size, loop = c_expression(to.size), Code()
+        whole = isinstance(to.size, int) and to.size % lanes.count == 0
+        left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
+
+        def load(array: Array) -> str:
+            at = f"{array.base.name} + i"
+            return lanes.load(dtype, at) if whole else lanes.load_partial(dtype, at, left)
+
+        both = lanes.combine("sum", load(to), load(other), dtype)
+        at = f"{to.base.name} + i"
+        store = lanes.store(dtype, at, both) if whole else ""
+        loop.add(store or lanes.store_partial(dtype, at, both, left))
+        scope.code.loop(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)

@@ -11,10 +11,10 @@ from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.passes import Pass, Passes
-from compiler.codegen.cpp.nests.riders import Blocks, Rider
+from compiler.codegen.cpp.nests.riders import CHAIN, Blocks, Rider
 from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.scans import Scans
-from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.cpp.nests.schedule import STEPS, Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
 from compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
 from compiler.codegen.cpp.nests.units import Units
@@ -29,8 +29,6 @@ from compiler.loops.sizes import Size, c_expression
 
 REGISTERS = 12
 """Maximum number of accumulators that a pass holds in registers at once."""
-STEPS = 4
-"""Vectors in one step of a cheap pass."""
 COLUMN_REGISTERS = 8
 """Maximum number of vectors that sums or scans of columns carry from one row to the next in
 registers; AVX2 has 16 of them."""
@@ -148,6 +146,9 @@ class Loops:
             current = Scope(current, self.scalar, {axis: (name, 1)})
             opened.append((current, header))
         self._open(found, scope, inside, opened, steps)
+        chained, chain_axis, span = self._chains(walk, found, loops, scope, steps)
+        for accumulator in chained:
+            self.accumulators.open_chain(accumulator)
         if self.schedule.lane is not None and self.schedule.lane in walk.axes:
             self._lane_loop(walk, current, found, steps)
         else:
@@ -155,7 +156,10 @@ class Loops:
         for child, header in reversed(opened):
             self._close(found, child)
             assert child.parent is not None
-            child.parent.code.loop(header, child.code)
+            if chain_axis is not None and chain_axis in child.own:
+                self._spans(child.parent, child.code, chain_axis, chained, span)
+            else:
+                child.parent.code.loop(header, child.code)
         if opened or (self.schedule.lane in walk.axes and self.schedule.lane is not None):
             scope.code.enclose("", inside.code)
         else:
@@ -199,6 +203,59 @@ class Loops:
                 if set(child.own) & accumulator.row_axes:
                     holder = child
             self.accumulators.declare(accumulator, holder, steps)
+
+    def _chains(
+        self, walk: Pass, found: list[Accumulator], loops: list[int], scope: Scope, steps: int
+    ) -> tuple[list[Accumulator], int | None, int]:
+        """The sums that a loop of a pass is to add in several chains, that loop's axis, and its
+        steps in each chain. Unknown sizes count as large."""
+        chained, at, span = [], None, 0
+        for one in found:
+            inside = self._lane_additions(one, steps)
+            if not self.accumulators.rounds(one) or (one.names and one.holder is not scope):
+                continue
+            if inside is None or inside > CHAIN:
+                continue
+            place, total = None, inside
+            for axis in reversed(loops):
+                size = self.facts.nest.axes[axis].size
+                if axis not in one.statement.over:
+                    continue
+                if not isinstance(size, int) or total * size > 2 * CHAIN:
+                    place = axis
+                    break
+                total *= size
+            if place is None or place in walk.backwards or at not in (None, place):
+                continue
+            if one.row_axes & set(loops[: loops.index(place)]):
+                continue
+            chained.append(one)
+            at, each = place, max(CHAIN // total, 1)
+            span = min(span, each) if span else each
+        return chained, at, span
+
+    def _lane_additions(self, one: Accumulator, steps: int) -> int | None:
+        """How often the lane loop adds to the same element; None if unknown."""
+        if not one.names or self.schedule.lane not in one.statement.over:
+            return 1
+        width = self.units.lane_width()
+        return None if width is None else -(-width // (self.schedule.lanes * steps))
+
+    def _spans(
+        self, scope: Scope, body: Code, axis: int, chained: list[Accumulator], span: int
+    ) -> None:
+        """The loop over an axis, `span` positions at a time."""
+        name, size = self.units.axis_names[axis], c_expression(self.facts.nest.axes[axis].size)
+        start, end = self.names.new(f"{name}_start"), self.names.new(f"{name}_end")
+        outside, scope.code = scope.code, Code()
+        scope.code.add(f"const long {end} = {start} + {span} < {size} ? {start} + {span} : {size};")
+        for one in chained:
+            self.accumulators.begin_chain(one, scope)
+        scope.code.loop(f"for (long {name} = {start}; {name} < {end}; {name}++)", body)
+        for one in chained:
+            self.accumulators.end_chain(one, scope)
+        outside.loop(f"for (long {start} = 0; {start} < {size}; {start} += {span})", scope.code)
+        scope.code = outside
 
     def _close(self, found: list[Accumulator], scope: Scope) -> None:
         for accumulator in found:
@@ -265,7 +322,7 @@ class Loops:
             scope = self._from_the_end(scope)
         if lanes == 1:
             body = self._lane_body(walk, scope, found, name, 0, None)
-            scope.code.loop(f"for (long {name} = 0; {name} < {bound}; {name}++)", body)
+            self._main_loop(scope, body, 1, False, found)
             return self._end_lane(scope)
         main, single, tail = _parts(size, lanes, steps)
         width = self.units.lane_width()
@@ -275,7 +332,10 @@ class Loops:
             return self._end_lane(scope)
         if steps == 1:
             body = self._lane_body(walk, scope, found, name, 0, None) if main else Code()
-            self._plain_loop(scope, body, name, bound, main, tail)
+            if main or not tail:
+                self._main_loop(scope, body, 1, bool(tail), found)
+            else:
+                scope.code.add(f"long {name} = 0;")
         else:
             parameters = [f"long {name}"]
             for accumulator in found:
@@ -300,12 +360,7 @@ class Loops:
                     body.extend(self._lane_body(walk, scope, found, name, 0, "count"))
                     scope.code.enclose("", body)
                 return self._end_lane(scope)
-            if single or tail:
-                scope.code.add(f"long {name} = 0;")
-                header = f"for (; {name} + {steps * lanes} <= {bound}; {name} += {steps * lanes})"
-            else:
-                header = f"for (long {name} = 0; {name} < {bound}; {name} += {steps * lanes})"
-            scope.code.loop(header, calls)
+            self._main_loop(scope, calls, steps, bool(single or tail), found)
             if single:
                 header = f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})"
                 one = Code()
@@ -319,17 +374,40 @@ class Loops:
             scope.code.enclose(f"if ({name} < {bound})", body)
         return self._end_lane(scope)
 
-    def _plain_loop(
-        self, scope: Scope, body: Code, name: str, bound: str, main: bool, tail: bool
+    def _main_loop(
+        self, scope: Scope, body: Code, steps: int, more: bool, found: list[Accumulator]
     ) -> None:
-        lanes = self.schedule.lanes
-        if tail:
+        """The loop over whole steps of the lane axis. `more`: others take the elements after them.
+        Long sums are added in several chains."""
+        name, bound = self.units.lane_name, self.units.lane_bound()
+        width = steps * self.schedule.lanes
+        chained = []
+        for one in found:
+            additions = self._lane_additions(one, steps)
+            if additions and additions > CHAIN and self.accumulators.rounds(one):
+                self.accumulators.open_chain(one)
+                chained.append(one)
+        start = "" if more else f"long {name} = 0"
+        if more:
             scope.code.add(f"long {name} = 0;")
-            if main:
-                scope.code.loop(f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})", body)
-        else:
-            header = f"for (long {name} = 0; {name} < {bound}; {name} += {lanes})"
-            scope.code.loop(header, body)
+        end, outside = bound, scope.code
+        if chained:
+            span, end = self.names.new(f"{name}_start"), self.names.new(f"{name}_end")
+            length = CHAIN * width
+            scope.code = Code()
+            scope.code.add(
+                f"const long {end} = {span} + {length} < {bound} ? {span} + {length} : {bound};"
+            )
+            start = start and f"long {name} = {span}"
+        until = f"{name} + {width} <= {end}" if more else f"{name} < {end}"
+        onward = f"{name} += {width}" if width > 1 else f"{name}++"
+        scope.code.loop(f"for ({start}; {until}; {onward})", body)
+        if chained:
+            for one in chained:
+                self.accumulators.end_chain(one, scope)
+            header = f"for (long {span} = 0; {span} < {bound}; {span} += {length})"
+            outside.loop(header, scope.code)
+            scope.code = outside
 
     def _from_the_end(self, scope: Scope) -> Scope:
         """A scope in which the lane axis runs backwards from its last element."""

@@ -47,6 +47,8 @@ COLUMNS = 64
 SCATTERED = 256
 """The same for rows that are added to others: a longer run of each row, whose place is unrelated
 to the last one's."""
+STEPS = 4
+"""Vectors in one step of a cheap pass."""
 UNITS = 64
 """Number of units that keeps threads busy."""
 EVICTED = 8
