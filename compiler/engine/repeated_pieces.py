@@ -183,10 +183,12 @@ def _copied(pieces: _Pieces, tracer: Any, tensors: dict[fx.Node, FakeTensor]) ->
             options = fx.map_arg(node.kwargs, copies.__getitem__)
             name = _SUFFIX.sub("", node.name)
             copy = tracer.create_node("call_function", node.target, arguments, options, name)
+            copies[node] = copy
+            if node in pieces.outputs:
+                continue  # `track_tensor_tree` writes its metadata
             copy.meta["val"] = tree_map(memories.like, node.meta["val"])
             if "tensor_meta" in node.meta:
                 copy.meta["tensor_meta"] = node.meta["tensor_meta"]
-            copies[node] = copy
         for node in pieces.outputs:
             if isinstance(node, fx.Node) and copies[node] not in results:
                 made[copies[node]] = results[copies[node]] = memories.like(node.meta["val"])

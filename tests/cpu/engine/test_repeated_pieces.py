@@ -14,6 +14,7 @@ from torch._functorch import config as functorch_config
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.utils._pytree import tree_leaves
 
+from compiler.engine import repeated_pieces
 from compiler.engine.decompositions import decompositions
 from compiler.engine.repeated_pieces import traced_once
 
@@ -105,6 +106,26 @@ def test_once_for_all_layers(layers: int, calls: Counter[Any], tables: tuple[Any
     assert calls[aten._native_batch_norm_legit_functional.default] == 1
     assert calls[aten.native_batch_norm_backward.default] == 1
     assert calls[aten._softmax.default] == 1
+
+
+def test_a_copied_value_is_faked_once(
+    monkeypatch: pytest.MonkeyPatch, tables: tuple[Any, Any]
+) -> None:
+    spent: Counter[str] = Counter()
+    copied, like = repeated_pieces._copied, repeated_pieces._Memories.like
+
+    def counted(pieces: Any, *others: Any) -> Any:
+        spent["values"] += sum(len(tree_leaves(node.meta["val"])) for node in pieces.nodes)
+        return copied(pieces, *others)
+
+    def fake(self: Any, theirs: Tensor) -> Any:
+        spent["fakes"] += 1
+        return like(self, theirs)
+
+    monkeypatch.setattr(repeated_pieces, "_copied", counted)
+    monkeypatch.setattr(repeated_pieces._Memories, "like", fake)
+    traced(Layers(3), torch.randn(2, 4, 8), tables[1])
+    assert 0 < spent["fakes"] == spent["values"]
 
 
 def test_other_arguments_are_traced(calls: Counter[Any], tables: tuple[Any, Any]) -> None:
