@@ -48,7 +48,7 @@ async def test_a_trace_without_one_opens_as_before(
     async with open_trace(block_file) as reader:
         assert reader.bench.navigator.arrangement == "overview"
         await reader.press("V")
-        assert "tcw profile block.py --train --trace run.tcw measures it" in reader.text()
+        assert "tcw profile /home/ada/block.py --train --trace" in reader.text()
         await reader.press("C")
         assert "tcw profile measures them" in reader.lines()[-1]
 

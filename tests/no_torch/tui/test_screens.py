@@ -423,7 +423,9 @@ async def test_panes_that_are_laid_out_early_open_alike(
 
     async def slow(stage: Stage, *arguments: Any) -> None:
         await shown(stage, *arguments)
-        for _ in range(5):
+        for _ in range(100):
+            if all(pane.size.width for pane in stage.panes) or not stage.screen.is_current:
+                break
             stage.screen._on_timer_update()
             await asyncio.sleep(0.01)
         early.append(all(pane.size.width for pane in stage.panes))
