@@ -4,7 +4,7 @@ A forward and backward of a compiled graph pass through `CompiledFunction`
 (torch/_functorch/_aot_autograd/runtime_wrappers.py). It provides for subclasses, mutated inputs,
 aliases, effect tokens and random states of the library at each call. A function that saves tensors
 and calls two graphs takes 17 us less for one product, and 26 us less for a small network
-(`benchmarks/engine_call.py`, torch 2.13). A graph that needs no more gets such a function; each call
+(`benchmarks/engine_call.py`, torch 2.13). A graph that needs no more gets such a function. A call
 that differs from the plain case goes through torch's own, whose context it shares.
 """
 
