@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -132,39 +133,40 @@ def _shorten(function: Any, metadata: Any, *, disable_amp: bool) -> None:
     function.backward = staticmethod(_backward(function, metadata, disable_amp))
 
 
+def _without_autocast(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What was traced under autocast has its casts, and is called without it."""
+
+    def call(arguments: list[Any]) -> Any:
+        with torch._C._DisableAutocast():
+            return function(arguments)
+
+    return call
+
+
 def _forward(function: Any, metadata: Any, disable_amp: bool) -> Callable[..., Any]:
     compiled, whole = function.compiled_fw, function.forward
+    if disable_amp:
+        compiled = _without_autocast(compiled)
     checked, unchecked, numbers = (getattr(metadata, name) for name in _SAVED)
     returned = metadata.num_forward_returns
     views = tuple(metadata.unsafe_view_out_indices)
     constant = [i for i, info in enumerate(metadata.output_info) if not info.requires_grad]
     inputs = getattr(metadata, "saved_tensor_is_graph_input", None)
     external = getattr(resolve(_MODULE), "index_to_external_object_weakref", ())
-    without_autocast = torch._C._DisableAutocast
     unsafe_view = torch.ops.aten._unsafe_view.default
 
-    def forward(ctx: Any, *arguments: Any) -> tuple[Any, ...]:
+    def forward(ctx: Any, *arguments: Any) -> Any:
         if external:
-            return whole(ctx, *arguments)  # type: ignore[no-any-return]
-        if disable_amp:
-            with without_autocast():
-                results = compiled(list(arguments))
-        else:
-            results = compiled(list(arguments))
-        saved, unversioned = results[checked], results[unchecked]
+            return whole(ctx, *arguments)
+        results = compiled(list(arguments))
+        saved, both = results[checked], (*results[checked], *results[unchecked])
         # a saved view would keep its base's graph alive; an input stays the user's own tensor
-        if inputs is None:
-            kept = [one.detach() if one._is_view() else one for one in saved]
-            loose = [one.detach() if one._is_view() else one for one in unversioned]
-        else:
-            count = len(saved)
-            both = [
-                one if inputs[i] or not one._is_view() else one.detach()
-                for i, one in enumerate((*saved, *unversioned))
-            ]
-            kept, loose = both[:count], both[count:]
-        ctx.save_for_backward(*kept)
-        ctx._tensors_no_vc_check = loose
+        kept = [
+            one if own or not one._is_view() else one.detach()
+            for one, own in zip(both, inputs or repeat(False, len(both)), strict=True)
+        ]
+        ctx.save_for_backward(*kept[: len(saved)])
+        ctx._tensors_no_vc_check = kept[len(saved) :]
         ctx.symints = results[numbers]
         ctx.opaque_objects = ()
         outputs = list(results[:returned])
@@ -190,7 +192,6 @@ def _backward(function: Any, metadata: Any, disable_amp: bool) -> Callable[..., 
     in_tls, of_tls = torch._C._is_key_in_tls, torch._C._get_obj_in_tls
     interpreters = torch._C._functorch.peek_interpreter_stack
     keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
-    without_autocast = torch._C._DisableAutocast
 
     def as_traced(gradient: Any, tangent: _Tangent) -> Any:
         if (
@@ -224,10 +225,8 @@ def _backward(function: Any, metadata: Any, disable_amp: bool) -> Callable[..., 
         if context is not None:
             compiled = partial(context.copy().run, compiled)
         if disable_amp:
-            with without_autocast():
-                results = compiled(arguments)
-        else:
-            results = compiled(arguments)
+            compiled = _without_autocast(compiled)
+        results = compiled(arguments)
         return tuple(results) if isinstance(results, (list, tuple)) else (results,)
 
     return backward

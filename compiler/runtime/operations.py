@@ -48,7 +48,8 @@ def operation(name: str) -> Callable[..., Any]:
     plain = PLAIN.get(name)
     if plain is not None and hasattr(torch, plain):
         return getattr(torch, plain)  # type: ignore[no-any-return]
-    return _function_of(_overload(name))
+    called: Callable[..., Any] = _function_of(_overload(name))
+    return called
 
 
 def _overload(name: str) -> Callable[..., Any]:
@@ -61,11 +62,11 @@ def _overload(name: str) -> Callable[..., Any]:
         raise UnknownOperation(f"there is no operation {name}: {error}") from error
 
 
-def _function_of(found: Any) -> Callable[..., Any]:
+def _function_of(found: Any) -> Any:
     """The built-in function to which `__call__` of an overload, a Python function, forwards."""
     if HOOK.missing() or type(found) is not torch._ops.OpOverload:
-        return found  # type: ignore[no-any-return]
-    return found._op  # type: ignore[no-any-return]
+        return found
+    return found._op
 
 
 def _saving(target: Callable[..., Any]) -> Callable[..., Any]:

@@ -71,6 +71,19 @@ timeout_option = click.option(
     metavar="SECONDS",
     help="Stop after this many seconds.",
 )
+
+
+def call_option(what: str) -> Callable[[Any], Any]:
+    """`--call N` of a command that does something to one call."""
+    return click.option(
+        "--call",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        help=f"The call to {what}, if the file has several input sets.",
+    )
+
+
 trace_option = click.option(
     "--trace", type=click.Path(path_type=Path), help="Save the recording to this file."
 )

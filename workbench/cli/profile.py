@@ -39,6 +39,7 @@ from workbench.cli.files import python_file
 from workbench.cli.options import (
     FileCommand,
     cached_option,
+    call_option,
     json_option,
     markdown_option,
     model_options,
@@ -57,13 +58,7 @@ SORTS = ("difference", "time", "line")
 @click.command(name="profile", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
-@click.option(
-    "--call",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="The call to profile, if the file has several input sets.",
-)
+@call_option("profile")
 @click.option(
     "--rounds",
     type=click.IntRange(min=3),

@@ -41,6 +41,7 @@ from workbench.cli.files import existing_file, is_trace, python_file
 from workbench.cli.options import (
     FileCommand,
     cached_option,
+    call_option,
     model_options,
     quiet_option,
     settings_of,
@@ -52,13 +53,7 @@ from workbench.cli.output import room
 @click.command(name="repro", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
-@click.option(
-    "--call",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="The call to compare, if the file has several input sets.",
-)
+@call_option("compare")
 @click.option(
     "--kernel",
     default="",

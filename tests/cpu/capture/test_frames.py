@@ -13,6 +13,7 @@ from compiler.capture.frames import current
 from compiler.trace.records import FrameEnd, FrameStart, Graph, Step
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled
+from tests.cpu.capture.decorated import passing
 from tests.cpu.recorded import record
 from viewers.summary.calls import calls_of
 
@@ -60,18 +61,10 @@ def test_a_resume_function_is_placed_like_its_function() -> None:
     assert {s.location.end_line for s in starts} == {code.co_firstlineno + 5}
 
 
-def decorated(function):
-    @functools.wraps(function)
-    def wrapper(self, *args, **kwargs):
-        return function(self, *args, **kwargs)
-
-    return wrapper
-
-
 class Wrapped(torch.nn.Module):
     """As models of transformers are."""
 
-    @decorated
+    @passing
     def forward(self, x):
         return x + 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
@@ -11,17 +10,10 @@ import torch
 
 from compiler.trace.records import Recompile
 from tests.cpu.capture.conftest import Capture
+from tests.cpu.capture.decorated import passing
 from tests.cpu.capture.recompiling import second_call
 
 x = torch.ones(4, 8)
-
-
-def passing(function: Any) -> Any:
-    @functools.wraps(function)
-    def wrapper(self, *args, **kwargs):
-        return function(self, *args, **kwargs)
-
-    return wrapper
 
 
 class Wrapped(torch.nn.Module):

@@ -8,7 +8,7 @@ from msgspec import structs
 from rich.cells import cell_len
 
 from compiler.trace.provenance import Provenance
-from compiler.trace.records import CallProfile, Ceilings, EnginePart, Region, Timed
+from compiler.trace.records import AnyRecord, CallProfile, Ceilings, EnginePart, Region, Timed
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
@@ -28,6 +28,13 @@ from viewers.text.profile import profile
 from viewers.text.profile.causes import causes_lines
 
 WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
+
+
+def with_call(records: list[AnyRecord], **fields: object) -> list[AnyRecord]:
+    """The records with other fields in the profile of the call."""
+    return [
+        structs.replace(one, **fields) if isinstance(one, CallProfile) else one for one in records
+    ]
 
 
 @pytest.mark.parametrize("name", profiles.EVERY)
@@ -54,10 +61,7 @@ def test_it_says_which_differences_are_between_the_same_calls() -> None:
 
 
 def test_it_says_where_others_used_the_machine() -> None:
-    records = [
-        structs.replace(one, contended=True) if isinstance(one, CallProfile) else one
-        for one in profiles.masked_attention()
-    ]
+    records = with_call(profiles.masked_attention(), contended=True)
     assert "30 rounds, busy machine" in to_text(profile(Recording(records), 120), 120)
 
 
@@ -71,10 +75,7 @@ def test_the_first_line_names_the_cause_and_the_line() -> None:
 
 
 def test_a_recompile_is_not_what_makes_a_call_slower() -> None:
-    slower = [
-        structs.replace(one, speedup=0.25, noise=0.02) if isinstance(one, CallProfile) else one
-        for one in profiles.float_argument()
-    ]
+    slower = with_call(profiles.float_argument(), speedup=0.25, noise=0.02)
     first = profile(Recording(slower))[0].text
     assert first.startswith("4.00x slower than eager, and block.py:24 each call recompiles")
 
@@ -176,17 +177,11 @@ def test_a_sum_in_noise_says_so_at_every_width(width: int) -> None:
 
 
 def test_noise_as_large_as_the_times_is_no_equality() -> None:
-    records = [
-        structs.replace(one, noise=1.7) if isinstance(one, CallProfile) else one
-        for one in profiles.block_profile()
-    ]
+    records = with_call(profiles.block_profile(), noise=1.7)
     assert profile(Recording(records))[0].text.startswith("Speed not measured: the machine is busy")
 
 
 def test_a_call_that_was_compiled_again_is_no_equality_either() -> None:
-    records = [
-        structs.replace(one, compiled_again=1, noise=1.7) if isinstance(one, CallProfile) else one
-        for one in profiles.block_profile()
-    ]
+    records = with_call(profiles.block_profile(), compiled_again=1, noise=1.7)
     first = profile(Recording(records))[0].text
     assert first.startswith("Recompiled during timing: 1 graph compiled, for a reason")
