@@ -7,7 +7,6 @@ A story is a recording, or a compile that is driven, and the screens that a read
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -419,20 +418,18 @@ async def test_panes_that_are_laid_out_early_open_alike(
     async with _open("profiled", SIZES[2], open_trace, tmp_path) as reader:
         expected = reader.described()
     shown = Stage.show
-    early: list[bool] = []
+    early: list[str] = []
 
-    async def slow(stage: Stage, *arguments: Any) -> None:
+    async def laid_out_first(stage: Stage, *arguments: Any) -> None:
         await shown(stage, *arguments)
-        for _ in range(100):
-            if all(pane.size.width for pane in stage.panes) or not stage.screen.is_current:
-                break
-            stage.screen._on_timer_update()
-            await asyncio.sleep(0.01)
-        early.append(all(pane.size.width for pane in stage.panes))
+        stage.screen._refresh_layout(stage.screen.size)
+        for pane in stage.panes:
+            pane.on_resize()
+        early[:] = [pane.pane for pane in stage.panes if pane.size.width]
 
-    monkeypatch.setattr(Stage, "show", slow)
+    monkeypatch.setattr(Stage, "show", laid_out_first)
     async with _open("profiled", SIZES[2], open_trace, tmp_path) as reader:
-        assert early[-1]
+        assert early == [pane.pane for pane in reader.bench.stage.panes]
         assert reader.described() == expected
 
 
