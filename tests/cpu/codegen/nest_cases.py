@@ -218,13 +218,13 @@ def mixed() -> dict[str, Case]:
         "one hot": (lambda x: F.one_hot(x, 7), (i(7, 21),)),
         "one hot, short rows": (
             lambda i, x: [
-                torch.zeros(77, n).to(x.dtype).scatter(1, i % n, x).view(7, 11, n)
+                torch.zeros(77, n, device=x.device).to(x.dtype).scatter(1, i % n, x).view(7, 11, n)
                 for n in (2, 3, 5)
             ],
             (i(30, 77, 1), r(77, 1)),
         ),
         "one hot, short rows of 16 bits": (
-            lambda i, x: torch.full((77, 4), 0.5, dtype=x.dtype).scatter(1, i, x),
+            lambda i, x: torch.full((77, 4), 0.5, dtype=x.dtype, device=x.device).scatter(1, i, x),
             (i(4, 77, 1), r(77, 4).bfloat16()),
         ),
         "cross entropy": (F.cross_entropy, (r(512, 701), i(701, 512))),
