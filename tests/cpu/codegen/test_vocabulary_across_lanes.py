@@ -188,8 +188,10 @@ def test_transposes_from_memory(isa, lanes) -> None:
         expected[:lanes, :lanes] = source[:lanes, 1 : lanes + 1].t()
         assert torch.equal(whole, expected), dtype
         rows, columns = min(3, lanes), min(2, lanes)
-        corner[:lanes, :lanes] = 0  # its tile is written whole
         corner[:rows, :columns] = source[:columns, 1 : rows + 1].t()
+        beside = edge[:lanes, :lanes].clone()  # its tile is written whole, with anything
+        edge[:lanes, :lanes] = 7
+        edge[:rows, :columns] = beside[:rows, :columns]
         assert torch.equal(edge, corner), dtype
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from itertools import product
 
 import pytest
 import torch
 
-from compiler.loops.dtypes import BYTES
+from compiler.loops.dtypes import BYTES, compute_dtype
 from tests.cpu.codegen.test_vocabulary_operators import fits
 from tests.cpu.codegen.units import Unit, each_width
 from tests.long import mostly_long
@@ -253,3 +254,35 @@ def test_even_and_odd_elements_of_bfloat16(isa, lanes) -> None:
     unit.run(number, [values, halves, out], 0)
     assert torch.equal(halves, torch.cat([values[::2], values[1::2]]).float())
     assert torch.equal(out, (values.float() * 1.01).bfloat16())
+
+
+@each_width
+def test_partial_tiles_read_nothing_beyond(isa, lanes) -> None:
+    """Rows of any number of elements, some of them nearer each other than a vector is long, the
+    last of which end where the memory does."""
+    unit, numbers = Unit(isa, lanes), {}
+    code = unit.lanes
+    for dtype in ("float32", "int64", "int16", "uint8"):
+        if lanes == 1 or not fits(dtype, isa, lanes):
+            continue
+        wide = compute_dtype(dtype)
+        source, block = f"({code.storage(dtype)}*)p[0]", f"({code.storage(wide)}*)p[1]"
+        for stride in (2, lanes - 2, lanes + 3):
+            tile = code.transpose_edge(
+                dtype, source, str(stride), block, "20", "n % 100", "n / 100"
+            )
+            numbers[dtype, stride] = unit.kernel(tile)
+    if not numbers:
+        return
+    unit.build()
+    guarded = Guarded()
+    for (dtype, stride), number in numbers.items():
+        for rows, columns in product(range(1, lanes + 1), range(1, lanes + 1)):
+            count = (columns - 1) * stride + rows
+            values = filled(dtype, count)
+            start = guarded.end(count * BYTES[dtype])
+            ctypes.memmove(start, values.data_ptr(), count * BYTES[dtype])
+            block = torch.zeros(20, 20, dtype=getattr(torch, compute_dtype(dtype)))
+            unit.call(number, [start, block.data_ptr()], columns * 100 + rows)
+            expected = values.as_strided((columns, rows), (stride, 1)).t()
+            assert torch.equal(block[:rows, :columns], expected), (dtype, stride, rows, columns)

@@ -31,7 +31,14 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import BAND_BYTES, COST, turned, turned_axis, turned_columns
+from compiler.codegen.cpp.nests.turned import (
+    BAND_BYTES,
+    COST,
+    tile_cost,
+    turned,
+    turned_axis,
+    turned_columns,
+)
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
@@ -423,7 +430,7 @@ def _cost(
 
     `turned`: reads that are transposed before rows are traversed, and writes after it.
     """
-    total = float(COST * len(turned))
+    total = sum(_turned_cost(part, sizes, lanes) for part in turned)
     mixed = frozenset(all_interleaved(facts, lane, lanes))
     size = estimate(sizes[lane])
     steps = -(-size // lanes)
@@ -469,6 +476,13 @@ def _cost(
         across = sum(isinstance(s, Reduction) and lane in s.over for s in riders)
         total += HORIZONTAL * across / max(min(steps, RUN // lanes), 1)
     return total * 16 / lanes
+
+
+def _turned_cost(part: Read | Write, sizes: list[Size], lanes: int) -> float:
+    """Of a partial tile, a write stores only the vectors that it has."""
+    return (
+        COST if isinstance(part, Write) else tile_cost(sizes[part.address.strides.index(1)], lanes)
+    )
 
 
 def _frequency(facts: Facts, statement: Statement, lane: int, sizes: list[Size]) -> float:

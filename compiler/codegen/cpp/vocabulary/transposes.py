@@ -125,21 +125,30 @@ def transpose_edge(
     width: str,
     left: tuple[str, str],
 ) -> str:
-    """`transpose_tile` that reads only the remaining part; the block's tile is written whole."""
+    """`transpose_tile` that reads only the remaining part; the block's tile is written whole.
+
+    A whole vector may be read where another row of the tile follows it in memory."""
     name, wide = f"transpose_edge{lanes.suffix}", compute_dtype(dtype)
     element, stored = lanes.storage(dtype), lanes.storage(wide)
     registers = [f"r{k}" for k in range(lanes.count)]
-    loads = [lanes.load_partial(dtype, f"p + {k} * stride", "rows") for k in range(lanes.count)]
+    places = [f"p + {k} * stride" for k in range(lanes.count)]
+    loads = [lanes.load(dtype, place) for place in places]
+    partial = [lanes.load_partial(dtype, place, "rows") for place in places]
     turned = lanes.transpose(registers, wide)
     stores = [lanes.store(wide, f"block + {k} * width", r) for k, r in enumerate(registers)]
 
     def text() -> str:
         lines = [f"if (rows > {lanes.count}) rows = {lanes.count};"]
+        lines.append(f"const long whole = stride >= {lanes.count} - rows ? columns - 1 : 0;")
         lines.append(f"{lanes.type(wide)} {', '.join(f'{r} = {{}}' for r in registers)};")
+        lines += [f"if (whole >= {lanes.count}) {{"]
+        lines += [f"  {r} = {value};" for r, value in zip(registers, loads, strict=True)]
+        lines += ["} else {"]
         lines += [
-            f"if (columns > {k}) {r} = {value};"
-            for k, (r, value) in enumerate(zip(registers, loads, strict=True))
+            f"  if (whole > {k}) {r} = {load}; else if (columns > {k}) {r} = {part};"
+            for k, (r, load, part) in enumerate(zip(registers, loads, partial, strict=True))
         ]
+        lines += ["}"]
         body = "\n".join(f"  {line}" for line in (*lines, turned, *stores))
         return (
             f"OUTLINE void {name}(const {element}* p, long stride, {stored}* block, long width, "
