@@ -23,7 +23,7 @@ BAND_BYTES = 1 << 19
 """Maximum size of a band's blocks; more would not stay in L2 until its rows are traversed."""
 COST = 6
 """Cost of a transposed read in vector instructions: its load, transpose steps and store."""
-PARTIAL = 0.8
+PARTIAL = 0.85
 """Time of a tile that lacks rows, by that of a whole one."""
 
 
