@@ -66,7 +66,7 @@ def _aligned(
     marked: set[tuple[int, int]],
     up: bool,
 ) -> list[int]:
-    """The root of each node: nodes with the same root stand in one column."""
+    """The root of each node: nodes with the same root are in one column."""
     size = len(neighbours)
     root, align = list(range(size)), list(range(size))
     for upper, lower in pairwise(rows):

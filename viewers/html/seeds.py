@@ -41,7 +41,7 @@ def seeds(reader: Reader) -> Iterator[tuple[str, Make]]:
             yield _seed(reader, "autograd", compile_id)
     yield _seed(reader, "output", view.compile_id)
     for compile_id in view.derived.pieces:
-        for kernel in view.derived.kernels_of.get(compile_id, []):
+        for kernel in view.recording.kernels_of.get(compile_id, []):
             if kernel.text:
                 yield _kernel(reader, compile_id, kernel.id)
         for graph in view.derived.graphs_of.get(compile_id, []):

@@ -32,7 +32,7 @@ from compiler.loops.nest import (
 )
 from compiler.loops.sizes import Size, multiply
 
-Form = Literal["pointwise", "rows", "partial", "riding", "totals"]
+PartForm = Literal["pointwise", "rows", "partial", "riding", "totals"]
 LINE = 128
 """Bytes: what starts in the workspace starts at a multiple of it."""
 
@@ -55,7 +55,7 @@ class Partial:
 class Part:
     """One kernel: its nest, whose reduced axes are the row."""
 
-    form: Form
+    form: PartForm
     nest: Nest
     partials: dict[str, Partial] = field(default_factory=dict)
     programs: int = 0
@@ -68,7 +68,7 @@ class Planned:
 
     row: frozenset[int]
     kept: frozenset[int]
-    form: Form
+    form: PartForm
     programs: int = 0
     members: list[Reduction | ScanAlong] = field(default_factory=list)
     riders: list[Reduction] = field(default_factory=list)

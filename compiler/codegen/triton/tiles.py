@@ -59,7 +59,7 @@ class Tile:
     looped: bool = False
     """A row takes several steps of `r_block`."""
     stages: int = 1
-    """Steps of the kernel's loop whose loads are on their way at a time."""
+    """Steps of the kernel's loop whose loads are in flight at a time."""
     online: bool = True
     """A looped row is read once for its greatest element and a sum relative to it."""
 
