@@ -29,7 +29,7 @@ class EffectItem(JsonItem):
 
 
 class FigureItem(JsonItem):
-    """One number of both sides; null where it was not measured."""
+    """One number of both sides; null if it was not measured."""
 
     what: str
     unit: Literal["count", "bytes", "seconds", "error"]

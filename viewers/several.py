@@ -1,4 +1,4 @@
-"""The processes of one folder, as the workbench looks at them: one after another."""
+"""The processes of one folder, which the workbench shows one at a time."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Live:
             self._stand(found)
 
     def ask(self, decision: Decision) -> str:
-        """The choice of the person asked; "" for the engine's own, or if nobody is asked."""
+        """The person's choice; "" for the engine's own, or if nobody is asked."""
         if self.recorder.quiet:
             return ""
         with self._lock:

@@ -1,4 +1,4 @@
-"""No texts of AOTAutograd's graphs if nobody reads them.
+"""Skips the texts of AOTAutograd's graphs if nothing reads them.
 
 `_log_joint_graph` and `_log_fw_bw_graphs` (torch/_functorch/_aot_autograd/graph_compile.py) print
 three graphs with all shapes before they ask whether there is a log or a cache for them.

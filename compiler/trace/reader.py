@@ -67,7 +67,7 @@ may have been set in between."""
 
 
 class TraceDecoder:
-    """Decodes bytes into records, however the bytes are split."""
+    """Decodes bytes into records, for any split of the bytes."""
 
     def __init__(self) -> None:
         self.losses = Losses()

@@ -35,7 +35,7 @@ SPINE_CELLS = 32
 SCROLL_BAR = 3
 """Cells of a pane that a browser's scroll bar may cover: nothing is drawn there."""
 ZOOMS = (0, 1)
-"""Scales of a picture that the page has: shapes stand in the pane beside it."""
+"""Scales of a picture that the page has: shapes are in the pane beside it."""
 MOST_ROWS = 2000
 """Rows of a pane."""
 MOST_OPENED = 30
@@ -182,7 +182,7 @@ class Tour:
         return size(value)
 
     def lights(self) -> dict[int, dict[int, bool]]:
-        """Ref -> its counterparts that stand in some row, and whether exactly."""
+        """Ref -> its counterparts that some row shows, and whether exactly."""
         links = self.reader.view.derived.provenance
         found: dict[int, dict[int, bool]] = {}
         for ref in list(self.pool.refs.values()):
@@ -369,8 +369,8 @@ class Tour:
         return f"graph|drawn|{'|'.join(words)}"
 
     def _unfolded(self, navigator: Navigator, target: RowTarget | None) -> frozenset[str]:
-        """What of the picture is open where a block leads. Of the folds that do not stand in each
-        other one is open at a time, so that their combinations need no screens."""
+        """The folds of the picture that are open after a block is opened. Of folds that do not
+        contain each other one is open at a time, so that their combinations need no screens."""
         open_now: frozenset[str] = drawn_folds(navigator.view.unfolded)
         if not isinstance(target, Fold):
             return open_now

@@ -66,7 +66,7 @@ def fenced(rows: Sequence[str], language: str = "text") -> list[str]:
 
 
 class Comment:
-    """A text of at most `MOST_CHARACTERS`: what comes first stays, and what is left out is named at
+    """A text of at most `MOST_CHARACTERS`: its beginning is kept, and what is left out is named at
     its end."""
 
     def __init__(self, marker: str, heading: str) -> None:

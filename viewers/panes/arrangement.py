@@ -56,7 +56,7 @@ Pane = Callable[[View, int], Content]
 
 def beside(view: View, width: int) -> Content:
     """Next to the kernel: the same in the other language, else the loops that it was made from."""
-    languages = {kernel.language for kernel in view.derived.kernels_of.get(view.compile_id, [])}
+    languages = {kernel.language for kernel in view.recording.kernels_of.get(view.compile_id, [])}
     if view.language == "cpp" and "triton" in languages:
         other = replace(view, language="triton", kernel="")
         kernels = other.kernels()
@@ -138,11 +138,11 @@ _HELD: dict[str, FactKind] = {
     "kernels": "kernels",
     "cache": "calls",
 }
-"""The kind of facts that a pane shows."""
+"""Pane -> the kind of facts that it shows."""
 
 
 def _held(kind: FactKind, pane: Pane, view: View, width: int) -> Content:
-    """What the pane shows; that the recording's log holds no such facts, where it does not."""
+    """The content of a pane; for a log without such facts, a pane that says so."""
     found = pane(view, width)
     if view.derived.trace.lacks(kind):
         return replace(found, rows=empty(width, NOT_IN_LOG))
@@ -162,7 +162,7 @@ class Slot:
     pane: str
     share: int = 1
     lines: int = 0
-    """Its height with its title, where that is fixed."""
+    """Its height with its title, if that is fixed."""
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,10 @@ class Arrangement:
     columns: tuple[Column, ...]
     top: Slot | None = None
     narrow: tuple[Slot, ...] = ()
-    """What is stacked below 100 cells."""
+    """Stacked on screens of less than 100 cells."""
     focus: str = ""
     wide: tuple[Column, ...] = ()
-    """From 180 cells on, in place of `columns`."""
+    """Replaces `columns` from 180 cells on."""
 
 
 def _columns(*columns: tuple[int, str]) -> tuple[Column, ...]:
@@ -361,7 +361,7 @@ ARRANGEMENTS: dict[str, Arrangement] = {
 }
 
 PROFILES = ("profile", "region", "account")
-"""Those of what `tcw profile` measures."""
+"""Arrangements of what `tcw profile` measures."""
 
 PRESENTED: dict[str, tuple[str, ...]] = {
     "overview": ("overview", "findings"),
@@ -373,7 +373,7 @@ PRESENTED: dict[str, tuple[str, ...]] = {
     "profile": ("profile",),
     "region": ("region-eager", "region-compiled"),
 }
-"""Arrangement -> the panes that an audience sees of it."""
+"""Arrangement -> its panes for an audience."""
 
 
 def presented(name: str, arrangement: Arrangement) -> Arrangement:

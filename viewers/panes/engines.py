@@ -152,6 +152,8 @@ def side(view: View, width: int, second: bool) -> Content:
         return Content(column.engine, rows=empty(width, why))
     derived = view.derived.of_engines[column.engine]
     other = replace(view, derived=derived, kernel=chosen.id, language="cpp", lit={}, ref="")
-    other.compile_id = next((c for c, ks in derived.kernels_of.items() if chosen in ks), "")
+    other.compile_id = next(
+        (c for c, ks in derived.recording.kernels_of.items() if chosen in ks), ""
+    )
     shown = kernel_pane.content(other, width)
     return replace(shown, name=column.engine)

@@ -1,4 +1,4 @@
-"""What a reader has to know of names of compiles after `torch._dynamo.reset()`."""
+"""What to know about names of compiles after `torch._dynamo.reset()`."""
 
 from __future__ import annotations
 

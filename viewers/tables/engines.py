@@ -46,7 +46,7 @@ def verdict_line(comparison: Comparison) -> TextLine:
 
 
 def stages_lines(comparison: Comparison, width: int, indent: int) -> list[TextLine]:
-    """The seconds of each stage, and their CPU seconds where there is room."""
+    """The seconds of each stage, and their CPU seconds if there is room."""
     first, second = (column.engine for column in comparison.columns)
     rows: list[list[Cell]] = [[(word, "dim") for word in ("stage", first, "CPU", second, "CPU")]]
     for wall, cpu in zip(comparison.stages, comparison.cpu, strict=True):

@@ -236,7 +236,7 @@ def _together(
 
 
 def _against(usual: Process, members: Sequence[Process]) -> list[TextLine]:
-    """What these processes did otherwise than those of the largest group."""
+    """What these processes did differently from the largest group."""
     found, others = otherwise(usual, members[0])
     lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]
     if not lines:  # the first difference has told it
@@ -246,7 +246,7 @@ def _against(usual: Process, members: Sequence[Process]) -> list[TextLine]:
 
 
 def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[str]]:
-    """What a process did otherwise than the usual ones; facts that differ where no effect does."""
+    """What a process did differently from the usual ones; differing facts if no effect differs."""
     found = difference(usual.recording, one.recording).effects
     pair = (usual.recording, one.recording)
     if follows(*pair) or follows(*reversed(pair)):  # cache lookups: in the order of the runs

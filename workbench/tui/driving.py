@@ -1,4 +1,4 @@
-"""Driving a compile: steps, runs to the cursor, the stop."""
+"""Drives a compile: steps, runs to the cursor, stops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AT: dict[str, dict[Mode, Mode]] = {
     "pass": {"instruction": "pass", "over": "stage", "out": "graph"},
     "graph": {"instruction": "graph", "over": "graph", "out": "graph"},
 }
-"""What the step keys mean where the compile does not stand at an instruction."""
+"""What the step keys mean where the compile is not at an instruction."""
 
 
 class Driving(Controller):
@@ -39,12 +39,12 @@ class Driving(Controller):
         self.belonged = ""
         """The arrangement that belongs to the place where the compile is."""
         self.brings: Ref = ""
-        """What the compile has just come to: every pane puts its cursor there."""
+        """What the compile has just reached; every pane puts its cursor there."""
         self._left = ""
         """The kind of place where the compile last waited."""
         self._stopped = False
         self._stops: Stops | None = None
-        """What a replay has seen, up to …"""
+        """The stops of the replay's first `_replayed` records."""
         self._replayed = 0
         if isinstance(desk.feed, LiveFeed):
             desk.view.breakpoints = tuple(desk.feed.breakpoints)
@@ -52,19 +52,19 @@ class Driving(Controller):
     # The worker
 
     def send(self, command: AnyCommand) -> bool:
-        """Pass a command to the worker; says so if there is none."""
+        """Send a command to the worker; False, with a message, if there is none."""
         feed = self.desk.feed
         if not isinstance(feed, LiveFeed):
             self.desk.say("a recorded trace: tcw step drives a live compile")
         elif feed.ended or self.desk.recording.end is not None:
-            self.desk.say("the worker has ended: what it recorded stays")
+            self.desk.say("the worker has ended; its recording is kept")
         else:
             feed.send(command)
             return True
         return False
 
     def arrived(self, records: list[AnyRecord]) -> None:
-        """Records have come: the compile may wait, or go on."""
+        """Follow the compile, which may have stopped or gone on."""
         met = {record.breakpoint for record in records if isinstance(record, Waiting)}
         self.view.breakpoints = tuple(
             structs.replace(one, enabled=False) if one.once and one.number in met else one
@@ -79,7 +79,7 @@ class Driving(Controller):
             self.desk.note = ""
 
     def _stand(self, waiting: Waiting) -> None:
-        """Show what belongs to the place; the reader's own choice for such a place wins."""
+        """Show the arrangement of this kind of place, or the one that the reader prefers there."""
         arrangement, kind = self.desk.navigator.arrangement, _kind(waiting)
         if self._left and arrangement != self.belonged:
             self.prefer[self._left] = arrangement
@@ -224,7 +224,7 @@ class Driving(Controller):
             self.desk.say("it will wait at the next place where it can")
 
     def stop(self) -> bool:
-        """End the recording; False if that was done, or there is none."""
+        """End the recording; False if it has ended, or none is driven."""
         running = self.view.driven and self.desk.recording.end is None
         if not running or self._stopped or not self.send(Stop()):
             return False

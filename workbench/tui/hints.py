@@ -1,10 +1,9 @@
-"""The footer: the keys that matter now, named by their commands; and the places of the palette."""
+"""The footer's keys, named by their commands; and the arrangements in the palette."""
 
 from __future__ import annotations
 
 Hint = tuple[str, str]
-"""(names of commands, what they do here). A name that begins with `=` is a
-key of no command."""
+"""(names of commands, what they do here). A name with `=` in front is a key without a command."""
 
 _PANES: Hint = ("next_pane", "pane")
 _SEARCH: Hint = ("search", "search")
@@ -127,7 +126,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "what-if": (("down up", "move"), _PANES, ("raw", "raw"), _SEARCH),
     "engines": (("down up", "lines"), ("engine", "other engine"), _PANES, ("raw", "raw"), _SEARCH),
 }
-"""Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
+"""Footers, the most useful keys first: a narrow screen drops keys from the end."""
 
 DECIDE: tuple[Hint, ...] = (
     ("accept", "accept"),
@@ -184,7 +183,7 @@ PAST: tuple[Hint, ...] = (
     _PANES,
     _SEARCH,
 )
-"""Footer of a driven compile, by where it is stopped; and of a reader who went back in time."""
+"""Footers of a driven compile, by where it waits; PAST, of a reader who went back in time."""
 
 GOES: tuple[tuple[str, str], ...] = (
     ("overview", "Go to the overview"),
@@ -213,4 +212,4 @@ GOES: tuple[tuple[str, str], ...] = (
     ("overrides", "Go to the overrides"),
     ("settings", "Go to the settings"),
 )
-"""Arrangements, as the palette offers them."""
+"""(arrangement, its entry in the palette)."""

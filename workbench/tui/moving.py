@@ -1,4 +1,4 @@
-"""Moving: cursor, focus, levels, findings."""
+"""Moves the cursor, the focus, and between levels and findings."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class Moving(Controller):
             self.desk.set_focus(found)
 
     def focus_counterpart(self, pane: PaneView) -> None:
-        """From a row that leads nowhere deeper, `⏎` goes to the next pane that is lit."""
+        """Go from a row that opens nothing to the next pane with a highlighted row."""
         panes = self.desk.stage.panes
         start = panes.index(pane) + 1 if pane in panes else 0
         for other in [*panes[start:], *panes[:start]]:
             if other is not pane and (
-                other.lit or any(ref == self.desk.view.ref for ref in other.content.refs)
+                other.lit or any(ref == self.view.ref for ref in other.content.refs)
             ):
                 index = min(other.lit, default=other.cursor)
                 self.desk.set_focus(other)

@@ -1,4 +1,4 @@
-"""Limits on open connections, and on how long one that is not a workbench stays open.
+"""Limits on open connections, and on the time that one without a workbench may take.
 
 aiohttp limits neither their number nor how long a slow client takes.
 """

@@ -78,7 +78,7 @@ def is_log(head: bytes) -> bool:
 
 
 class LogDecoder:
-    """Decodes the bytes of a log into records, however they are split."""
+    """Decodes the bytes of a log into records, for any split of the bytes."""
 
     def __init__(self, name: str = "", process: int | None = None) -> None:
         """`name`: of the file; it may have the rank. `process`: the id of the one to decode; None

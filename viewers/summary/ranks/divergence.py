@@ -66,7 +66,7 @@ class Divergence:
     condition: Place | None = None
     """The line that decides it, if the source has one."""
     why: str = ""
-    """The cause in words, where it is not a condition."""
+    """The cause in words, if it is not a condition."""
     fix: str = ""
     waits: tuple[Wait, ...] = ()
 
