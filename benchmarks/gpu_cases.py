@@ -210,11 +210,7 @@ def of_dtype(dtype: torch.dtype, name: str) -> list[Case]:
         Case(
             f"batch norm train+relu 32x256x56x56 nhwc {name}",
             batch_norm_relu,
-            lambda: (
-                r(32, 256, 56, 56).to(memory_format=torch.channels_last),
-                r(256),
-                r(256),
-            ),
+            lambda: (r(32, 256, 56, 56).to(memory_format=torch.channels_last), r(256), r(256)),
             3 * size * images,
         ),
         Case(

@@ -101,13 +101,7 @@ KERNELS = {
     ),
     "layer norm backward 2048x1024": KernelCase(
         norm_backward,
-        lambda: (
-            R(2048, 1024),
-            R(2048, 1024),
-            R(2048, 1),
-            torch.rand(2048, 1) + 0.5,
-            R(1024),
-        ),
+        lambda: (R(2048, 1024), R(2048, 1024), R(2048, 1), torch.rand(2048, 1) + 0.5, R(1024)),
     ),
     "cross entropy 512x30522": KernelCase(
         F.cross_entropy, lambda: (R(512, 30522), torch.randint(0, 30522, (512,)))

@@ -195,12 +195,7 @@ LIBRARY_MODELS: dict[str, Callable[[], Made]] = {
         window_size=6,
     ),
     "transformers ConvNeXt": partial(
-        _transformer,
-        "ConvNextModel",
-        _PICTURES,
-        hidden_sizes=[48, 96],
-        depths=[2, 2],
-        num_stages=2,
+        _transformer, "ConvNextModel", _PICTURES, hidden_sizes=[48, 96], depths=[2, 2], num_stages=2
     ),
     "transformers SegFormer": partial(
         _transformer,

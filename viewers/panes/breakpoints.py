@@ -27,10 +27,7 @@ KINDS: tuple[tuple[str, Breakpoint], ...] = (
         "Break at a decision over … bytes",
         Breakpoint(number=_ANY, kind="decision", number_name="bytes", at_least=1),
     ),
-    (
-        "Break at fusion decisions",
-        Breakpoint(number=_ANY, kind="decision", decision="fuse"),
-    ),
+    ("Break at fusion decisions", Breakpoint(number=_ANY, kind="decision", decision="fuse")),
     (
         "Break at save or recompute decisions",
         Breakpoint(number=_ANY, kind="decision", decision="save"),

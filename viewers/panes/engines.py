@@ -15,13 +15,7 @@ from viewers.panes.view import Derived, View
 from viewers.plain import plain
 from viewers.summary.engines import Comparison, LineUp
 from viewers.tables.engines import stages_lines, verdict_line
-from viewers.words import (
-    bytes_text,
-    milliseconds_text,
-    number,
-    numbers_text,
-    seconds_text,
-)
+from viewers.words import bytes_text, milliseconds_text, number, numbers_text, seconds_text
 
 FIGURE = 12
 """Cells of a figure."""

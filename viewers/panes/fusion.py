@@ -250,10 +250,7 @@ def _row(view: View, pair: PairResult, column: int, width: int, indent: int = 0)
     left, right = operations_text(pair.first), operations_text(pair.second)
     size = saved_bytes(pair)
     kind = {"vertical": "chain", "horizontal": "beside", "": ""}[pair.kind]
-    spans: list[Span] = [
-        lead,
-        text(pad(shown, room), quiet),
-    ]
+    spans: list[Span] = [lead, text(pad(shown, room), quiet)]
     if width >= WITH_NODES:
         nodes = "" if names.startswith(f"{left} + ") else f"{left} {right}"
         spans.append(text(pad(cut(nodes, 15), 16), "dim"))
@@ -268,21 +265,11 @@ def _row(view: View, pair: PairResult, column: int, width: int, indent: int = 0)
         spans.append((f"  round {pair.round}  {tests}" if pair.round else f"  {tests}", "faint"))
     if pair.verdict == "queued" and width_of(tuple(spans)) + 8 <= width:
         spans.append(("  queued", "faint"))
-    return Row(
-        body=tuple(spans),
-        at=ToPair(pair.id),
-        copies=pair.id,
-        decision=pair.id,
-    )
+    return Row(body=tuple(spans), at=ToPair(pair.id), copies=pair.id, decision=pair.id)
 
 
 def _rule(
-    view: View,
-    graph: str,
-    rule: str,
-    members: list[PairResult],
-    column: int,
-    width: int,
+    view: View, graph: str, rule: str, members: list[PairResult], column: int, width: int
 ) -> list[Row]:
     key = f"rule:{graph}:{rule}"
     opened = key in view.unfolded or len(members) <= FEW

@@ -139,10 +139,7 @@ def _code(view: View, kernel: Kernel, numbered: Sequence[tuple[int, str]]) -> Ca
         ref = refs.kernel(kernel.id, number)
         time = (times.get(number, profile_source.BLANK),) if times else ()
         return Row(
-            gutter=(gutter_of(origins.get(number)), *time),
-            body=lines[index],
-            ref=ref,
-            key=ref,
+            gutter=(gutter_of(origins.get(number)), *time), body=lines[index], ref=ref, key=ref
         )
 
     return make

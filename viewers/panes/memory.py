@@ -157,10 +157,7 @@ class _Chart:
         subject = self._subject(place)
         decided = self.decided.get(place.buffers[1].name if folds else subject.name)
         return Row(
-            gutter=(
-                (pad(name, NAME + 1), "text"),
-                (pad_left(size, SIZE) + " ", "dim"),
-            ),
+            gutter=((pad(name, NAME + 1), "text"), (pad_left(size, SIZE) + " ", "dim")),
             body=self._bars(place),
             right=(*self._note(place), (" ", "text")),
             at=self.at(drawn),

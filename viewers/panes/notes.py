@@ -61,8 +61,7 @@ def marked(view: View, content: Content, width: int) -> Content:
     rows = content.rows
     if isinstance(rows, Rows):
         return replace(
-            content,
-            rows=Rows(len(rows), lambda index: mark(rows[index]), rows.refs, rows.keys),
+            content, rows=Rows(len(rows), lambda index: mark(rows[index]), rows.refs, rows.keys)
         )
     return replace(content, rows=[mark(row) for row in rows])
 

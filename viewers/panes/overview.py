@@ -147,10 +147,7 @@ def _verdict(view: View) -> Line:
     profile = view.derived.profile
     if view.summary.speed is None and verdict.tone == "neutral" and profile is not None:
         found = profile.verdict
-        return (
-            text(found.headline, TONES[found.tone]),
-            text("   " + _detail(found.detail), "dim"),
-        )
+        return (text(found.headline, TONES[found.tone]), text("   " + _detail(found.detail), "dim"))
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
 

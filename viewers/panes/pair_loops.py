@@ -17,13 +17,7 @@ from compiler.trace.records import (
     Shown,
 )
 from viewers.kit.spans import Line, Span, text
-from viewers.panes.fusion import (
-    chosen_pair,
-    decisions,
-    label_of,
-    nodes_of,
-    waiting_decision,
-)
+from viewers.panes.fusion import chosen_pair, decisions, label_of, nodes_of, waiting_decision
 from viewers.panes.loops import textbook_lines
 from viewers.panes.names import operations_text
 from viewers.panes.nests import line_of, marked, named_loads, nests, traffic, with_names

@@ -67,11 +67,7 @@ class Rows(Sequence[Row]):
     """Rows made when they are shown: a graph of 50,000 nodes costs what is visible."""
 
     def __init__(
-        self,
-        count: int,
-        make: Callable[[int], Row],
-        refs: Sequence[Ref],
-        keys: Sequence[str] = (),
+        self, count: int, make: Callable[[int], Row], refs: Sequence[Ref], keys: Sequence[str] = ()
     ) -> None:
         self._count = count
         self._make = lru_cache(maxsize=4096)(make)

@@ -275,10 +275,7 @@ def selection(view: View, width: int) -> list[Row]:
     if row is None:
         return []
     places = view.derived.names.lines((one.file, one.line) for one in row.locations)
-    title: Line = (
-        text(name_of(row), "strong"),
-        text(f"   {places or 'no line'}", "dim"),
-    )
+    title: Line = (text(name_of(row), "strong"), text(f"   {places or 'no line'}", "dim"))
     module = ((plain(row.module) + " ", "dim"),) if row.module else ()
     return [
         Row(body=title, right=module, heading=True),  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from compiler.trace.records import (
 from compiler.trace.records.session import FactKind
 from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
-from viewers.summary.breaks import BreakSite, Crossings, break_sites
+from viewers.summary.breaks import BreakSite, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
 from viewers.summary.calls import Cut, ModelCall, Piece, calls_of, first_cut_call
 from viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
@@ -45,12 +45,7 @@ from viewers.summary.memory import (
 )
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.place import Place, place_of
-from viewers.summary.recompiles import (
-    GuardChange,
-    RecompileCause,
-    RecompiledFrame,
-    recompile_causes,
-)
+from viewers.summary.recompiles import RecompileCause, recompile_causes
 from viewers.summary.resets import reset_notes
 from viewers.summary.verdict import Verdict, during, verdict_of
 
@@ -150,29 +145,17 @@ def summarise(recording: Recording) -> Summary:
 
 __all__ = [
     "BreakSite",
-    "CacheUse",
-    "Crossings",
-    "CudagraphUse",
     "Cut",
     "Finding",
-    "FusionSummary",
     "GraphFusion",
     "GraphMemory",
-    "GuardChange",
     "KernelRow",
-    "KernelSummary",
-    "MemorySummary",
     "ModelCall",
     "PairResult",
-    "PhaseTime",
     "Piece",
     "Place",
     "RecompileCause",
-    "RecompiledFrame",
-    "StageTime",
     "Summary",
-    "Verdict",
-    "calls_of",
     "during",
     "peak_words",
     "place_of",

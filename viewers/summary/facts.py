@@ -87,9 +87,7 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
         Numbered("memory peak", _peak(recording), "bytes"),
         Numbered("max error", _error(summary.numerics), "error"),
         Numbered(
-            "compile CPU",
-            summary.speed.compile_cpu_seconds if summary.speed else None,
-            "seconds",
+            "compile CPU", summary.speed.compile_cpu_seconds if summary.speed else None, "seconds"
         ),
     )
 

@@ -7,14 +7,7 @@ from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
 from viewers.summary.engines import Comparison
 from viewers.summary.verdict import MACHINE_BUSY, busy, factor_text
-from viewers.words import (
-    NOT_MEASURED,
-    milliseconds_text,
-    percent,
-    plural,
-    ratio_text,
-    seconds_text,
-)
+from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
 
 
 def verdict_line(comparison: Comparison) -> TextLine:

@@ -34,12 +34,7 @@ def finding_lines(
     notes = "; " + ", ".join(finding.notes) if finding.notes else ""
     head = f"{cost}".ljust(column - 3)
     lines = [
-        line(
-            (finding.glyph + "  " + head, role),
-            (finding.title, "strong"),
-            notes,
-            hang=column,
-        )
+        line((finding.glyph + "  " + head, role), (finding.title, "strong"), notes, hang=column)
     ]
     if finding.place is not None:
         lines += place_lines(finding.place, names, column, width)

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, heading, table
-from viewers.summary.differences import (
-    CountChange,
-    Difference,
-    KernelChange,
-    TextDiff,
-    Veto,
-)
+from viewers.summary.differences import CountChange, Difference, KernelChange, TextDiff, Veto
 from viewers.summary.differences.effects import OTHER_GRAPHS
 from viewers.summary.differences.words import (
     change_text,

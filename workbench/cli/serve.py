@@ -45,9 +45,7 @@ EXPOSED = (
 )  # fmt: skip
 @click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines can reach.")
 @click.option(
-    "--allow-run",
-    is_flag=True,
-    help="With a trace: allow recompiling its file from the browser.",
+    "--allow-run", is_flag=True, help="With a trace: allow recompiling its file from the browser."
 )
 @click.option(
     "--font-size", type=click.IntRange(6, 72), default=16, show_default=True,

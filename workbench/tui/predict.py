@@ -21,13 +21,11 @@ from viewers.teaching.predict import (
 from workbench.tui.commands import command
 from workbench.tui.desk import Controller, Desk
 from workbench.tui.driving import Driving
-from workbench.tui.hints import Hint
+from workbench.tui.hints import Hint, hints_of
 from workbench.tui.scrubbing import Scrubbing
 
-GUESSING: tuple[Hint, ...] = (
-    ("=y", "fused"), ("=n", "kept apart"), ("=-", "skip"), ("=?", "hint"), ("=esc", "end predict"),
-)  # fmt: skip
-TOLD: tuple[Hint, ...] = (("=space", "next"), ("down up", "move"), ("=esc", "end predict"))
+GUESSING = hints_of("=y: fused | =n: kept apart | =-: skip | =?: hint | =esc: end predict")
+TOLD = hints_of("=space: next | down up: move | =esc: end predict")
 ANSWERS: dict[str, GuessedChoice] = {"y": "fuse", "n": "apart", "minus": ""}
 
 

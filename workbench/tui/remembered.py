@@ -9,13 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from compiler.cache_folder import (
-    CacheRefused,
-    cache_folder,
-    private_folder,
-    read_own,
-    write_own,
-)
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own, write_own
 from compiler.control.commands import Breakpoint
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 

@@ -94,11 +94,7 @@ class Autopsy:
             )
 
     def _failure(
-        self,
-        kind: str,
-        message: str,
-        place: Location | None,
-        blame: Blame | None = None,
+        self, kind: str, message: str, place: Location | None, blame: Blame | None = None
     ) -> Failure:
         blame = blame or Blame("user")
         return Failure(

@@ -74,11 +74,7 @@ class Child:
     """One worker: started by the constructor, read by `wait`, gone after `close`."""
 
     def __init__(
-        self,
-        job: Job,
-        trace: TraceFile,
-        stop: threading.Event | None = None,
-        python: str = "",
+        self, job: Job, trace: TraceFile, stop: threading.Event | None = None, python: str = ""
     ) -> None:
         """`python`: the worker's interpreter, with its own torch; "" for this one."""
         self.trace = trace

@@ -241,11 +241,7 @@ class Driver:
                     arguments=self._settings.arguments,
                 )
                 job = Job.of(
-                    settings,
-                    self._file.started,
-                    driven=True,
-                    first_run=self._run + 1,
-                    rerun=again,
+                    settings, self._file.started, driven=True, first_run=self._run + 1, rerun=again
                 )
         except BaseException as error:
             self.error = error

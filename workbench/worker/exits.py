@@ -39,9 +39,7 @@ def watch_os_exit(recorder: Recorder) -> Callable[[], None]:
         if os.getpid() == process:
             caller = sys._getframe(1)
             place = Location(
-                file=caller.f_code.co_filename,
-                line=caller.f_lineno,
-                function=caller.f_code.co_name,
+                file=caller.f_code.co_filename, line=caller.f_lineno, function=caller.f_code.co_name
             )
             recorder.emit(
                 Failure(

@@ -13,15 +13,7 @@ import msgspec
 from compiler.control.commands import Rerun
 from compiler.control.live import Live
 from compiler.control.user_error import UserError
-from compiler.trace.records import (
-    End,
-    Failure,
-    Progress,
-    Run,
-    Settings,
-    Status,
-    Warned,
-)
+from compiler.trace.records import End, Failure, Progress, Run, Settings, Status, Warned
 from compiler.trace.writer import TraceWriter
 from workbench.worker.blame import of_recording
 from workbench.worker.edited import edited_texts, read_as
@@ -115,10 +107,7 @@ def run_record(number: int, settings: Settings, rerun: Rerun | None) -> Run:
     if rerun is None:
         return Run(number=number, settings=settings)
     return Run(
-        number=number,
-        settings=settings,
-        because=rerun.because,
-        compared_with=rerun.compare_with,
+        number=number, settings=settings, because=rerun.because, compared_with=rerun.compare_with
     )
 
 

@@ -7,12 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.trace.records import (
-    CacheLookup,
-    Guards,
-    Run,
-    TorchSettings,
-)
+from compiler.trace.records import CacheLookup, Guards, Run, TorchSettings
 from viewers.recording import Recording
 from viewers.summary import BreakSite, Summary
 from viewers.summary.differences.alignment import Alignment, MatchedLine

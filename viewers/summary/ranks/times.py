@@ -52,11 +52,7 @@ def rank_times(members: Sequence[RankMember]) -> tuple[RankTimes, ...]:
     totals = [sum(took.values()) for took in _seconds(members)]
     usual = statistics.median(totals) if totals else 0.0
     return tuple(
-        RankTimes(
-            one.rank,
-            total,
-            total > usual * STRAGGLER and total > usual + STRAGGLER_SECONDS,
-        )
+        RankTimes(one.rank, total, total > usual * STRAGGLER and total > usual + STRAGGLER_SECONDS)
         for one, total in zip(members, totals, strict=True)
     )
 
