@@ -33,14 +33,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.control.stops import StopPoint, Stops
 from compiler.decision import Decision, Detail
-from compiler.trace.records import (
-    Location,
-    Record,
-    Refused,
-    Resumed,
-    Waiting,
-    Warned,
-)
+from compiler.trace.records import Location, Record, Refused, Resumed, Waiting, Warned
 from compiler.trace.records.live import WaitingKind
 
 _NOT_WAITING = "not-waiting"

@@ -24,11 +24,7 @@ _TRACE = "torch._logging._internal:trace_log.handlers"
 HOOK = Hook(
     name="unread texts",
     offers="no texts of AOTAutograd's graphs that nobody reads",
-    needs=(
-        *(f"{_MODULE}:{name}" for name in (*_WRITERS, *_LOGS)),
-        f"{_CONFIG}.enable_log",
-        _TRACE,
-    ),
+    needs=(*(f"{_MODULE}:{name}" for name in (*_WRITERS, *_LOGS)), f"{_CONFIG}.enable_log", _TRACE),
     test="engine/test_unread_texts.py",
 )
 

@@ -43,10 +43,7 @@ class Fusion:
 
 
 def fuse(
-    graph: Graph,
-    gate: Gate | None = None,
-    listener: Listener | None = None,
-    machine: Machine = CPU,
+    graph: Graph, gate: Gate | None = None, listener: Listener | None = None, machine: Machine = CPU
 ) -> Fusion:
     """Fuse the graph's nodes into loop nests for a machine. `gate` may force or forbid each choice;
     `listener` is notified of each decision."""
@@ -82,10 +79,7 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
     for group in left:
         group.space = final_space(group, machine.near, weights.accumulators(group.space.riders))
     return Fusion(
-        program(graph, order, left, weights),
-        left,
-        list(decisions.pairs.values()),
-        decisions.rounds,
+        program(graph, order, left, weights), left, list(decisions.pairs.values()), decisions.rounds
     )
 
 

@@ -24,14 +24,7 @@ from compiler.loops.graph import (
     reads,
     written_values,
 )
-from compiler.loops.layouts import (
-    Layout,
-    View,
-    compose_views,
-    normalize,
-    row_major,
-    strides_over,
-)
+from compiler.loops.layouts import Layout, View, compose_views, normalize, row_major, strides_over
 from compiler.loops.sizes import product
 from compiler.loops.through import through
 

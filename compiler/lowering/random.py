@@ -62,11 +62,7 @@ DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 LARGEST_RANGE = 1 << 28
 """From this range on, ATen draws 64 bits for an integer."""
 
-_INTEGERS = {
-    **RANGES,
-    "bool": (0, 1),
-    **{d: (-(1 << n), 1 << n) for d, n in DIGITS.items()},
-}
+_INTEGERS = {**RANGES, "bool": (0, 1), **{d: (-(1 << n), 1 << n) for d, n in DIGITS.items()}}
 """The least and the greatest integer that a dtype holds, with all between them."""
 
 

@@ -198,12 +198,7 @@ class _Wrapper:
         raise TypeError(f"an ATen call has an argument that cannot be written: {item!r:.100}")
 
     def _view(
-        self,
-        value: str,
-        dtype: str,
-        sizes: Sequence[Size],
-        strides: Sequence[Size],
-        offset: Size,
+        self, value: str, dtype: str, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
     ) -> str:
         shape = f"{_tuple(sizes)}, {_tuple(strides)}, {offset}"
         if dtype == self.forms.of(value).dtype:

@@ -85,10 +85,7 @@ def in_rounds(
     with no_collection():
         began = time.perf_counter()
         while not plan.ended(
-            done,
-            time.perf_counter() - began,
-            team is not None and team.contended,
-            undisturbed,
+            done, time.perf_counter() - began, team is not None and team.contended, undisturbed
         ):
             told(done)
             count = min(in_a_row(), plan.most - done)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import (
-    Index,
-    Location,
-    Number,
-    Part,
-    Record,
-    TextHash,
-)
+from compiler.trace.records.base import Index, Location, Number, Part, Record, TextHash
 from compiler.trace.records.loops import LoopLine
 
 

@@ -159,11 +159,7 @@ class LogDecoder:
         open_ = self._frames.open()
         why = f"the log ends within the compile of {open_[-1]}" if open_ else ""
         self._emit(
-            End(
-                status="incomplete" if open_ else "ok",
-                seconds=round(self._last, 6),
-                reason=why,
-            )
+            End(status="incomplete" if open_ else "ok", seconds=round(self._last, 6), reason=why)
         )
         self.ended = True
         return [*records, *self._taken()]
