@@ -1,4 +1,4 @@
-"""What a page has: its screens, and the panels that stand on them."""
+"""The parts of a page: its screens, and the panels on them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Make = Callable[[], Navigator | None]
 
 
 def seeds(reader: Reader) -> Iterator[tuple[str, Make]]:
-    """Key of a screen -> what goes there: where each view starts, nearest first."""
+    """Key of a screen -> how to get there: the start of each view, nearest first."""
     view = reader.view
     recording, summary = view.recording, view.summary
     if reader.against is not None:

@@ -79,7 +79,7 @@ class Tour:
         self._numbers: dict[Panel, int] = {}
         self._waiting: deque[tuple[str, Make]] = deque()
         self._last: deque[tuple[str, Make]] = deque()
-        """What is visited after all else: a picture with a module opened is a large panel."""
+        """Visited last, since a picture with a module opened is a large panel."""
         self._asked: set[str] = set()
         self.bytes = 0
         """Bytes that panels, screens and lights take in the file, or somewhat more."""
@@ -93,7 +93,7 @@ class Tour:
         self._most_screens = most_screens
 
     def go(self) -> None:
-        """Visit what there is room for: first where each view starts, then the places in time."""
+        """Visit as much as fits: first the start of each view, then the places in time."""
         for key, make in seeds(self.reader):
             self._ask(key, make)
         self._visit(len(self._waiting))
@@ -117,7 +117,7 @@ class Tour:
         return used > self._most_bytes or len(self.screens) >= self._most_screens
 
     def _visit(self, most: int | None = None) -> None:
-        """Visit what waits, up to a limit."""
+        """Visit the waiting screens, up to a limit."""
         visited = 0
         while self._waiting and (most is None or visited < most):
             if self._full:
@@ -362,7 +362,7 @@ class Tour:
 
     @staticmethod
     def _drawn_key(navigator: Navigator, scale: int, unfolded: frozenset[str]) -> str:
-        """Of a screen with a picture: wherever it was opened from, it is the same."""
+        """The key of a screen with a picture, which is the same wherever it was opened from."""
         view = navigator.view
         graph = view.graph()
         words = (view.compile_id, graph.id if graph else "", str(scale), *sorted(unfolded))

@@ -1,5 +1,5 @@
 """`--markdown` of a folder of recordings, one a process: what each compiled, what the others did
-otherwise, and a report of those that compiled the same."""
+differently, and a report of those that compiled the same."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Comment:
             self._left_out.append(f"{len(rows) - kept:,} lines of {title}")
 
     def text(self, elsewhere: str) -> str:
-        """All of it. `elsewhere`: where to find what is left out, as Markdown."""
+        """The whole comment. `elsewhere`: where to find what is left out, as Markdown."""
         lines = list(self._lines)
         if self._left_out:
             names = "; ".join(escaped(one) for one in self._left_out[:_NAMED])

@@ -27,8 +27,8 @@ ROWS = 8
 def blocks(
     difference: Difference, width: int, code: bool = False, graphs: bool = True
 ) -> list[list[TextLine]]:
-    """What changed, kind by kind; only those in which something did. Without `graphs`, not what
-    only graphs of the same cut have in common: guards, decisions and kernels."""
+    """What changed, by kind; kinds without a change are left out. Without `graphs`, not what only
+    graphs of the same cut have in common: guards, decisions and kernels."""
     found = [
         _settings(difference),
         _figures(difference, width),

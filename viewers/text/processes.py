@@ -33,7 +33,7 @@ REPORTS = 3
 ROWS = 16
 """Processes that have a row each; of more, those that compiled the same share one."""
 EFFECTS = 4
-"""Differences at most that are listed of a process."""
+"""The most differences listed of a process."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +129,8 @@ def report(
     show: Sequence[str] = (),
     unread: Sequence[Unread] = (),
 ) -> list[TextLine]:
-    """All of it. `folder`: where the traces are, as the user names it; `show`: sections of each
-    report; `unread`: logs of the same folder that were not decoded."""
+    """The whole report. `folder`: where the traces are, as the user names it; `show`: sections of
+    each report; `unread`: logs of the same folder that were not decoded."""
     found = told(processes, unread)
     groups = found.groups
     lines = [line((found.headline, "strong"))]
@@ -218,7 +218,7 @@ def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> lis
 
 
 def _ended(recording: Recording) -> bool:
-    """Whether all of it is there."""
+    """Whether its recording is complete."""
     return recording.end is not None and recording.end.status != "incomplete"
 
 

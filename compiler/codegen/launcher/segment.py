@@ -135,7 +135,7 @@ ReturnedValue = NewTensor | ViewOf | Passed | Size | None
 
 @dataclass(frozen=True, slots=True)
 class SegmentFunction:
-    """Everything that the text of a segment depends on."""
+    """All that the text of a segment depends on."""
 
     name: str
     parameters: tuple[Parameter, ...]

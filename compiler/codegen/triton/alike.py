@@ -36,7 +36,7 @@ FIRST = "first"
 CONSTANT = frozenset({"arange", "static_range"})
 """Functions whose arguments Triton needs when it compiles."""
 NARROW = frozenset({"int8", "int16", "uint8", "uint16", "*i8", "*i16", "*u8", "*u16"})
-"""Where integers wrap around, a number would have to have their dtype."""
+"""Operators on integers that wrap around, where a number would need their dtype."""
 WIDE = frozenset({"float64", "fp64", "*fp64"})
 POWER = "power of two"
 """The kind of a number whose remainders `power_remainder` of functions.py takes as fast."""
@@ -48,7 +48,7 @@ _DIGITS = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 class _Literal:
     text: str
     kept: bool
-    """It must stay in the text."""
+    """The number must stay in the text."""
     kind: str
     """A number that only others of its kind may replace."""
 
@@ -103,7 +103,7 @@ def _candidates(kernels: Sequence[TritonKernel]) -> list[int]:
 
 
 def _likeness(kernel: TritonKernel, literals: Sequence[_Literal]) -> object:
-    """What kernels have in common that can be one."""
+    """A key that is equal for kernels that can be joined."""
     text, _, tail = kernel.key.rpartition("\n")
     bare = _replaced(text, ("#",) * len(literals))
     kinds = tuple(one.text if one.kept else one.kind for one in literals)

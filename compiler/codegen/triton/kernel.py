@@ -39,7 +39,7 @@ RESERVED = (
     | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
     | {"xmask", "rmask", "xrun", "rrun", "xrunmask", "rrunmask", "start", "chunk", "zero", "block"}
 )
-"""What no variable of a kernel may be called."""
+"""Names that no variable of a kernel may have."""
 
 
 @dataclass(frozen=True, slots=True)

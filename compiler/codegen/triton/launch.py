@@ -16,7 +16,7 @@ from compiler.loops.sizes import Size, add, c_expression
 
 SIGNATURE = "void* const* pointers, const long* sizes, char* workspace, int* error"
 NOTHING = f"static void @({SIGNATURE}) {{}}\n"
-"""The function of a nest whose kernel another one launches with its own."""
+"""The function of a nest whose kernel another function launches."""
 
 
 def host_body(

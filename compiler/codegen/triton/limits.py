@@ -38,7 +38,7 @@ def part_step(rows: int, across: bool) -> int:
 
 
 def positions_across(rows: int) -> int:
-    """How many rows that lie across memory a program takes together."""
+    """How many rows across memory a program takes together."""
     return min(1 << max(max(rows, 1) - 1, 0).bit_length(), 64)
 
 

@@ -34,7 +34,7 @@ from compiler.loops.sizes import Size, multiply
 
 PartForm = Literal["pointwise", "rows", "partial", "riding", "totals"]
 LINE = 128
-"""Bytes: what starts in the workspace starts at a multiple of it."""
+"""Alignment in the workspace, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Planned:
 
 
 class Placed:
-    """What of a nest is computed by which kernel."""
+    """Which kernel computes which part of a nest."""
 
     def __init__(self, nest: Nest, facts: Facts, means: Mapping[str, Expression]) -> None:
         self.nest, self.facts, self.means = nest, facts, means

@@ -30,7 +30,7 @@ VECTOR = 16
 PER_THREAD = 32
 """Elements of a row that a thread holds."""
 MOST_A_THREAD = 128
-"""More elements than that do not fit in registers, whatever is computed."""
+"""The most elements that fit in registers, for any computation."""
 STEPS = 1 << 14
 """Elements of a long row that a program takes at a time."""
 MOMENTS = 1 << 13
