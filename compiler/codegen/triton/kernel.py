@@ -23,12 +23,7 @@ from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local
-from compiler.loops.nest import (
-    Reduction,
-    ScanAlong,
-    Statement,
-    Write,
-)
+from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.sizes import Size, multiply, product
 
 RESERVED = (

@@ -11,25 +11,8 @@ from compiler.codegen.nests.moments import partner
 from compiler.codegen.nests.simplify import regroup, remade
 from compiler.codegen.nests.workspace import Workspace
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import (
-    Address,
-    Const,
-    Expression,
-    Local,
-    Op,
-    Read,
-    convert,
-    rewrite,
-)
-from compiler.loops.nest import (
-    Axis,
-    Let,
-    Nest,
-    Reduction,
-    ScanAlong,
-    Statement,
-    Write,
-)
+from compiler.loops.expressions import Address, Const, Expression, Local, Op, Read, convert, rewrite
+from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
 from compiler.loops.sizes import Size, multiply
 
 PartForm = Literal["pointwise", "rows", "partial", "riding", "totals"]

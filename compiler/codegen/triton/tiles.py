@@ -11,13 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.codegen.triton.limits import (
-    RIDING_STAGES,
-    STEP,
-    Limits,
-    part_step,
-    positions_across,
-)
+from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits, part_step, positions_across
 from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
