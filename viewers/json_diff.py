@@ -108,9 +108,9 @@ class DiffReport(JsonItem):
 
     version: int
     before: str
-    """What the first side is called …"""
+    """The name of the first side."""
     after: str
-    """… and the second."""
+    """The name of the second side."""
     same: bool
     """Whether nothing differs except times."""
     effects: list[EffectItem]

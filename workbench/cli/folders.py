@@ -64,7 +64,7 @@ def written_by(log: Path) -> list[Path]:
 
 @functools.lru_cache(maxsize=16)
 def _pids(log: Path, _size: int, _changed: int) -> tuple[int, ...]:
-    """Of a log of this size and time; a command asks several times."""
+    """Cached by the log's size and time, since a command asks several times."""
     return glance(log).pids
 
 

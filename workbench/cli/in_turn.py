@@ -21,10 +21,10 @@ from workbench.worker.trace_file import OnRecord
 
 TURNS = 20
 LEAST = 9
-"""Turns that are made even if they take longer than …"""
+"""Turns that are made even if they take longer than `SECONDS`."""
 SECONDS = 10.0
 PATIENCE = 120.0
-"""… unless they take longer than this."""
+"""After these seconds `FEWEST` turns suffice."""
 FEWEST = 3
 ROUNDS = 3
 """Calls with each input set in a turn, after two to warm up."""

@@ -81,7 +81,8 @@ class Connections:
 
 
 class _Refusal(asyncio.Protocol):
-    """Replies to one request with why it is refused; with too many connections, just closes."""
+    """Replies to one request with the reason for its refusal; with too many connections, just
+    closes."""
 
     def __init__(self, others: set[_Refusal]) -> None:
         self._others = others

@@ -142,9 +142,9 @@ class DynamicSize(Part):
     value: Whole | float | None = None
     """Its value in the call that compiled."""
     lower: Whole | float | None = None
-    """Least value that the guards accept; None if unbounded …"""
+    """The least value that the guards accept; None if unbounded."""
     upper: Whole | float | None = None
-    """… and the greatest."""
+    """The greatest value that the guards accept; None if unbounded."""
 
 
 class Guards(Record):
@@ -246,9 +246,9 @@ class DdpBucket(Part):
     extended_bytes: Bytes = 0
     """Of the parameters that came with them."""
     first: Location | None = None
-    """The user's line of its first node that has one …"""
+    """The user's line of its first node that has one."""
     last: Location | None = None
-    """… and of its last."""
+    """The user's line of its last node that has one."""
 
 
 class DdpBuckets(Record):
@@ -320,9 +320,9 @@ class Step(Record):
     opcode: str
     argument: str = ""
     popped: Count = 0
-    """How many entries left the stack since the previous step at this depth …"""
+    """The number of entries that left the stack since the previous step at this depth."""
     pushed: tuple[StackValue, ...] = ()
-    """… and which were pushed, bottom first."""
+    """The entries that were pushed since then, bottom first."""
     set_locals: dict[str, StackValue] = {}
     deleted_locals: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
