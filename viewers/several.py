@@ -21,7 +21,7 @@ class Several:
 
     @cached_property
     def told(self) -> Told:
-        """Who did the same."""
+        """Processes that did the same."""
         return told(self.processes, self.unread)
 
     @property

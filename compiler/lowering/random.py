@@ -48,10 +48,10 @@ NANOSECONDS = {
 """Nanoseconds a number, by ATen and by us, on a Zen 4 core with AVX-512."""
 
 MOVED = 7000.0
-"""Those of its calls that draw normal numbers, multiply and add."""
+"""Nanoseconds of ATen's calls that draw normal numbers, multiply and add."""
 
 CHECK = 6000.0
-"""Those of our look at all parameters."""
+"""Nanoseconds of our check of all parameters."""
 
 UNKNOWN = 1 << 16
 """How many numbers a draw of symbolic size is taken to have."""

@@ -88,7 +88,7 @@ class _Piece:
     module: str = ""
     fold: DrawnFold | None = None
     apart: bool = False
-    """It is one node of a group, drawn by itself."""
+    """Whether it is one node of a group, drawn by itself."""
 
 
 def all_key(graph: Graph) -> DrawnFold:

@@ -235,7 +235,7 @@ def _vetoes(vetoes: Sequence[Veto], width: int) -> list[Row]:
 
 
 def _kernels(difference: Difference) -> list[Row]:
-    """Those that changed, to choose one from; the rest are counted."""
+    """The changed kernels, to choose one; the others are counted."""
     changes = difference.changed_kernels
     same = len(difference.kernels) - len(changes)
     if not changes:

@@ -57,7 +57,7 @@ _CHOICES: tuple[tuple[str, Choices], ...] = (
 
 
 def settings_of(view: View) -> Settings | None:
-    """Those of the current run; whether it was profiled does not change the compile."""
+    """The settings of the current run; whether it was profiled does not change the compile."""
     run, start = view.recording.last(Run), view.recording.start
     found = run.settings if run is not None else start.settings if start else None
     return structs.replace(found, profile=False) if found is not None else None

@@ -390,7 +390,7 @@ class View:
         ]
 
     def kernels_of_graph(self) -> list[Kernel]:
-        """Those of the graph that is shown; of a captured or joint graph, all."""
+        """The kernels of the graph shown; of a captured or joint graph, all."""
         kernels, graph = self.kernels(), self.graph()
         if graph is None or graph.kind in ("captured", "joint"):
             return kernels

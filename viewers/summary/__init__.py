@@ -87,7 +87,7 @@ class Summary:
     """Compile time by stage; the parts add up."""
     caches: tuple[CacheUse, ...]
     cudagraphs: tuple[CudagraphUse, ...]
-    """Those that were recorded."""
+    """CUDA graphs that were recorded."""
     speed: Speed | None
     numerics: Numerics | None
     failure: Failure | None

@@ -251,7 +251,7 @@ def _cudagraph_skips(recording: Recording) -> Iterator[Fact]:
 
 
 def _cudagraph_recordings(recording: Recording) -> Iterator[Fact]:
-    """Those that an earlier one did not save, by reason."""
+    """Recordings that an earlier one did not save, by reason."""
     for one in recording.all(CudagraphRecording):
         if one.again:
             yield Fact("cudagraph-again", _steady(one.reason), 1)

@@ -90,7 +90,7 @@ def read(file: Path) -> dict[str, Accepted]:
 
 
 def parsed(file: Path, data: bytes) -> dict[str, Accepted]:
-    """The same of a file's contents. Raises `BadBudget`."""
+    """The budgets in a file's contents. Raises `BadBudget`."""
     if len(data) > MOST_BYTES:
         raise BadBudget(str(TooLarge(file, MOST_BYTES)))
     try:

@@ -243,7 +243,7 @@ def _left_unread(
 
 
 def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
-    """Those that can be read; for the others the reason is printed."""
+    """The readable files; for the others the reason is printed."""
     for file in files:
         try:
             yield file, Recording.open(file)

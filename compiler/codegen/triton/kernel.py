@@ -259,7 +259,7 @@ class Writer:
         return text if (x or (self.x.block == 1 and r)) and r else self._tile(text)
 
     def masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
-        """The same; what the mask leaves out changes no result."""
+        """As `full`; what the mask leaves out changes no result."""
         text = self.full(statement, scope)
         if not mask:
             return text

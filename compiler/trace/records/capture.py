@@ -238,7 +238,7 @@ class DdpBucket(Part):
     limit: Bytes
     """The size from which on it was full."""
     parameters: tuple[str, ...]
-    """Those that need gradients, last used first."""
+    """Parameters that need gradients, last used first."""
     nodes: Count
     """Nodes of the captured graph."""
     extended: Count = 0
@@ -277,9 +277,9 @@ class EagerCollective(Record):
     group: str = ""
     """torch's name of the group, which may be another one on each rank."""
     number: Count = 0
-    """It is the n-th of this process since the recording started."""
+    """Its number among those of this process since the recording started."""
     count: Count = 0
-    """It is the n-th of those that are alike."""
+    """Its number among those that are alike."""
     location: Location | None = None
     """The user's line; None for one that torch starts without any."""
     call: Count = 0

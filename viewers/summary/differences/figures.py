@@ -49,7 +49,7 @@ class CountChange:
 
 @dataclass(frozen=True)
 class NamedKey:
-    """What is counted, equal in both runs, and how it is called."""
+    """A key of what is counted, equal in both runs, and its name."""
 
     key: Hashable
     words: str = field(compare=False)
