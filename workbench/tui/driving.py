@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from msgspec import structs
 
 from compiler.control.commands import AnyCommand, Breakpoint, Go, Mode, Pause, Stop
@@ -26,6 +28,15 @@ _AT: dict[str, dict[Mode, Mode]] = {
     "graph": {"instruction": "graph", "over": "graph", "out": "graph"},
 }
 """What the step keys mean where the compile is not at an instruction."""
+
+
+def _goes(mode: Mode) -> Callable[[Driving], Awaitable[None]]:
+    """A method that has the compile go on in this mode."""
+
+    async def go(self: Driving) -> None:
+        await self._go(mode)
+
+    return go
 
 
 class Driving(Controller):
@@ -159,53 +170,18 @@ class Driving(Controller):
         await self.scrubbing.go_to(len(records))
         self.desk.say("the end of the trace: < goes back")
 
-    @command("Step to the next instruction, decision or stage", "s")
-    async def step(self) -> None:
-        await self._go("instruction")
-
-    @command("Step over what is called", "S")
-    async def over(self) -> None:
-        await self._go("over")
-
-    @command("Step out of the function", "F")
-    async def out(self) -> None:
-        await self._go("out")
-
-    @command("Step to the next line", "L")
-    async def line(self) -> None:
-        await self._go("line")
-
-    @command("Continue to the next breakpoint", "c")
-    async def continue_(self) -> None:
-        await self._go("continue")
-
-    @command("Run to the next frame")
-    async def next_frame(self) -> None:
-        await self._go("frame")
-
-    @command("Run to the next graph", "H")
-    async def next_graph(self) -> None:
-        await self._go("graph")
-
-    @command("Run to the next pass", "P")
-    async def next_pass(self) -> None:
-        await self._go("pass")
-
-    @command("Run to the next decision that matters", "d")
-    async def next_decision(self) -> None:
-        await self._go("decision")
-
-    @command("Run to the next fusion decision")
-    async def next_fusion(self) -> None:
-        await self._go("fusion")
-
-    @command("Run to the next decision of any kind")
-    async def any_decision(self) -> None:
-        await self._go("any-decision")
-
-    @command("Run to the next stage", "t")
-    async def stage(self) -> None:
-        await self._go("stage")
+    step = command("Step to the next instruction, decision or stage", "s")(_goes("instruction"))
+    over = command("Step over what is called", "S")(_goes("over"))
+    out = command("Step out of the function", "F")(_goes("out"))
+    line = command("Step to the next line", "L")(_goes("line"))
+    continue_ = command("Continue to the next breakpoint", "c")(_goes("continue"))
+    next_frame = command("Run to the next frame")(_goes("frame"))
+    next_graph = command("Run to the next graph", "H")(_goes("graph"))
+    next_pass = command("Run to the next pass", "P")(_goes("pass"))
+    next_decision = command("Run to the next decision that matters", "d")(_goes("decision"))
+    next_fusion = command("Run to the next fusion decision")(_goes("fusion"))
+    any_decision = command("Run to the next decision of any kind")(_goes("any-decision"))
+    stage = command("Run to the next stage", "t")(_goes("stage"))
 
     @command("Run to the cursor", "r")
     async def to_cursor(self) -> None:
