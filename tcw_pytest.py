@@ -99,7 +99,7 @@ def pytest_runtest_makereport(
 
 
 def _wrong(recorded: Recorded, wanted: Mapping[str, Any]) -> Iterator[str]:
-    """What is not as the marker says, in words."""
+    """The differences from the marker, in words."""
     for key, value in wanted.items():
         if key == "fused":
             groups = [value] if isinstance(value, str) else list(value)

@@ -266,10 +266,7 @@ def main() -> None:
         two = name in BINARY
         call = partial(negated, partial(binary if two else unary, name))
         if given.dtype != "float64":
-            print(
-                line(measured(name, call, two, given)),
-                flush=True,
-            )
+            print(line(measured(name, call, two, given)), flush=True)
         if given.dtype != "float32" and not two:
             row = sampled(name, call, given)
             if row is not None:

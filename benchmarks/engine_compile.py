@@ -32,19 +32,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.stages import cpu_seconds  # noqa: E402
+
 ENGINES = ("inductor", "tcw")
 PRIME = "prime"
 
 
-def cpu_seconds() -> float:
-    from benchmarks.stages import cpu_seconds as seconds
-
-    return seconds()
-
-
 def imported(engine: str) -> float:
     """Import everything that compiling needs; returns the CPU seconds of the engine's own part."""
-    sys.path.insert(0, str(ROOT))
     import torch
 
     from benchmarks.backend import backend

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 from typing import Any
 
 import torch
@@ -80,150 +82,69 @@ def embedded(
     return F.layer_norm(F.embedding(i, t) + p, (1024,), w, b)
 
 
+Shape = tuple[int, ...]
+Made = Shape | Callable[[], torch.Tensor]
+"""An input: random numbers of a shape, or what a function returns."""
+
+
+def targets(rows: int, classes: int) -> torch.Tensor:
+    return torch.randint(0, classes, (rows,), device="cuda")
+
+
 def of_dtype(dtype: torch.dtype, name: str) -> list[Case]:
     """The cases of one dtype."""
-    size = dtype.itemsize
+    found: list[Case] = []
 
-    def r(*shape: int) -> torch.Tensor:
-        return _random(*shape, dtype=dtype)
+    def add(
+        what: str,
+        function: Callable[..., Any],
+        passes: int,
+        first: Shape,
+        *others: Made,
+        form: torch.memory_format = torch.contiguous_format,
+        backward: bool = False,
+    ) -> None:
+        """Bytes are `passes` over the first input."""
 
-    def g(*shape: int) -> torch.Tensor:
-        return r(*shape).requires_grad_()
+        def inputs() -> Tensors:
+            image = _random(*first, dtype=dtype).to(memory_format=form)
+            more = (one() if callable(one) else _random(*one, dtype=dtype) for one in others)
+            made = (image, *more)
+            return tuple(t.requires_grad_(backward and t.is_floating_point()) for t in made)
 
-    def targets(rows: int, classes: int) -> torch.Tensor:
-        return torch.randint(0, classes, (rows,), device="cuda")
+        moved = passes * dtype.itemsize * prod(first)
+        found.append(Case(f"{what} {name}", function, inputs, moved, backward))
 
     million = 1 << 20
-    found = [
-        Case(f"gelu 64M {name}", F.gelu, lambda: (r(64 * million),), 2 * size * 64 * million),
-        Case(
-            f"swiglu 8192x11008 {name}",
-            lambda a, b: F.silu(a) * b,
-            lambda: (r(8192, 11008), r(8192, 11008)),
-            3 * size * 8192 * 11008,
-        ),
-    ]
+    add("gelu 64M", F.gelu, 2, (64 * million,))
+    add("swiglu 8192x11008", lambda a, b: F.silu(a) * b, 3, (8192, 11008), (8192, 11008))
     for m, n in ((32768, 256), (8192, 1024), (8192, 4096), (4096, 12672), (2048, 65536)):
-        found.append(
-            Case(
-                f"softmax {m}x{n} {name}",
-                lambda x: torch.softmax(x, -1),
-                lambda m=m, n=n: (r(m, n),),  # type: ignore[misc]
-                2 * size * m * n,
-            )
-        )
+        add(f"softmax {m}x{n}", lambda x: torch.softmax(x, -1), 2, (m, n))
     for m, n in ((32768, 512), (8192, 1024), (8192, 4096), (4096, 15872)):
-        found.append(
-            Case(
-                f"add+layernorm {m}x{n} {name}",
-                add_layer_norm,
-                lambda m=m, n=n: (r(m, n), r(m, n), r(n), r(n)),  # type: ignore[misc]
-                3 * size * m * n,
-            )
-        )
-        found.append(
-            Case(
-                f"rmsnorm {m}x{n} {name}",
-                rms_norm,
-                lambda m=m, n=n: (r(m, n), r(n)),  # type: ignore[misc]
-                2 * size * m * n,
-            )
-        )
+        add(f"add+layernorm {m}x{n}", add_layer_norm, 3, (m, n), (m, n), (n,), (n,))
+        add(f"rmsnorm {m}x{n}", rms_norm, 2, (m, n), (n,))
     for m, n in ((32768, 512), (8192, 1024), (8192, 4096)):
-        found.append(
-            Case(
-                f"layernorm backward {m}x{n} {name}",
-                layer_norm,
-                lambda m=m, n=n: (g(m, n), g(n), g(n)),  # type: ignore[misc]
-                3 * size * m * n,
-                True,
-            )
-        )
-        found.append(
-            Case(
-                f"rmsnorm backward {m}x{n} {name}",
-                rms_norm,
-                lambda m=m, n=n: (g(m, n), g(n)),  # type: ignore[misc]
-                3 * size * m * n,
-                True,
-            )
-        )
-    half = 8 * 32 * 2048 * 128
-    images = 32 * 256 * 56 * 56
-    return [
-        *found,
-        Case(
-            f"residual+rmsnorm 8192x4096 {name}",
-            add_rms_norm,
-            lambda: (r(8192, 4096), r(8192, 4096), r(4096)),
-            4 * size * 8192 * 4096,
-        ),
-        Case(
-            f"var+mean of columns 65536x512 {name}",
-            lambda x: torch.var_mean(x.float(), 0),
-            lambda: (r(65536, 512),),
-            size * 65536 * 512,
-        ),
-        Case(
-            f"column sum 65536x1024 {name}",
-            lambda x: x.float().sum(0),
-            lambda: (r(65536, 1024),),
-            size * 65536 * 1024,
-        ),
-        Case(
-            f"row sum 8192x8192 {name}",
-            lambda x: x.float().sum(1),
-            lambda: (r(8192, 8192),),
-            size * 8192 * 8192,
-        ),
-        Case(
-            f"full sum 256M {name}",
-            lambda x: x.float().sum(),
-            lambda: (r(256 * million),),
-            size * 256 * million,
-        ),
-        Case(
-            f"cross entropy 8192x32000 {name}",
-            F.cross_entropy,
-            lambda: (r(8192, 32000), targets(8192, 32000)),
-            size * 8192 * 32000,
-        ),
-        Case(
-            f"cross entropy backward 8192x32000 {name}",
-            F.cross_entropy,
-            lambda: (g(8192, 32000), targets(8192, 32000)),
-            2 * size * 8192 * 32000,
-            True,
-        ),
-        Case(
-            f"y + x.t() 8192 {name}",
-            lambda x, y: y + x.t(),
-            lambda: (r(8192, 8192), r(8192, 8192)),
-            3 * size * 8192 * 8192,
-        ),
-        Case(
-            f"rope 8x32x2048x128 {name}",
-            rope,
-            lambda: (r(8, 32, 2048, 128), r(8, 32, 2048, 128), r(2048, 128), r(2048, 128)),
-            4 * size * half,
-        ),
-        Case(
-            f"batch norm train+relu 32x256x56x56 nhwc {name}",
-            batch_norm_relu,
-            lambda: (
-                r(32, 256, 56, 56).to(memory_format=torch.channels_last),
-                r(256),
-                r(256),
-            ),
-            3 * size * images,
-        ),
-        Case(
-            f"group norm+silu 16x512x64x64 {name}",
-            group_norm_silu,
-            lambda: (r(16, 512, 64, 64), r(512), r(512)),
-            2 * size * 16 * 512 * 64 * 64,
-        ),
-    ]
+        add(f"layernorm backward {m}x{n}", layer_norm, 3, (m, n), (n,), (n,), backward=True)
+        add(f"rmsnorm backward {m}x{n}", rms_norm, 3, (m, n), (n,), backward=True)
+    add("residual+rmsnorm 8192x4096", add_rms_norm, 4, (8192, 4096), (8192, 4096), (4096,))
+    columns = (65536, 512)
+    add("var+mean of columns 65536x512", lambda x: torch.var_mean(x.float(), 0), 1, columns)
+    add("column sum 65536x1024", lambda x: x.float().sum(0), 1, (65536, 1024))
+    add("row sum 8192x8192", lambda x: x.float().sum(1), 1, (8192, 8192))
+    add("full sum 256M", lambda x: x.float().sum(), 1, (256 * million,))
+    scores = (8192, 32000)
+    wanted = partial(targets, *scores)
+    add("cross entropy 8192x32000", F.cross_entropy, 1, scores, wanted)
+    add("cross entropy backward 8192x32000", F.cross_entropy, 2, scores, wanted, backward=True)
+    add("y + x.t() 8192", lambda x, y: y + x.t(), 3, (8192, 8192), (8192, 8192))
+    heads, angles = (8, 32, 2048, 128), (2048, 128)
+    add("rope 8x32x2048x128", rope, 4, heads, heads, angles, angles)
+    images = (32, 256, 56, 56)
+    nhwc = torch.channels_last
+    what = "batch norm train+relu 32x256x56x56 nhwc"
+    add(what, batch_norm_relu, 3, images, (256,), (256,), form=nhwc)
+    add("group norm+silu 16x512x64x64", group_norm_silu, 2, (16, 512, 64, 64), (512,), (512,))
+    return found
 
 
 def cases() -> list[Case]:

@@ -9,16 +9,10 @@ opens, and with every node drawn (`A`). The first picture is timed from the comm
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import select
 import statistics
-import struct
-import subprocess
 import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
 
@@ -27,12 +21,10 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.terminal import QUIET, Terminal  # noqa: E402
 from benchmarks.traces import FILE, Large, large_graph, opening  # noqa: E402
 from compiler.trace.records import CallEnd, CallStart, End, FrameEnd, FrameStart, Location  # noqa: E402
 
-TCW = [sys.executable, "-P", str(ROOT / "tcw.py")]
-QUIET = 0.08
-"""Seconds without output after which a frame is complete."""
 PANS = [b"\x1b[B", b"\x1b[B", b"\x1b[C", b"\x1b[A", b"\x1b[D"]
 SELECTS = [b"j", b"j", b"l", b"j", b"k", b"h"]
 ZOOMS = [b"+", b"-"]
@@ -48,52 +40,10 @@ def write(path: Path, nodes: int) -> None:
     out.add(large_graph(nodes))
     out.add(FrameEnd(compile_id="0/0", status="compiled", seconds=1.0, ops=nodes))
     out.add(CallEnd(call=1, seconds=out.clock, compiled=("0/0",)))
-    out.add(End(status="ok", seconds=out.clock, records=len(out.records), exit_code=0))
+    out.add(End(status="ok", seconds=out.clock, exit_code=0))
     with path.open("wb") as stream:
         for record in out.records:
             stream.write(msgspec.json.encode(record) + b"\n")
-
-
-class Terminal:
-    """`tcw open` at the other end of a pseudo-terminal."""
-
-    def __init__(self, path: Path) -> None:
-        self.parent, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        environment = {**os.environ, "TERM": "xterm-256color"}
-        environment.pop("NO_COLOR", None)
-        self.process = subprocess.Popen(
-            [*TCW, "open", str(path)], stdin=child, stdout=child, stderr=child, env=environment
-        )
-        os.close(child)
-
-    def wait(self, words: bytes, seconds: float = 60.0) -> float:
-        """Read until `words` have arrived; returns how long that took."""
-        start = time.monotonic()
-        seen = b""
-        while words not in seen:
-            if time.monotonic() - start > seconds:
-                raise TimeoutError(words.decode())
-            if select.select([self.parent], [], [], 0.02)[0]:
-                seen += os.read(self.parent, 1 << 16)
-        return time.monotonic() - start
-
-    def settle(self, quiet: float = QUIET) -> float:
-        """Read until the output stops; returns the time of the last byte, 0 if there was none."""
-        start, last = time.monotonic(), 0.0
-        while select.select([self.parent], [], [], max(quiet, 0.4 if not last else quiet))[0]:
-            os.read(self.parent, 1 << 16)
-            last = time.monotonic() - start
-        return last
-
-    def key(self, key: bytes) -> float:
-        os.write(self.parent, key)
-        return self.settle()
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self.parent)
 
 
 def row(name: str, seconds: list[float]) -> str:

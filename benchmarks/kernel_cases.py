@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.models import chain, rotate
+
 Inputs = tuple[Tensor, ...]
 
 
@@ -27,11 +29,6 @@ def swiglu(a: Tensor, b: Tensor) -> Tensor:
     return F.silu(a) * b
 
 
-def chain(x: Tensor) -> Tensor:
-    y = x * torch.sigmoid(x) + torch.tanh(x)
-    return F.gelu(y) * 0.5 + torch.exp(-y * y)
-
-
 def norm_relu(x: Tensor, m: Tensor, v: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.relu(F.batch_norm(x, m, v, w, b, False))
 
@@ -44,11 +41,6 @@ def adam(p: Tensor, g: Tensor, m: Tensor, v: Tensor) -> Inputs:
     m = m * 0.9 + g * 0.1
     v = v * 0.999 + g * g * 0.001
     return p - 1e-3 * m / (v.sqrt() + 1e-8), m, v
-
-
-def rope(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
-    a, b = x.chunk(2, -1)
-    return x * c + torch.cat((-b, a), -1) * s
 
 
 def add_norm(x: Tensor, r: Tensor, w: Tensor, b: Tensor) -> Inputs:
@@ -109,13 +101,7 @@ KERNELS = {
     ),
     "layer norm backward 2048x1024": KernelCase(
         norm_backward,
-        lambda: (
-            R(2048, 1024),
-            R(2048, 1024),
-            R(2048, 1),
-            torch.rand(2048, 1) + 0.5,
-            R(1024),
-        ),
+        lambda: (R(2048, 1024), R(2048, 1024), R(2048, 1), torch.rand(2048, 1) + 0.5, R(1024)),
     ),
     "cross entropy 512x30522": KernelCase(
         F.cross_entropy, lambda: (R(512, 30522), torch.randint(0, 30522, (512,)))
@@ -134,7 +120,7 @@ KERNELS = {
     ),
     "argmax 4096x1000": KernelCase(lambda x: x.argmax(-1), lambda: (R(4096, 1000),)),
     "cumsum 4096x1000": KernelCase(lambda x: x.cumsum(-1), lambda: (R(4096, 1000),)),
-    "rope 4x16x512x64": KernelCase(rope, lambda: (R(4, 16, 512, 64), R(512, 64), R(512, 64))),
+    "rope 4x16x512x64": KernelCase(rotate, lambda: (R(4, 16, 512, 64), R(512, 64), R(512, 64))),
     "y + x.t() 1024": KernelCase(add_transposed, lambda: (R(1024, 1024), R(1024, 1024))),
     "y + x.t() 1024x1040": KernelCase(add_transposed, lambda: (R(1040, 1024), R(1024, 1040))),
     "y + x.t() 2048x512": KernelCase(add_transposed, lambda: (R(512, 2048), R(2048, 512))),

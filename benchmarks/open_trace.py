@@ -11,22 +11,17 @@ and after source, graph, fusion, kernels, memory and picture were shown.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import select
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-TCW = [sys.executable, "-P", str(ROOT / "tcw.py")]
+
+from benchmarks.terminal import Terminal  # noqa: E402
+
 RUNS = 5
 
 
@@ -41,52 +36,18 @@ def peak(process: int) -> float:
     return int(value) * 1024 / 1e6
 
 
-def cpu_seconds(process: int) -> float:
-    """User and system seconds of a process so far (Linux)."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def drain(parent: int, quiet: float) -> None:
-    """Read until the output stops."""
-    while select.select([parent], [], [], quiet)[0]:
-        os.read(parent, 1 << 16)
-
-
 def opened(path: Path, records: int) -> tuple[float, ...]:
     """(seconds to the first frame, seconds until everything is read and shown, CPU seconds; peak
     memory then, and after the large panes were shown)."""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    environment.pop("NO_COLOR", None)
-    start = time.monotonic()
-    process = subprocess.Popen(
-        [*TCW, "open", str(path)], stdin=child, stdout=child, stderr=child, env=environment
-    )
-    first = whole = 0.0
-    seen = b""
-    while not whole and time.monotonic() - start < 60:
-        if not select.select([parent], [], [], 0.05)[0]:
-            continue
-        seen += os.read(parent, 1 << 16)
-        now = time.monotonic() - start
-        read = f"/ {records:,} ".encode() in seen
-        if not first and (read or b"help" in seen):
-            first = now
-        if read:
-            whole = now
-    cpu, first_peak = cpu_seconds(process.pid), peak(process.pid)
+    terminal = Terminal(path)
+    (first, _), (whole, cpu) = terminal.opened(records)
+    first_peak = peak(terminal.process.pid)
     for words in LOOKS:
         for key in (b":", *(bytes([letter]) for letter in words), b"\r"):
-            os.write(parent, key)
-            drain(parent, 0.05)
-        drain(parent, 0.5)
-    looked = peak(process.pid)
-    process.kill()
-    process.wait()
-    os.close(parent)
-    os.close(child)
+            terminal.key(key)
+        terminal.settle(0.5)
+    looked = peak(terminal.process.pid)
+    terminal.close()
     return first, whole, cpu, first_peak, looked
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import runpy
 import statistics
 import subprocess
@@ -23,13 +22,9 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
-
-def cpu_seconds() -> float:
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+from benchmarks.stages import cpu_seconds  # noqa: E402
 
 
 def compile_once(model_file: str, record: str) -> dict[str, float]:
@@ -52,7 +47,6 @@ def compile_once(model_file: str, record: str) -> dict[str, float]:
             compiled(*inputs)
         return {"seconds": cpu_seconds() - before, "bytes": 0}
 
-    sys.path.insert(0, str(ROOT))
     from compiler.control.recorder import Recorder
     from compiler.pipeline import recording
     from compiler.trace.records import Settings

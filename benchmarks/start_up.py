@@ -9,17 +9,11 @@ seconds, medians of five.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import resource
-import select
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
 
@@ -28,10 +22,10 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.terminal import TCW, Terminal  # noqa: E402
 from tests.block_trace import block_trace, large_trace  # noqa: E402
 
 RUNS = 5
-TCW = [sys.executable, "-P", str(ROOT / "tcw.py")]
 
 
 def write(path: Path, megabytes: float) -> None:
@@ -42,39 +36,12 @@ def write(path: Path, megabytes: float) -> None:
             stream.write(msgspec.json.encode(record) + b"\n")
 
 
-def cpu_seconds(process: int) -> float:
-    """User and system seconds of a process so far (Linux)."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def opened(path: Path, count: int) -> tuple[float, float, float, float]:
     """Seconds until the first frame and until the timeline counts all records; then the same in CPU
     seconds, which a busy machine affects less."""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    environment.pop("NO_COLOR", None)
-    start = time.monotonic()
-    process = subprocess.Popen(
-        [*TCW, "open", str(path)], stdin=child, stdout=child, stderr=child, env=environment
-    )
-    first = whole = first_cpu = whole_cpu = 0.0
-    seen = b""
-    while not whole and time.monotonic() - start < 60:
-        if not select.select([parent], [], [], 0.05)[0]:
-            continue
-        seen += os.read(parent, 1 << 16)
-        now = time.monotonic() - start
-        read = f"/ {count:,} ".encode() in seen
-        if not first and (read or b"help" in seen):
-            first, first_cpu = now, cpu_seconds(process.pid)
-        if read:
-            whole, whole_cpu = now, cpu_seconds(process.pid)
-    process.kill()
-    process.wait()
-    os.close(parent)
-    os.close(child)
+    terminal = Terminal(path)
+    (first, first_cpu), (whole, whole_cpu) = terminal.opened(count)
+    terminal.close()
     return first, whole, first_cpu, whole_cpu
 
 

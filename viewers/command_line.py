@@ -12,7 +12,7 @@ from compiler.control.torch_settings import DEFAULT_MODULE
 from compiler.trace.records import Settings
 
 FILE = "FILE"
-"""Stands for a file that the trace does not name."""
+"""Replaces a file that the trace does not name."""
 _GRADS = {"no-grad": "--no-grad", "inference": "--inference-mode", "train": "--train"}
 
 

@@ -21,8 +21,8 @@ class RecordedDecisions:
         """The last time that a person was asked."""
         self.times_asked = 0
         self.decided: dict[str, Decided] = {}
-        """The last choice, in the order of the first one. Of Inductor's fusions only those that a
-        person or an override was asked about: its tests do not say what was fused."""
+        """The last choice, in the order of the first one. Of Inductor's fusions, only those
+        that a person or an override was asked about: its tests do not say what was fused."""
         self.tests: dict[str, list[Decided]] = {}
         """The tests of a pair."""
         self.posed: dict[str, Decided] = {}
@@ -33,7 +33,7 @@ class RecordedDecisions:
         """Graph -> its last finished round of fusion."""
 
     def follow(self, records: Sequence[AnyRecord]) -> None:
-        """Take what was added to the list since the last time."""
+        """Take the records added to the list since the last call."""
         for record in islice(records, self._read, None):
             if isinstance(record, Decided):
                 self._see(record)

@@ -14,7 +14,7 @@ VERSION = 1
 
 
 class ChangeItem(JsonItem):
-    """A fact that is not what was accepted."""
+    """A fact that differs from the accepted one."""
 
     group: str
     """`break`, `library`, …; "" for a number of the whole recording."""

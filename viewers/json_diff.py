@@ -29,7 +29,7 @@ class EffectItem(JsonItem):
 
 
 class FigureItem(JsonItem):
-    """One number of both sides; null where it was not measured."""
+    """One number of both sides; null if it was not measured."""
 
     what: str
     unit: Literal["count", "bytes", "seconds", "error"]
@@ -108,9 +108,9 @@ class DiffReport(JsonItem):
 
     version: int
     before: str
-    """What the first side is called …"""
+    """The name of the first side."""
     after: str
-    """… and the second."""
+    """The name of the second side."""
     same: bool
     """Whether nothing differs except times."""
     effects: list[EffectItem]

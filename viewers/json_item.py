@@ -30,5 +30,5 @@ class JsonItem(msgspec.Struct, kw_only=True):
 
 
 def placed(place: _Place | None) -> dict[str, Any]:
-    """`file` and `line` of an item; "" and null where there is no place."""
+    """`file` and `line` of an item; "" and null if there is no place."""
     return {"file": place.file if place else "", "line": place.line if place else None}

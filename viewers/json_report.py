@@ -53,7 +53,7 @@ class BreakItem(JsonItem):
     reason: str
     """torch's words, their first line."""
     fix: str
-    """Code to paste where there is some, else a sentence; "" where we know none."""
+    """Code to paste if there is some, else a sentence; "" if none is known."""
     count: int
     """Compiles in which it happened."""
 
@@ -122,7 +122,7 @@ class PhaseItem(JsonItem):
     seconds: float
     """With the phases inside it."""
     self_seconds: float
-    """Without them and without build threads: these add up."""
+    """Without them and without build threads; these add up."""
     beside_seconds: float
     """Own time on threads that build kernels while the compile goes on."""
 
@@ -180,14 +180,14 @@ class ErrorItem(JsonItem):
     """Why there is no more than this."""
 
     type: str
-    """Class of the exception, name of the signal, or the status."""
+    """The exception's class, the signal's name, or the status."""
     message: str
     doing: str
     file: str
     line: int | None
     hint: str
     eager_fails: bool | None
-    """Whether eager fails as well; null where that was not tried."""
+    """Whether eager fails as well; null if that was not tried."""
     culprit: Literal["user", "torch", "tcw", "machine"]
     evidence: str = ""
     """The line that shows the machine to be the cause; "" if it is not known."""
@@ -286,7 +286,7 @@ def _report(recording: Recording) -> Report:
 def failed_report(
     status: ReportStatus, kind: str, message: str, culprit: Literal["user", "tcw"] = "user"
 ) -> Report:
-    """The report where nothing could be recorded at all."""
+    """The report if nothing could be recorded."""
     failure = Failure(doing="", type=kind, message=message, culprit=culprit)
     return msgspec.structs.replace(report(Recording()), status=status, error=_failed(failure))
 

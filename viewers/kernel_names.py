@@ -1,4 +1,4 @@
-"""What a kernel is called: the same in the graph, the code, every list and every report."""
+"""Names of kernels: the same in graph, code, lists and reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KernelNames:
         self._known: dict[str, str] = {}
 
     def name(self, kernel: Kernel) -> str:
-        """`softmax`, `addmm qkv`. Where too many operations are recorded: those of the user's
+        """`softmax`, `addmm qkv`. If too many operations are recorded: those of the user's
         program."""
         known = self._known.get(kernel.id)
         if known is None:
@@ -26,7 +26,7 @@ class KernelNames:
         return known
 
     def title(self, kernel: Kernel) -> str:
-        """`k4 softmax`; with its last line where other kernels of the compile have its name:
+        """`k4 softmax`; with its last line if other kernels of the compile have its name:
         `k2 copy :31`."""
         name = self.name(kernel)
         graph = self.recording.graphs.get(kernel.graph)
@@ -83,5 +83,5 @@ class KernelNames:
 
 
 def last_line(kernel: Kernel) -> int:
-    """The last user line that a kernel computes; 0 where none is known."""
+    """The last user line that a kernel computes; 0 if none is known."""
     return max((place.line for place in kernel.locations), default=0)

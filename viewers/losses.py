@@ -63,7 +63,7 @@ def _bounded(recording: Recording, bound: LeftOut) -> str:
 
 
 def _lines(count: int, first: list[int]) -> str:
-    """` (lines 4, 17 …)`: where the first of them are."""
+    """` (lines 4, 17 …)`: the first of them."""
     if not first:
         return ""
     word = "line" if len(first) == 1 else "lines"

@@ -64,10 +64,10 @@ class Navigator:
         self.arrangement = "overview"
         self.stops: list[Visited] = []
         self.language_chosen = False
-        """The reader has switched the language of the kernels."""
+        """Whether the reader has switched the language of the kernels."""
 
     def go(self, arrangement: str, focus: str = "") -> None:
-        """Show another arrangement; where the reader was becomes a stop."""
+        """Show another arrangement; the place before becomes a stop."""
         if arrangement == self.arrangement:
             return
         self.stop(focus)
@@ -109,7 +109,7 @@ class Navigator:
             self.select(refs.source(first.file, first.line))
 
     def select(self, ref: str) -> None:
-        """Select a thing; compile and kernel follow where the present ones have no counterpart."""
+        """Select a thing; compile and kernel follow if the present ones have no counterpart."""
         view = self.view
         view.select(ref)
         kind = refs.kind(ref) if ref else ""
@@ -128,7 +128,7 @@ class Navigator:
 
     def _weight(self, kernel: Kernel) -> tuple[bool, bool, int]:
         """What makes a kernel the one to show: counterparts, then code of its own, so that a
-        library call is shown where there is nothing else."""
+        library call is shown only if there is nothing else."""
         lines = self.view.lit_lines(kernel)
         return lines > 0, bool(kernel.text), lines
 
@@ -193,14 +193,14 @@ class Navigator:
             view.select(refs.kernel(name))
 
     def light_pair(self) -> None:
-        """Select both sides of the pair that is looked at."""
+        """Select both sides of the current pair."""
         pair = fusion.chosen_pair(self.view)
         if pair is not None:
             self.view.light(fusion.things_of(pair))
 
     def light_region(self) -> None:
-        """Select what makes up the region of the profile that is looked at; the kernel shown is
-        the one that takes most of its time."""
+        """Select what makes up the current region of the profile, and show the kernel that takes
+        most of its time."""
         view = self.view
         profile = view.derived.profile
         if profile is None:
@@ -233,7 +233,7 @@ class Navigator:
         view.lit.update(dict.fromkeys(row.refs, "exact"))
 
     def light_effect(self) -> None:
-        """Select the line of the difference that is looked at."""
+        """Select the line of the current difference."""
         effect = effects.looked_at(self.view)
         self.select(effects.ref_of(effect) if effect is not None else "")
 
@@ -256,7 +256,7 @@ class Navigator:
         return ""
 
     def opened(self, row: Row, focus: str) -> bool:
-        """`⏎` on a row; whether it led anywhere."""
+        """`⏎` on a row; returns whether it led anywhere."""
         match row.opens:
             case ToView(arrangement):
                 self.go(arrangement, focus)
@@ -297,7 +297,7 @@ class Navigator:
         return True
 
     def _open_thing(self, ref: str, focus: str) -> bool:
-        """Show a thing in its source, graph and kernel, unless these stand beside it."""
+        """Show a thing in its source, graph and kernel, unless these are shown beside it."""
         if not ref or refs.kind(ref) not in KINDS or self._linked(focus):
             return False
         self.go("source", focus)
@@ -305,7 +305,7 @@ class Navigator:
         return True
 
     def _linked(self, focus: str) -> bool:
-        """Whether the counterparts of this pane's rows stand beside it already."""
+        """Whether the counterparts of this pane's rows are shown beside it already."""
         here = (self.arrangement, focus)
         return self.arrangement in ("source", "profile", "differences") or here in (
             BREAK_SOURCE,
@@ -338,8 +338,8 @@ class Navigator:
             self.view.select(site.place.ref)
 
     def step(self, by: int, focus: str) -> str:
-        """`[ ]`: the next break, recompile, pair, kernel or compile, by what is looked at; returns
-        which of how many it is."""
+        """`[ ]`: go to the next break, recompile, pair, kernel or compile, by what is shown.
+        Returns its position among all."""
         view, summary = self.view, self.view.summary
         if self.arrangement == "break" and summary.breaks:
             count = len(summary.breaks)
@@ -472,13 +472,13 @@ class Navigator:
             view.select(view.ref)
 
     def _first_language(self) -> KernelLanguage:
-        """Triton where it is what the reader recorded for, or all that there is."""
+        """Triton if the recording is for a GPU, or has no other language."""
         languages, wanted = self.view.derived.languages, self.view.for_gpu
         return "triton" if "triton" in languages and (wanted or "cpp" not in languages) else "cpp"
 
 
 def _which(noun: str, index: int, before: int, by: int, count: int) -> str:
-    """`kernel of 0/0/forward 3 of 9`; says so where it went around."""
+    """`kernel of 0/0/forward 3 of 9`; says so if it wrapped around."""
     if count == 1:
         return f"the only {noun}"
     around = before >= 0 and (index < before if by > 0 else index > before)

@@ -47,8 +47,8 @@ class FileNames:
         return "; ".join(f"{self.short(file)}:{numbers_text(of)}" for file, of in files.items())
 
     def few(self, places: Sequence[tuple[str, int]], main: str, room: int) -> str:
-        """`17–20`, in at most `room` cells: with its file's last name where that is not `main`, and
-        ` …` where other files have lines in it, too."""
+        """`17–20`, in at most `room` cells: with its file's last name if that is not `main`, and `
+        …` if other files have lines in it, too."""
         file = places[0][0]
         lines = numbers_text(line for one, line in places if one == file)
         more = " …" if any(one != file for one, _ in places) else ""

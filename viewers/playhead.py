@@ -13,9 +13,9 @@ from viewers.decisions import RecordedDecisions
 from viewers.recording import Recording
 
 CHECKPOINTS = 24
-"""Most checkpoints of a trace …"""
+"""The most checkpoints of a trace."""
 LEAST = 2000
-"""… and fewest records between two."""
+"""The fewest records between two."""
 
 
 class Playhead:

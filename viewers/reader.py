@@ -19,7 +19,7 @@ Part = tuple[int, str]
 
 
 class Reader:
-    """Takes the records of a trace and keeps what is derived from what is looked at."""
+    """Takes the records of a trace and keeps what is derived from those shown."""
 
     def __init__(self, navigator: Navigator, recording: Recording) -> None:
         self.navigator = navigator
@@ -27,13 +27,13 @@ class Reader:
         """The whole trace."""
         self.playhead = Playhead(self.recording)
         self._links: dict[Part, tuple[Provenance, int]] = {}
-        """The links of a part, and how many of its records they were fed."""
+        """The links of a part, and the number of its records that were fed to them."""
         self._derived: dict[tuple[int, str, bool], Derived] = {}
         """By run and engine; True: up to the place to which the reader went back."""
         self._stood = 0
-        """How many records a place in the past was derived from."""
+        """The number of records from which a place in the past was derived."""
         self.against: Derived | None = None
-        """Another recording, with which runs are compared that have no base in this trace."""
+        """Another recording, the base of runs that have none in this trace."""
         self.view.track = Track()
 
     @property
@@ -52,13 +52,13 @@ class Reader:
             }
 
     def look_at_last_run(self, records: Sequence[AnyRecord]) -> None:
-        """Look at a run that began in these records."""
+        """Turn to a run that began in these records."""
         if any(isinstance(record, Run) for record in records):
             self.view.run = self.view.track.run
 
     def go_to(self, position: int) -> None:
-        """Show the trace as it was after its first `position` records; all of it at its end. The
-        compile of the last of them is looked at, and what that is best seen in."""
+        """Show the trace as it was after its first `position` records; all of it at its end.
+        Turn to the compile of the last of them, in the arrangement that shows it best."""
         view = self.view
         view.playhead = 0 if position == view.track.count else position
         view.run = view.track.run_at(position) or view.run
@@ -66,7 +66,7 @@ class Reader:
         self.follow(self.recording.records[position - 1])
 
     def follow(self, record: AnyRecord) -> None:
-        """Look at the compile of a record, and at what it is best seen in."""
+        """Turn to the compile of a record, in the arrangement that shows it best."""
         view = self.view
         segment = view.track.segment_at(view.shown)
         compile_id = getattr(record, "compile_id", "") or compile_of(getattr(record, "graph", ""))
@@ -79,7 +79,7 @@ class Reader:
             view.pair = record.id
 
     def part(self, whole: Recording) -> tuple[Part, Recording]:
-        """The run and the engine that are looked at, of the trace or of its beginning."""
+        """The current run and engine, of the trace or of its beginning."""
         run = self.view.run if self.view.run in whole.runs else next(reversed(whole.runs), 0)
         found = whole.runs.get(run, whole)
         engine = self.view.engine
@@ -89,7 +89,7 @@ class Reader:
         return (run, ""), found
 
     def show_facts(self) -> None:
-        """Have the view look at what is derived from its run, engine and place in time."""
+        """Give the view what is derived from its run, engine and place in time."""
         view = self.view
         past = bool(view.playhead)
         whole = self.playhead.at(view.playhead) if past else self.recording
@@ -108,7 +108,7 @@ class Reader:
         self.navigator.grown()
 
     def _look_at_base(self) -> None:
-        """Have the view know what its run is compared with."""
+        """Give the view the base of its run."""
         runs = {run.number: run for run in self.recording.all(Run)}
         run = runs.get(self.view.run)
         base = self.derived_of_run(run.compared_with) if run is not None else None
@@ -142,7 +142,7 @@ class Reader:
         return self._derived[run, "", False]
 
     def _links_of(self, part: Part) -> Provenance:
-        """Links of the whole part: what they lead to in the future is on no pane yet."""
+        """Links of the whole part: no pane shows yet what they lead to in the future."""
         run, engine = part
         found = self._run_of(self.recording, run)
         found = found.engines.get(engine, found)
@@ -153,7 +153,7 @@ class Reader:
 
 
 def whole(recording: Recording, base: Derived | None = None) -> Reader:
-    """A reader of a trace that was read whole. `base`: another recording to compare it with."""
+    """A reader of a complete trace. `base`: another recording to compare it with."""
     reader = Reader(
         Navigator(View(Derived(Recording(), Provenance()))), Recording(file=recording.file)
     )

@@ -61,7 +61,7 @@ _PLACED = (
 )  # fmt: skip
 """The records at which a reader can stop; the timeline shows where they are."""
 _TOLD = frozenset((*_PLACED, Text, Source))
-"""What `feed` looks into: most records of a large trace are of other kinds."""
+"""The kinds that `feed` examines: most records of a large trace are of others."""
 
 
 _SHARED = (Note, Ceilings, End)
@@ -73,7 +73,7 @@ many thousands would be many times as large in memory as on disk."""
 
 
 def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> AnyRecord:
-    """The record as it would stand in a trace with these settings, or of this engine alone."""
+    """The record as a trace with these settings, or of this engine alone, would have it."""
     if not isinstance(record, Start):
         return record
     settings = settings or structs.replace(record.settings, engine=engine)
@@ -113,7 +113,7 @@ class Recording:
         self._places: dict[int, int] = {}
         self._decisions = RecordedDecisions()
         self.engines: dict[str, Recording] = {}
-        """Engine -> its part, in the order in which they ran; empty where one was recorded."""
+        """Engine -> its part, in the order in which they ran; empty if only one was recorded."""
         self.runs: dict[int, Recording] = {}
         """Number of a run -> its part, in order; empty where the compile was not driven. A run of
         both engines has its own `engines`, and those of the whole are empty."""
@@ -121,9 +121,9 @@ class Recording:
         """Numbers of the runs without a part of their own: all together would hold too much."""
         self._of_one_run = of_one_run
         self._part: Recording | None = None
-        """The part that the current records belong to."""
+        """The part of the current records."""
         self._common: list[AnyRecord] = []
-        """What a part begins with: all before the first part, then what is shared."""
+        """The start of each part: all before the first part, then what is shared."""
         self.feed(records)
 
     @classmethod
@@ -157,7 +157,7 @@ class Recording:
                 self.kernels[record.id] = record
 
     def _pass_on(self, record: AnyRecord) -> None:
-        """Give a part what is its own, and each part what belongs to all."""
+        """Give a part its own records, and each part the shared ones."""
         if isinstance(record, Run) and not self._of_one_run:
             if record.number in self.runs:
                 self._part = self.runs[record.number]
@@ -198,7 +198,7 @@ class Recording:
         return cast(R, found[-1]) if found else None
 
     def nodes(self, graph: str) -> dict[str, Node]:
-        """The FX nodes of a graph by name; empty where it was not recorded."""
+        """The FX nodes of a graph by name; empty if it was not recorded."""
         found = self.graphs.get(graph)
         if found is None:
             return {}
@@ -234,7 +234,7 @@ class Recording:
 
     @property
     def decisions(self) -> RecordedDecisions:
-        """What the records so far tell of each decision."""
+        """What the records so far say about each decision."""
         self._decisions.follow(self.records)
         return self._decisions
 
@@ -262,7 +262,7 @@ class Recording:
         return _lines(source)
 
     def source(self, file: str) -> list[str]:
-        """The lines of a source file that the trace carries; empty where it does not."""
+        """The lines of a source file in the trace; empty if it has none."""
         return self._sources.get(file, [])
 
     def line(self, file: str, number: int) -> str:

@@ -1,4 +1,4 @@
-"""The processes of one folder, as the workbench looks at them: one after another."""
+"""The processes of one folder, which the workbench shows one at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Several:
 
     @cached_property
     def told(self) -> Told:
-        """Who did the same."""
+        """Processes that did the same."""
         return told(self.processes, self.unread)
 
     @property

@@ -58,7 +58,7 @@ QUIET: tuple[type[Record], ...] = (
 _UNSEEN: tuple[type[Record], ...] = (
     Text, Source, Bytecode, Phase, Progress, EnginePart, Environment, Resumed, StageStart,
 )  # fmt: skip
-"""Records that show nothing by themselves: scrubbing skips them."""
+"""Records without anything of their own to show: scrubbing skips them."""
 
 _STAGE_OF: dict[type[Record], str] = {
     CallStart: "call", FrameStart: "capture", Step: "capture", GraphBreak: "capture",
@@ -79,9 +79,9 @@ class CompileAttempt:
     name: str
     """`forward`, `→24` for a function that resumes at line 24."""
     first: int
-    """Index of its first record …"""
+    """Index of its first record."""
     last: int
-    """… and of its last."""
+    """Index of its last record."""
     began: float = 0.0
     ended: float = 0.0
     waited: float = 0.0
@@ -94,7 +94,7 @@ class CompileAttempt:
 
 
 _MARKED = frozenset((FrameStart, Run, Waiting, Resumed, Decided, Recompile, GraphBreak, Note))
-"""What `Track` looks into."""
+"""The kinds that `Track` examines."""
 
 
 class Track:
@@ -104,7 +104,7 @@ class Track:
         self.count = 0
         self.segments: list[CompileAttempt] = []
         self.loud: list[int] = []
-        """Where something changes that a summary uses."""
+        """Where a record changes a summary."""
         self.seen: list[int] = []
         """Where scrubbing stops."""
         self.stages: list[int] = []

@@ -18,7 +18,7 @@ DEEPEST = 40
 """Most levels of indentation."""
 
 PEAK_STEP = 256 << 10
-"""Bytes below which a process's peak memory is not known: the kernel counts it in such steps."""
+"""Resolution of a process's peak memory in bytes: the kernel counts in such steps."""
 
 
 def stepped_bytes_text(count: int, step: int) -> str:
@@ -27,7 +27,7 @@ def stepped_bytes_text(count: int, step: int) -> str:
 
 
 def bytes_change(before: int, after: int) -> str:
-    """`512 KB → 2.0 MB`; `572,400 → 572,416 B` where both would read the same."""
+    """`512 KB → 2.0 MB`; `572,400 → 572,416 B` if both would read the same."""
     one, other = bytes_text(before), bytes_text(after)
     if one == other and before != after:
         return f"{before:,} → {after:,} B"

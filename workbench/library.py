@@ -156,11 +156,7 @@ _active = False
 
 
 def explain(
-    model: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    *,
-    file: str,
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, file: str
 ) -> Recorded:
     """Compile `model`, call it once, and return what was recorded.
 

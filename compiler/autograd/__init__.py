@@ -5,8 +5,4 @@ from __future__ import annotations
 from compiler.autograd import failed_cut, graphs, partition
 from compiler.control.hooks import RecordingHook
 
-HOOKS: tuple[RecordingHook, ...] = (
-    failed_cut.HOOK,
-    graphs.HOOK,
-    partition.HOOK,
-)
+HOOKS: tuple[RecordingHook, ...] = (failed_cut.HOOK, graphs.HOOK, partition.HOOK)

@@ -45,10 +45,7 @@ from compiler.graphs.random_operations import random_operations
 from compiler.trace.records import Graph, Location, StageStart
 from compiler.trace.records.graph import GraphKind
 
-PARTITIONERS = {
-    "min_cut_rematerialization_partition": "min-cut",
-    "default_partition": "default",
-}
+PARTITIONERS = {"min_cut_rematerialization_partition": "min-cut", "default_partition": "default"}
 
 
 def describe_captured(module: Any) -> Captured:

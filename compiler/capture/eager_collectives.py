@@ -128,7 +128,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _tensors(arguments: tuple[Any, ...]) -> list[torch.Tensor]:
-    """Those that this rank gives: the outputs are the first argument where there are two."""
+    """The tensors that this rank gives: if there are two arguments, the first has the outputs."""
     given = [one for one in arguments[:2] if isinstance(one, (torch.Tensor, list, tuple))]
     found: list[torch.Tensor] = []
     _collect(given[-1:], found)

@@ -189,11 +189,7 @@ def _record(
 
 
 def _advice(
-    recorder: Recorder,
-    code: str,
-    parts: list[Message],
-    location: Location,
-    translators: list[Any],
+    recorder: Recorder, code: str, parts: list[Message], location: Location, translators: list[Any]
 ) -> tuple[Advice, ...]:
     cause = parts[0]
     with Safely(recorder, "advice on a graph break"):

@@ -266,10 +266,7 @@ def install(recorder: Recorder) -> Uninstall:
         return answer
 
     return undo_all(
-        [
-            patch(InstructionTranslatorBase, "step", step),
-            patch(GuardsSet, "add", add_guard),
-        ]
+        [patch(InstructionTranslatorBase, "step", step), patch(GuardsSet, "add", add_guard)]
     )
 
 

@@ -9,7 +9,7 @@ from compiler.loops.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PhaseLines:
     """One of the phases of a function: loops that run before or after those of the others. Lines
     are of the function's body, from 1."""
 
@@ -39,7 +39,7 @@ class Function:
     """Scratch memory per call; it need not be zeroed."""
     lines: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """(line of the body, counted from 1; origins that the line computes)."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PhaseLines, ...] = ()
     """The phases that are functions of their own, in the order in which they run."""
     loops: tuple[int, ...] = ()
     """Lines of the body, from 1, at which its outermost loops begin."""

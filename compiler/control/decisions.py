@@ -100,7 +100,7 @@ class Gate:
 
     @property
     def silent(self) -> bool:
-        """Whether nobody asks, overrides or watches, so that every answer is the default."""
+        """Whether nothing asks, overrides or watches, so that every choice is the default."""
         return self._ask is None and self._watch is None and not self.overrides
 
     def decide(self, decision: Decision, pair: Callable[[], FusionPair] | None = None) -> str:

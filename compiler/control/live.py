@@ -33,14 +33,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.control.stops import StopPoint, Stops
 from compiler.decision import Decision, Detail
-from compiler.trace.records import (
-    Location,
-    Record,
-    Refused,
-    Resumed,
-    Waiting,
-    Warned,
-)
+from compiler.trace.records import Location, Record, Refused, Resumed, Waiting, Warned
 from compiler.trace.records.live import WaitingKind
 
 _NOT_WAITING = "not-waiting"
@@ -103,7 +96,7 @@ class Live:
             self._stand(found)
 
     def ask(self, decision: Decision) -> str:
-        """The choice of the person asked; "" for the engine's own, or if nobody is asked."""
+        """The person's choice; "" for the engine's own, or if nobody is asked."""
         if self.recorder.quiet:
             return ""
         with self._lock:

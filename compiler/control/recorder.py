@@ -61,7 +61,7 @@ class Recorder:
     _warned: set[object] = field(default_factory=set)
     _call: _Call = field(default_factory=_Call)
     _last_call: int = 0
-    """That of the thread that set one last."""
+    """The call of the thread that set one last."""
 
     @property
     def call(self) -> int:

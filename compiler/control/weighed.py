@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from compiler.control.decisions import APART
 from compiler.decision import Decision
+from compiler.trace.matching import base_graph
 from compiler.trace.records import FusionRound, Record
 
 
@@ -35,7 +36,7 @@ class Weighed:
 
     def learn(self, record: Record) -> None:
         if isinstance(record, FusionRound):
-            self._rounds[_graph(record.graph)] = record.round
+            self._rounds[base_graph(record.graph)] = record.round
 
     def tell(self, decision: Decision, who: Hashable) -> str | None:
         """Tell `who`, a breakpoint or any other listener, about a decision. Returns None if they
@@ -55,12 +56,8 @@ class Weighed:
             return ""
         if not opened and not answers_anew:
             return None
-        again = f"weighed again in round {self._rounds.get(_graph(decision.graph), 0) + 1}"
+        again = f"weighed again in round {self._rounds.get(base_graph(decision.graph), 0) + 1}"
         if decision.default != before:
             rule = f", rule {decision.rule}" if decision.default == APART and decision.rule else ""
             return f"{again}: the engine now says {decision.default}{rule}"
         return f"{again}: {' and '.join(opened)} can now be chosen"
-
-
-def _graph(id: str) -> str:
-    return id.removesuffix("/lowered")

@@ -70,7 +70,7 @@ def as_it_is(module: fx.GraphModule) -> AsItIs:
 
 
 def run_as_it_is_when_asked(module: fx.GraphModule) -> Compiled:
-    """The same, created at the first call, since most graphs never get one."""
+    """`run_as_it_is`, created at the first call, since most graphs are never called this way."""
     made: list[Compiled] = []
 
     def run(arguments: list[Any]) -> Any:

@@ -30,10 +30,7 @@ CHANNELS_LAST = "channels-last"
 AS_CAPTURED = "as-captured"
 MEANS = "the memory order of images; the values are the same"
 
-_IMAGES = {
-    aten.convolution.default: (0,),
-    aten.convolution_backward.default: (0, 1),
-}
+_IMAGES = {aten.convolution.default: (0,), aten.convolution_backward.default: (0, 1)}
 """Operation -> which of its arguments are images."""
 
 _WEIGHTS = {aten.convolution.default: (1,), aten.convolution_backward.default: (2,)}

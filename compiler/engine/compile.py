@@ -14,13 +14,7 @@ from compiler.engine.channels_last import report_strides
 from compiler.engine.cuda_graphs import replayed, skipped
 from compiler.engine.failures import gave_up, strict, without_cache
 from compiler.engine.generator_choices import asking
-from compiler.engine.graph_facts import (
-    comments,
-    constants,
-    donated,
-    let_go,
-    outputs_of_the_user,
-)
+from compiler.engine.graph_facts import comments, constants, donated, let_go, outputs_of_the_user
 from compiler.engine.modes import DEFAULT, Mode
 from compiler.engine.predicted import predict
 from compiler.engine.recording import current, watched

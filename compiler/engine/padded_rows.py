@@ -35,12 +35,7 @@ _PRODUCTS = (aten.mm.default, aten.addmm.default)
 
 
 def padded_rows(
-    module: fx.GraphModule,
-    *,
-    graph: str,
-    kind: GraphKind,
-    promised: int,
-    gate: Gate | None = None,
+    module: fx.GraphModule, *, graph: str, kind: GraphKind, promised: int, gate: Gate | None = None
 ) -> int:
     """Restride the graph's views in place; returns the number of outputs that keep padded rows.
     The first `promised` outputs are the user's."""

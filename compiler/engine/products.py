@@ -99,10 +99,7 @@ def _value(node: Any) -> Any:
 
 
 def _wanted(
-    node: fx.Node,
-    parts: tuple[fx.Node, fx.Node, fx.Node | None],
-    graph: str,
-    gate: Gate | None,
+    node: fx.Node, parts: tuple[fx.Node, fx.Node, fx.Node | None], graph: str, gate: Gate | None
 ) -> bool:
     rows, inner = map(_hint, parts[0].meta["val"].shape)
     columns = _hint(parts[1].meta["val"].shape[1])

@@ -35,11 +35,7 @@ HOOK = Hook(
 )
 
 if not HOOK.missing():
-    from torch.fx.experimental.proxy_tensor import (
-        get_proxy_mode,
-        get_proxy_slot,
-        track_tensor_tree,
-    )
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot, track_tensor_tree
     from torch.utils._mode_utils import no_dispatch
 
 _PLAIN = (int, float, bool, str, type(None))

@@ -150,7 +150,7 @@ def rewrite(
     gate: Gate | None,
 ) -> None:
     """Change the ATen graph in place for the target: layouts, products, sums at indices, vectors
-    that nobody reads, slices of complex tensors. The first `promised` outputs retain the order of
+    that nothing reads, slices of complex tensors. The first `promised` outputs retain the order of
     their strides, and the strides themselves unless they are part of a padded product."""
     channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
     for change in target.aten_passes:

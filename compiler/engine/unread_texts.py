@@ -1,4 +1,4 @@
-"""No texts of AOTAutograd's graphs if nobody reads them.
+"""Skips the texts of AOTAutograd's graphs if nothing reads them.
 
 `_log_joint_graph` and `_log_fw_bw_graphs` (torch/_functorch/_aot_autograd/graph_compile.py) print
 three graphs with all shapes before they ask whether there is a log or a cache for them.
@@ -24,11 +24,7 @@ _TRACE = "torch._logging._internal:trace_log.handlers"
 HOOK = Hook(
     name="unread texts",
     offers="no texts of AOTAutograd's graphs that nobody reads",
-    needs=(
-        *(f"{_MODULE}:{name}" for name in (*_WRITERS, *_LOGS)),
-        f"{_CONFIG}.enable_log",
-        _TRACE,
-    ),
+    needs=(*(f"{_MODULE}:{name}" for name in (*_WRITERS, *_LOGS)), f"{_CONFIG}.enable_log", _TRACE),
     test="engine/test_unread_texts.py",
 )
 

@@ -1,4 +1,4 @@
-"""Singular values and eigenvalues of which nobody reads the vectors are computed alone.
+"""Computes singular values and eigenvalues alone if nothing reads the vectors.
 
 `torch.linalg.svdvals`, `eigvalsh`, `eigvals`, `cond`, `matrix_rank` and the norms 2 and nuclear ask
 LAPACK for values only, unless a tensor is a subclass: so they trace to the calls that compute the

@@ -6,10 +6,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import storage, written_values
+from compiler.fusion.dependencies import storage
 from compiler.fusion.leaves import reads
 from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
-from compiler.loops.graph import Buffer, Graph, Input, Map, Node, Reduce, Scan, Store
+from compiler.loops.graph import (
+    Buffer,
+    Graph,
+    Input,
+    Map,
+    Node,
+    Reduce,
+    Scan,
+    Store,
+    written_values,
+)
 from compiler.loops.identities import identity
 from compiler.loops.layouts import Layout, compose_views
 

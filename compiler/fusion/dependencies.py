@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from compiler.fusion.leaves import reads
-from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store
+from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store, written_values
 from compiler.loops.layouts import Layout, normalize
 from compiler.loops.sizes import Size, add, at_least, multiply, subtract
 
@@ -114,13 +114,6 @@ def read_values(node: Computation) -> Iterator[str]:
         yield from dict.fromkeys(operand.value for operand in node.operands())
     else:
         yield from dict.fromkeys(leaf.value for leaf in reads(node))
-
-
-def written_values(node: Computation) -> tuple[str, ...]:
-    """The values of other nodes whose memory a node writes."""
-    if isinstance(node, Store):
-        return (node.buffer,)
-    return node.mutates if isinstance(node, Call) else ()
 
 
 def _defines(node: Computation, name: str) -> bool:

@@ -9,12 +9,11 @@ from compiler.fusion.borders import with_borders
 from compiler.fusion.canonical import canonical
 from compiler.fusion.columns import with_columns
 from compiler.fusion.decide import Decisions
-from compiler.fusion.dependencies import Dependencies, dependencies, read_values
+from compiler.fusion.dependencies import Dependencies, dependencies, read_values, storage
 from compiler.fusion.duplicates import without_duplicates
 from compiler.fusion.groups import Group, final_space
 from compiler.fusion.inline import inlined
 from compiler.fusion.leaves import forget
-from compiler.fusion.liveness import live
 from compiler.fusion.memories import memories, stored_values
 from compiler.fusion.merge import grouping
 from compiler.fusion.narrowed import narrowed
@@ -26,7 +25,7 @@ from compiler.fusion.short_runs import without_short_runs
 from compiler.fusion.split import split_at_pieces
 from compiler.fusion.through import in_memory
 from compiler.fusion.weights import CPU, Machine, Weights
-from compiler.loops.graph import Call, Graph, Operand
+from compiler.loops.graph import Buffer, Call, Graph, Input, Node, Operand, Store
 from compiler.loops.nest import Nest
 from compiler.loops.program import Memory, Program
 
@@ -44,10 +43,7 @@ class Fusion:
 
 
 def fuse(
-    graph: Graph,
-    gate: Gate | None = None,
-    listener: Listener | None = None,
-    machine: Machine = CPU,
+    graph: Graph, gate: Gate | None = None, listener: Listener | None = None, machine: Machine = CPU
 ) -> Fusion:
     """Fuse the graph's nodes into loop nests for a machine. `gate` may force or forbid each choice;
     `listener` is notified of each decision."""
@@ -61,19 +57,19 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
     weights = Weights(graph, machine)
     names: dict[str, list[str]] = {}
     graph = replace(graph, nodes=canonical(graph, names))
-    graph = replace(graph, nodes=live(graph))
+    graph = replace(graph, nodes=_live(graph))
     graph = replace(graph, nodes=narrowed(graph, names))
     graph = replace(graph, nodes=with_borders(graph, weights, names))
     graph = replace(graph, nodes=without_duplicates(graph, gate, names))
     graph = replace(graph, nodes=with_columns(graph, weights, gate, names))
-    graph = replace(graph, nodes=live(graph))
+    graph = replace(graph, nodes=_live(graph))
     fixed = in_memory(graph)
     graph = replace(graph, nodes=reordered(graph, fixed))
     known_as = listener.known_as if listener is not None else tuple
     graph = replace(graph, nodes=inlined(graph, weights, gate, fixed, names, known_as))
     pieces = split_at_pieces(graph, gate, names)
     if len(pieces) > len(graph.nodes):
-        graph = replace(graph, nodes=live(replace(graph, nodes=pieces)))
+        graph = replace(graph, nodes=_live(replace(graph, nodes=pieces)))
     graph = replace(graph, nodes=without_short_runs(graph, weights, names))
     order = dependencies(graph)
     groups = grouping(graph, order, weights, names, fixed)
@@ -83,10 +79,7 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
     for group in left:
         group.space = final_space(group, machine.near, weights.accumulators(group.space.riders))
     return Fusion(
-        program(graph, order, left, weights),
-        left,
-        list(decisions.pairs.values()),
-        decisions.rounds,
+        program(graph, order, left, weights), left, list(decisions.pairs.values()), decisions.rounds
     )
 
 
@@ -131,3 +124,24 @@ def tasks_of(
         outer = tuple(name for name in reads if name in memory and name not in own)
         tasks.append(Task(max(mine), isinstance(run, Call), tuple(before), outer, makes))
     return runs, tasks
+
+
+def _live(graph: Graph) -> list[Node]:
+    """The nodes that an output, call or mutation observes. Calls with effects are always live."""
+    memory = storage(graph)
+    wanted = {memory[out.value] for out in graph.outputs if isinstance(out, Operand)}
+    wanted |= {memory[node.name] for node in graph.nodes if isinstance(node, Input)}
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if isinstance(node, (Input, Buffer)):
+            if isinstance(node, Input) or memory[node.name] in wanted:
+                kept.append(node)
+            continue
+        needed = isinstance(node, Call) or (
+            memory[node.buffer if isinstance(node, Store) else node.name] in wanted
+        )
+        if needed:
+            wanted.update(memory[name] for name in read_values(node))
+            kept.append(node)
+    kept.reverse()
+    return kept

@@ -23,7 +23,7 @@ class Machine:
     near: int
     """Bytes that one nest may hold in its fastest memory: accumulators of riding reductions."""
     far: int
-    """The same where each accumulator sums up many rows, so that another nest would have to read
+    """The limit if each accumulator sums up many rows, so that another nest would have to read
     much more."""
     apart: str
     """What a loop nest becomes by itself, and what two of them still share."""

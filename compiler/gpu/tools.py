@@ -73,10 +73,7 @@ def resource_usage(cubin: bytes) -> Usage:
     text = _run_on(cubin, ".cubin", "cuobjdump", "--dump-resource-usage")
     numbers = {key: int(value) for key, value in re.findall(r"\b([A-Z]+):(\d+)", text)}
     stack, local = numbers.get("STACK"), numbers.get("LOCAL", 0)
-    return Usage(
-        registers=numbers.get("REG"),
-        stack_bytes=None if stack is None else stack + local,
-    )
+    return Usage(registers=numbers.get("REG"), stack_bytes=None if stack is None else stack + local)
 
 
 def disassembly(cubin: bytes, cache: Path) -> str:

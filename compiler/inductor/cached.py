@@ -74,12 +74,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
             )
         )
     recorder.emit(
-        Wrapper(
-            graph=graph,
-            language="python",
-            text=recorder.text(source),
-            predicted=bool(arch),
-        )
+        Wrapper(graph=graph, language="python", text=recorder.text(source), predicted=bool(arch))
     )
     recorder.served_from_torch_caches()
 

@@ -27,12 +27,7 @@ from typing import Any
 from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.graphs.current import (
-    current_compile_id,
-    graph_id,
-    lowering_graph_id,
-    name_of,
-)
+from compiler.graphs.current import current_compile_id, graph_id, lowering_graph_id, name_of
 from compiler.graphs.lines import parse_stack_trace
 from compiler.trace.compile_names import compile_of
 from compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of

@@ -16,12 +16,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.decision import MOST_BETWEEN
 from compiler.engine.recording import current as listening
-from compiler.inductor.fusion_attempts import (
-    Attempt,
-    InductorFusion,
-    fusions,
-    running,
-)
+from compiler.inductor.fusion_attempts import Attempt, InductorFusion, fusions, running
 from compiler.inductor.fusion_names import names_between
 from compiler.inductor.fusion_rules import rule_of
 from compiler.inductor.lowerings import lowering_of

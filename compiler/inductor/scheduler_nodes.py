@@ -147,7 +147,7 @@ def is_copy(body: Any) -> bool:
 
 
 def sorted_nodes(nodes: list[Any], lowering: Lowering) -> list[Any]:
-    """Those of `nodes` that are in the lowered graph, in its order."""
+    """The nodes that are in the lowered graph, in its order."""
     positions = lowering.positions
     return sorted((node for node in nodes if node in positions), key=positions.__getitem__)
 

@@ -67,9 +67,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     undo = [
         patch(
-            compile_fx,
-            "_recursive_post_grad_passes",
-            keep(compile_fx._recursive_post_grad_passes),
+            compile_fx, "_recursive_post_grad_passes", keep(compile_fx._recursive_post_grad_passes)
         ),
         patch(GraphLowering, "compile_to_module", compile_to_module),
         *_settings(),

@@ -245,3 +245,10 @@ def reads(node: Compute) -> Iterator[Load | Gather]:
             for part in walk(term.index):
                 if isinstance(part, (Load, Gather)):
                     yield part
+
+
+def written_values(node: Node) -> tuple[str, ...]:
+    """The values of other nodes whose memory a node writes."""
+    if isinstance(node, Store):
+        return (node.buffer,)
+    return node.mutates if isinstance(node, Call) else ()

@@ -16,15 +16,7 @@ from compiler.loops.dtypes import FLOATS, compute_dtype
 from compiler.loops.expressions import Gather, IndexTerm
 from compiler.loops.layouts import compose_views, permute
 from compiler.lowering.builder import Builder, reading_order, storage_order
-from compiler.lowering.elements import (
-    RANGES,
-    Element,
-    apply,
-    minimum,
-    number,
-    position,
-    where,
-)
+from compiler.lowering.elements import RANGES, Element, apply, minimum, number, position, where
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.pooling import VECTOR, indices_of, like, max_pooled, maxima_of
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers

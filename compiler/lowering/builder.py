@@ -332,13 +332,7 @@ class Builder:
         reduced = tuple(d in away for d in order)
         loaded = convert(self.load(tensor, tensor.shape, order), compute)
         node = Reduce(
-            self.fresh(name or self.node),
-            dtype,
-            op,
-            domain,
-            reduced,
-            element(loaded),
-            (self.node,),
+            self.fresh(name or self.node), dtype, op, domain, reduced, element(loaded), (self.node,)
         )
         self.graph.nodes.append(node)
         return self.kept(node.name, tensor.shape, order, away, keepdim, dtype)

@@ -16,13 +16,7 @@ from compiler.loops.graph import Call, Result
 from compiler.loops.layouts import Layout, row_major
 from compiler.lowering.builder import Builder
 from compiler.lowering.reals import Real, StoredNumber
-from compiler.lowering.registry import (
-    Estimate,
-    Lowering,
-    Unsupported,
-    estimate_of,
-    lowering_of,
-)
+from compiler.lowering.registry import Estimate, Lowering, Unsupported, estimate_of, lowering_of
 from compiler.lowering.tensors import Meta, Tensor
 
 WANTED = frozenset({

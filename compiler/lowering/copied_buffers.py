@@ -22,15 +22,9 @@ from compiler.loops.graph import (
     extent,
     operands,
     reads,
+    written_values,
 )
-from compiler.loops.layouts import (
-    Layout,
-    View,
-    compose_views,
-    normalize,
-    row_major,
-    strides_over,
-)
+from compiler.loops.layouts import Layout, View, compose_views, normalize, row_major, strides_over
 from compiler.loops.sizes import product
 from compiler.loops.through import through
 
@@ -65,7 +59,7 @@ class _Stores:
             self.when[node.name] = (place,)
             for value in _read(node):
                 self.readers[value].append(node.name)
-            for value in _written(node):
+            for value in written_values(node):
                 self.writers[value].append(node.name)
         self.shown: dict[str, list[str]] = defaultdict(list)
         """Value -> the names of the tensors over it."""
@@ -178,12 +172,6 @@ def _read(node: Node) -> Iterator[str]:
         yield from (operand.value for operand in node.operands())
     elif isinstance(node, Compute):
         yield from (read.value for read in reads(node))
-
-
-def _written(node: Node) -> tuple[str, ...]:
-    if isinstance(node, Store):
-        return (node.buffer,)
-    return node.mutates if isinstance(node, Call) else ()
 
 
 def _moved(shown: Operand, target: str, view: View) -> Operand | None:

@@ -39,11 +39,7 @@ def fractional_max_pool3d(
 
 
 def _pooled(
-    builder: Builder,
-    image: Tensor,
-    kernel: Sequence[int],
-    samples: Tensor,
-    places: Sequence[int],
+    builder: Builder, image: Tensor, kernel: Sequence[int], samples: Tensor, places: Sequence[int]
 ) -> tuple[Tensor, Tensor | None]:
     """`places`: of the sample of each dimension among those of a plane."""
     if math.prod(kernel) > MOST:

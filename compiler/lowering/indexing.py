@@ -74,12 +74,7 @@ def term(
 
 
 def positions(
-    builder: Builder,
-    memory: Strided,
-    dim: int,
-    index: Tensor,
-    shape: Shape,
-    order: Sequence[int],
+    builder: Builder, memory: Strided, dim: int, index: Tensor, shape: Shape, order: Sequence[int]
 ) -> IndexTerm | None:
     """An index that depends on the positions alone, and is in range; None for others."""
     size, stride = memory.shape[dim], memory.strides[dim]
@@ -131,11 +126,7 @@ def advanced(builder: Builder, tensor: Tensor, indices: Indices) -> Advanced:
     first = places[0] if places and together else 0
     before = [d for d in left if d < first]
     after = [d for d in left if d >= first]
-    shape = (
-        *(tensor.shape[d] for d in before),
-        *common,
-        *(tensor.shape[d] for d in after),
-    )
+    shape = (*(tensor.shape[d] for d in before), *common, *(tensor.shape[d] for d in after))
     dims = {d: i for i, d in enumerate(before)}
     dims.update({d: len(before) + rank + i for i, d in enumerate(after)})
     spread = {

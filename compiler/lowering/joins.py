@@ -9,14 +9,7 @@ from itertools import product
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Gather, IndexTerm, Iota, Load, SizeOf
 from compiler.loops.graph import StoreMode
-from compiler.loops.layouts import (
-    Layout,
-    Shape,
-    compose_views,
-    permute,
-    row_major,
-    slice_dimension,
-)
+from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
@@ -301,12 +294,7 @@ def _size(size: Size) -> Element:
 
 @lowers("diagonal_scatter")
 def diagonal_scatter(
-    builder: Builder,
-    tensor: Tensor,
-    source: Tensor,
-    offset: int = 0,
-    dim1: int = 0,
-    dim2: int = 1,
+    builder: Builder, tensor: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     filling = builder.constant_of(tensor)
     one_loop = not builder.on_cpu or builder.read_in_place()

@@ -44,11 +44,7 @@ class Kept:
         self._graph = graph
 
     def as_call(
-        self,
-        node: fx.Node,
-        known: Operation,
-        metas: tuple[Meta | None, ...],
-        worth: Worth | None,
+        self, node: fx.Node, known: Operation, metas: tuple[Meta | None, ...], worth: Worth | None
     ) -> bool:
         """Whether an operation with a lowering becomes a call."""
         illegal = _illegal(node.target, known)

@@ -115,11 +115,7 @@ def _with(operands: Sequence[Tensor], weight: Tensor | None) -> Sequence[Tensor]
 
 @lowers("_fused_rms_norm")
 def rms_norm(
-    builder: Builder,
-    x: Tensor,
-    shape: Sequence[Any],
-    weight: Tensor | None,
-    eps: float | None,
+    builder: Builder, x: Tensor, shape: Sequence[Any], weight: Tensor | None, eps: float | None
 ) -> tuple[Tensor | None, ...]:
     compute = compute_dtype(x.dtype)
     if eps is None:
@@ -154,11 +150,7 @@ def _running(
     compute = compute_dtype(x.dtype)
     shaped = _of_channels(builder, variance, x)
     rstd = formula_map(
-        builder,
-        lambda v: rsqrt(v + eps),
-        (shaped,),
-        meta=dense(shaped.shape, compute),
-        name="rstd",
+        builder, lambda v: rsqrt(v + eps), (shaped,), meta=dense(shaped.shape, compute), name="rstd"
     )
     return _of_channels(builder, mean, x), rstd
 

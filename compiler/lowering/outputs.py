@@ -26,10 +26,7 @@ def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
             strides = logical_strides(shown)
             if strides is not None:
                 offset = shown.view[0].offset if shown.view else 0
-                yield (
-                    node.name,
-                    Operand(shown.value, shown.dtype, shown.shape, strides, offset),
-                )
+                yield (node.name, Operand(shown.value, shown.dtype, shown.shape, strides, offset))
 
 
 class GraphOutputs:

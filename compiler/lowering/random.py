@@ -48,10 +48,10 @@ NANOSECONDS = {
 """Nanoseconds a number, by ATen and by us, on a Zen 4 core with AVX-512."""
 
 MOVED = 7000.0
-"""Those of its calls that draw normal numbers, multiply and add."""
+"""Nanoseconds of ATen's calls that draw normal numbers, multiply and add."""
 
 CHECK = 6000.0
-"""Those of our look at all parameters."""
+"""Nanoseconds of our check of all parameters."""
 
 UNKNOWN = 1 << 16
 """How many numbers a draw of symbolic size is taken to have."""
@@ -62,11 +62,7 @@ DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 LARGEST_RANGE = 1 << 28
 """From this range on, ATen draws 64 bits for an integer."""
 
-_INTEGERS = {
-    **RANGES,
-    "bool": (0, 1),
-    **{d: (-(1 << n), 1 << n) for d, n in DIGITS.items()},
-}
+_INTEGERS = {**RANGES, "bool": (0, 1), **{d: (-(1 << n), 1 << n) for d, n in DIGITS.items()}}
 """The least and the greatest integer that a dtype holds, with all between them."""
 
 

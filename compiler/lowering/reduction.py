@@ -16,11 +16,7 @@ from compiler.loops.graph import Reduce, ReduceOp
 from compiler.loops.layouts import Shape, row_major
 from compiler.loops.sizes import Size, product
 from compiler.lowering.builder import Builder, reading_order
-from compiler.lowering.elements import (
-    Element,
-    formula_map,
-    number,
-)
+from compiler.lowering.elements import Element, formula_map, number
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 

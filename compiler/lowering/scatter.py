@@ -337,13 +337,7 @@ def _one_hot(
 
 @lowers("index_add")
 def index_add(
-    builder: Builder,
-    tensor: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    *,
-    alpha: Scalar = 1,
+    builder: Builder, tensor: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
 ) -> Tensor:
     if alpha != 1:
         meta = builder.contiguous(source.shape, source.dtype)

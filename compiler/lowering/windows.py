@@ -12,23 +12,9 @@ from math import prod
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Expression, Gather, IndexTerm, Iota, SizeOf
-from compiler.loops.layouts import (
-    Layout,
-    Shape,
-    compose_views,
-    permute,
-    slice_dimension,
-)
+from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_dimension
 from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import (
-    Element,
-    apply,
-    maximum,
-    minimum,
-    number,
-    position,
-    where,
-)
+from compiler.lowering.elements import Element, apply, maximum, minimum, number, position, where
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor

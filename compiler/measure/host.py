@@ -24,7 +24,7 @@ class Host:
 
     @property
     def settings(self) -> Settings:
-        """Those of the recording."""
+        """The settings of the recording."""
         return self.recorder.settings
 
     def emit(self, record: Record) -> None:

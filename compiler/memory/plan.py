@@ -80,4 +80,4 @@ class Plan:
     peak_bytes: int | None
     """Peak bytes of temporaries and outputs; None if a size has no hint."""
     without_reuse_bytes: int | None
-    """The same, if each value had its own memory throughout the run."""
+    """The peak if each value had its own memory throughout the run."""

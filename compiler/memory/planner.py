@@ -215,10 +215,7 @@ def _arenas(
 
 
 def _steps(
-    timeline: Timeline,
-    values: Values,
-    placements: dict[str, Placement],
-    arenas: dict[int, Size],
+    timeline: Timeline, values: Values, placements: dict[str, Placement], arenas: dict[int, Size]
 ) -> tuple[Step, ...]:
     runs: list[Segment | Call] = []
     start = 0

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compiler.loops.expressions import (
-    Address,
-    Position,
-    Read,
-    ReadIndexed,
-    SizeOf,
-)
+from compiler.loops.expressions import Address, Position, Read, ReadIndexed, SizeOf
 from compiler.loops.nest import Nest, Write, expressions
 from compiler.loops.sizes import Size, symbols_of
 from compiler.memory.accesses import Values

@@ -40,13 +40,7 @@ PYTHON = (
 )
 """In the order of `PythonCalls` in codegen/launcher/addresses.cpp; likewise the tables below."""
 
-SYSTEM = (
-    "aligned_alloc",
-    "free",
-    "pthread_mutex_lock",
-    "pthread_mutex_unlock",
-    "clock_gettime",
-)
+SYSTEM = ("aligned_alloc", "free", "pthread_mutex_lock", "pthread_mutex_unlock", "clock_gettime")
 
 DATA_POINTER = "torch:_C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr"
 """Address of a function from a Python tensor to data_ptr() (torch/csrc/dynamo/guards.cpp)."""

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from compiler.codegen.device import DeviceKernel
-from compiler.codegen.function import Part
+from compiler.codegen.function import PhaseLines
 from compiler.codegen.launcher.segment import KernelSite
 
 FORMAT = 5
@@ -31,13 +31,13 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 class KernelText(msgspec.Struct, frozen=True):
-    """Where the text of a kernel stands in the unit: its function, and those of its parts."""
+    """The place of a kernel's text in the unit: its function, and those of its parts."""
 
     line: int
     """The first one, from 1."""
     count: int
     """How many lines it has."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PhaseLines, ...] = ()
     """Their lines are those of the kernel's text."""
     launches: tuple[str, ...] = ()
     """Names of the GPU's kernels that it launches, in order."""

@@ -47,7 +47,7 @@ class Library:
     path: Path
     digest: str
     hit: bool
-    """It was already in the cache."""
+    """Whether it was in the cache."""
     cpu_seconds: float
     """Of the build, whichever process ran it."""
     wall_seconds: float

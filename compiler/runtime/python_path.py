@@ -59,10 +59,7 @@ class PythonSegment:
     """One segment of a loaded unit."""
 
     def __init__(
-        self,
-        handle: ctypes.CDLL,
-        entry: SegmentEntry,
-        otherwise: Callable[..., Any] | None = None,
+        self, handle: ctypes.CDLL, entry: SegmentEntry, otherwise: Callable[..., Any] | None = None
     ) -> None:
         self._about = _Segment.in_dll(handle, entry.name)
         self._handle = handle
@@ -154,9 +151,7 @@ def _out_of_range(code: int, arena: torch.Tensor) -> Exception:
 
 
 def python_functions(
-    path: Path,
-    segments: Iterable[SegmentEntry],
-    otherwise: Callable[..., Any] | None = None,
+    path: Path, segments: Iterable[SegmentEntry], otherwise: Callable[..., Any] | None = None
 ) -> dict[str, Callable[..., Any]]:
     """A unit's segments by name, as callables that need no launcher. Raises OSError."""
     handle = ctypes.CDLL(str(path))

@@ -22,13 +22,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from compiler.cache_folder import (
-    CacheRefused,
-    cache_folder,
-    private_folder,
-    read_own,
-    write_own,
-)
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own, write_own
 
 FOLDER_VARIABLE = "TCW_CACHE_DIR"
 BYTES_VARIABLE = "TCW_CACHE_BYTES"

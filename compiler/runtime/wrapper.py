@@ -17,7 +17,7 @@ import keyword
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.codegen.launcher.forms import Forms
-from compiler.codegen.launcher.segment import Number, SegmentFunction
+from compiler.codegen.launcher.segment import SegmentFunction, SymbolParameter
 from compiler.loops.graph import DRAWS, Call, Input, Operand, Result, operands
 from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
@@ -94,7 +94,9 @@ class _Wrapper:
 
     def _segment(self, segment: Segment) -> None:
         parameters = self.segments[segment.name].parameters
-        names = [p.symbol if isinstance(p, Number) else self._holder(p.name) for p in parameters]
+        names = [
+            p.symbol if isinstance(p, SymbolParameter) else self._holder(p.name) for p in parameters
+        ]
         arguments = ", ".join(map(self._local, names))
         new = [name for name in segment.gives if self.forms.is_new(name)]
         targets = "".join(f"{self._local(name)}, " for name in new).rstrip()
@@ -196,12 +198,7 @@ class _Wrapper:
         raise TypeError(f"an ATen call has an argument that cannot be written: {item!r:.100}")
 
     def _view(
-        self,
-        value: str,
-        dtype: str,
-        sizes: Sequence[Size],
-        strides: Sequence[Size],
-        offset: Size,
+        self, value: str, dtype: str, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
     ) -> str:
         shape = f"{_tuple(sizes)}, {_tuple(strides)}, {offset}"
         if dtype == self.forms.of(value).dtype:

@@ -85,7 +85,7 @@ def size_of(text: str) -> int:
 
 
 class Bound:
-    """What is still written of a recording whose trace may have `size` bytes."""
+    """Decides what is still written of a recording whose trace may have `size` bytes."""
 
     def __init__(self, size: int) -> None:
         self.size = size

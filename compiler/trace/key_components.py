@@ -33,10 +33,7 @@ _CONFIGS = {
     "autograd_config": "torch._functorch.config",
 }
 _ITEM = re.compile(r"^(?P<name>\w+)\[(?P<item>.*)\]$", re.DOTALL)
-_TEXTLESS = {
-    "torch_version": "another torch",
-    "system_info": "another machine, driver or Triton",
-}
+_TEXTLESS = {"torch_version": "another torch", "system_info": "another machine, driver or Triton"}
 """Components that torch prints as hashes."""
 _OTHERS = {
     "deterministic_algorithms_settings": "torch.use_deterministic_algorithms",

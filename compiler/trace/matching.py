@@ -90,9 +90,7 @@ def identities(
 
 
 def work_by_origins(
-    kernels: Iterable[Kernel],
-    names: Mapping[tuple[str, str], Hashable],
-    rename: Rename = as_named,
+    kernels: Iterable[Kernel], names: Mapping[tuple[str, str], Hashable], rename: Rename = as_named
 ) -> dict[str, Work]:
     """Kernel id -> what it computes. `names`: of `identities`."""
     found: dict[str, Work] = {}

@@ -67,7 +67,7 @@ may have been set in between."""
 
 
 class TraceDecoder:
-    """Decodes bytes into records, however the bytes are split."""
+    """Decodes bytes into records, for any split of the bytes."""
 
     def __init__(self) -> None:
         self.losses = Losses()
@@ -130,7 +130,7 @@ class TraceDecoder:
         return records
 
     def finish(self) -> list[AnyRecord]:
-        """What is known only at the end of the file: nothing, for a trace."""
+        """The records that are known only at the end of the file: none, for a trace."""
         return []
 
     def _hold(self, piece: bytes) -> None:

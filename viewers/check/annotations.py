@@ -37,7 +37,7 @@ class Annotation:
     title: str
     message: str
     identity: str
-    """The same in each run as long as the fact is the same, wherever its line moves."""
+    """Identifies the fact in every run, wherever its line moves."""
 
 
 def annotated(results: Sequence[TargetResult], root: str = "", below: str = "") -> list[Annotation]:

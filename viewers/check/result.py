@@ -29,11 +29,11 @@ class TargetResult:
     facts: int = 0
     """How many facts were compared."""
     effects: tuple[Effect, ...] = ()
-    """What changed since `base`, as `tcw diff` says it; empty if nothing fails, or …"""
+    """What changed since `base`, as in `tcw diff`; empty if nothing fails or no cause was found."""
     base: str = ""
     """The revision that the target was compared with; "" if with none."""
     no_cause: str = ""
-    """… why no cause was found."""
+    """Why no cause was found; "" if one was."""
     accepted_under: str = ""
     """The version of torch whose facts were compared, if not this one's."""
     new: bool = False

@@ -37,7 +37,9 @@ class BlockGroup:
 
 def groups_of(view: View, graph: Graph) -> list[BlockGroup]:
     """The groups that fusion ended with, in the order of the schedule."""
-    kernels = [k for k in view.derived.kernels_of.get(graph.compile_id, []) if k.graph == graph.id]
+    kernels = [
+        k for k in view.recording.kernels_of.get(graph.compile_id, []) if k.graph == graph.id
+    ]
     of_operation: dict[str, Kernel] = {}
     for kernel in sorted(kernels, key=lambda kernel: kernel.predicted != view.predicted):
         for operation in kernel.nodes:
@@ -60,10 +62,10 @@ def groups_of(view: View, graph: Graph) -> list[BlockGroup]:
 
 
 def group_of_nodes(view: View, graph: Graph, groups: list[BlockGroup]) -> dict[str, BlockGroup]:
-    """Name of a node -> its group. What several groups compute again stands in the first; a view
-    that several look through is in none."""
-    operations = view.derived.operations
-    nodes = view.derived.nodes(graph.id)
+    """Name of a node -> its group. A node that several groups compute is in the first; a view
+    that several read through is in none."""
+    operations = view.recording.operations
+    nodes = view.recording.nodes(graph.id)
     found: dict[str, BlockGroup] = {}
     shared: set[str] = set()
     for group in groups:
@@ -86,7 +88,7 @@ class _Piece:
     module: str = ""
     fold: DrawnFold | None = None
     apart: bool = False
-    """It is one node of a group, drawn by itself."""
+    """Whether it is one node of a group, drawn by itself."""
 
 
 def all_key(graph: Graph) -> DrawnFold:
@@ -100,7 +102,7 @@ def diagram(view: View) -> Diagram | None:
     if graph is None:
         return None
     folds = frozenset(key for key in drawn_folds(view.unfolded) if key.graph == graph.id)
-    made = len(view.derived.kernels_of.get(graph.compile_id, ()))
+    made = len(view.recording.kernels_of.get(graph.compile_id, ()))
     made += len(view.recording.all(FusionGroups))
     key = (id(graph), view.scale, view.weights, view.predicted, folds, made)
     known = _kept.pop(key, None) or _Maker(view, graph, folds).diagram()
@@ -296,13 +298,13 @@ class _Maker:
         )
 
     def _group_words(self, group: BlockGroup) -> str:
-        """`k4 softmax`. Where too many operations are listed: those of the user's program."""
+        """`k4 softmax`. If too many operations are listed: those of the user's program."""
         kernel, facts = group.kernel, self.view.derived
         if kernel is not None and group.alone:
             return facts.called.title(kernel)
         label = short_label(group.label)
         if label.endswith("…"):
-            known = facts.operations
+            known = facts.recording.operations
             records = (known.get((self.graph.id, operation)) for operation in group.nodes)
             names = [origin for record in records if record for origin in record.origins]
             label = facts.called.purpose(self.graph, names) or label
@@ -317,7 +319,7 @@ class _Maker:
         called = self.view.recording.kernels.get(kernel)
         if called is not None and not called.generated:
             named = self.view.derived.called.name(called)
-        known = self.view.derived.nodes(self.graph.id)
+        known = self.view.recording.nodes(self.graph.id)
         shapes = [known[n].value for n in main.inputs if n in known]
         sizes = [shape_text(value.shape) for value in shapes if value and len(value.shape) > 1]
         lines = (" · ".join(sizes[:3]),) if sizes else ()

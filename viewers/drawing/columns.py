@@ -61,12 +61,9 @@ def _conflicts(drawn: Layered) -> set[tuple[int, int]]:
 
 
 def _aligned(
-    rows: list[list[int]],
-    neighbours: list[list[int]],
-    marked: set[tuple[int, int]],
-    up: bool,
+    rows: list[list[int]], neighbours: list[list[int]], marked: set[tuple[int, int]], up: bool
 ) -> list[int]:
-    """The root of each node: nodes with the same root stand in one column."""
+    """The root of each node: nodes with the same root are in one column."""
     size = len(neighbours)
     root, align = list(range(size)), list(range(size))
     for upper, lower in pairwise(rows):

@@ -21,5 +21,5 @@ class DrawnFold(str):
 
 
 def drawn_folds(unfolded: Iterable[str]) -> frozenset[DrawnFold]:
-    """Those that are of pictures."""
+    """The unfolded keys that belong to pictures."""
     return frozenset(key for key in unfolded if isinstance(key, DrawnFold))

@@ -28,7 +28,7 @@ def _captured(view: View, graph: Graph, node: Node) -> Node | None:
         if graph.kind == "captured":
             return node
         parent = view.recording.graphs.get(graph.parent)
-        origin = view.derived.nodes(graph.parent).get(node.origins[0]) if node.origins else None
+        origin = view.recording.nodes(graph.parent).get(node.origins[0]) if node.origins else None
         if parent is None or origin is None or origin.op not in ("placeholder", "get_attr"):
             return None
         graph, node = parent, origin

@@ -26,7 +26,7 @@ STALE = 4
 
 @dataclass(frozen=True)
 class Layered:
-    """Nodes and dummies by layer, in the order in which they stand there."""
+    """Nodes and dummies by layer, in their order."""
 
     layer: list[int]
     """Of each node, then of each dummy."""

@@ -187,8 +187,7 @@ class DrawnBlocks:
             ]
             if found:
                 return min(
-                    found,
-                    key=lambda n: (abs(self.boxes[n].centre - here.centre), self.boxes[n].y),
+                    found, key=lambda n: (abs(self.boxes[n].centre - here.centre), self.boxes[n].y)
                 )
         return -1
 

@@ -39,8 +39,7 @@ def lanes(nets: list[Net], port: Callable[[int, set[int]], int | None]) -> int:
         if bent[index]:
             waits[index] = _above(net, index, nets, feet)
     order = sorted(
-        (index for index, _ in enumerate(nets) if bent[index]),
-        key=lambda index: _turn(nets[index]),
+        (index for index, _ in enumerate(nets) if bent[index]), key=lambda index: _turn(nets[index])
     )
     used: list[list[tuple[int, int]]] = []
     done = {index for index, _ in enumerate(nets) if not bent[index]}

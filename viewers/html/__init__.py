@@ -6,4 +6,4 @@ nodes only, so text from a trace is never markup.
 """
 
 BEGIN = "<!doctype html><!-- tcw export -->"
-"""How every page begins that tcw wrote."""
+"""The beginning of every page that tcw wrote."""

@@ -119,7 +119,7 @@ def _panel(panel: Panel, zooms: list[int]) -> dict[str, Any]:
 
 
 def _arrangement(name: str) -> dict[str, Any]:
-    """Its shares of the page."""
+    """The panel's shares of the page."""
     arrangement = ARRANGEMENTS[name]
     return {
         "name": name,
@@ -132,7 +132,7 @@ def _arrangement(name: str) -> dict[str, Any]:
 
 
 class _Tables:
-    """What many screens have in common, once each; a screen has their numbers."""
+    """Parts that many screens share, stored once; a screen has their numbers."""
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self.numbers = numbers
@@ -171,5 +171,5 @@ class _Tables:
 
 
 def _signed(lit: Mapping[int, bool]) -> tuple[int, ...]:
-    """Numbers of refs; negative where the link is inferred."""
+    """Numbers of refs; negative if the link is inferred."""
     return tuple(number if exact else -number for number, exact in lit.items())

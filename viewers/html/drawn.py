@@ -1,4 +1,4 @@
-"""The picture of a graph in the page: where its blocks stand, their lines, and the refs of each."""
+"""The picture of a graph in the page: the places of its blocks, their lines and refs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from viewers.kit.colours import fill_of
 from viewers.panes.picture import Picture, sizes_of
 
 MOST_BLOCKS = 1200
-"""Of a picture; a larger graph is a list."""
+"""The most nodes of a picture; a larger graph is a list."""
 
 
 class Drawn(NamedTuple):
@@ -46,8 +46,7 @@ def drawn(picture: Picture) -> Drawn:
 
 
 def _way(route: Sequence[Line]) -> tuple[int, ...]:
-    """A route as moves, down and across by turns. It leads across from one vertical line to the
-    next."""
+    """A route as moves, down and across in turn, from one vertical line to the next."""
     downs = [line for line in route if isinstance(line, Down)]
     if not downs:
         return ()
@@ -63,7 +62,7 @@ def _way(route: Sequence[Line]) -> tuple[int, ...]:
 
 
 def refs_of(diagram: Diagram, number: int) -> list[Ref]:
-    """What a block shows, its own ref first: it lights up with any of them."""
+    """The refs of a block, its own first: each of them highlights it."""
     nodes = (diagram.graph.nodes[index].name for index in diagram.blocks[number].nodes)
     found = [diagram.ref(number), *(refs.node(diagram.graph.id, name) for name in nodes)]
     return list(dict.fromkeys(found))

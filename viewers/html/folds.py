@@ -15,7 +15,7 @@ from viewers.panes.rows import Row
 from viewers.panes.targets import Fold
 
 RowsOf = Callable[[frozenset[str]], Sequence[Row]]
-"""The rows of a pane where these folds are open."""
+"""The rows of a pane with these folds open."""
 
 
 class Conditions:
@@ -97,7 +97,7 @@ class _Maker:
 
 
 def _end(rows: Sequence[Row], others: Sequence[Row], at: int) -> int:
-    """Where the rows that differ from `at` on end; beyond all rows if they differ before it."""
+    """The end of the rows that differ from `at` on; beyond all rows if they differ before it."""
     if rows[:at] != others[:at]:
         return len(rows) + 1
     same = 0

@@ -38,7 +38,7 @@ class Distinct(Generic[T]):
         return self._numbers.setdefault(value, len(self._numbers))
 
     def known(self, value: T) -> int | None:
-        """Its number; None if it was never seen."""
+        """The value's number; None if it was never seen."""
         return self._numbers.get(value)
 
     def values(self) -> Iterable[T]:
@@ -69,7 +69,7 @@ def spans(line: Line) -> Spans:
 
 
 class Pool:
-    """What the panels of a document are made of."""
+    """The parts of the panels of a document."""
 
     def __init__(self) -> None:
         self.rows: Distinct[tuple[Spans, Spans, Spans, int]] = Distinct()

@@ -48,7 +48,7 @@ class Puzzle:
 
 
 def stops(reader: Reader) -> Iterator[ReplayStop]:
-    """What is yielded is to be drawn before the next one is requested: a reader has one past."""
+    """Draw each before requesting the next: the reader has one past."""
     track = reader.view.track
     if track.waits:
         places = [(index + 1, "") for index in track.waits]

@@ -1,4 +1,4 @@
-"""What a page has: its screens, and the panels that stand on them."""
+"""The parts of a page: its screens, and the panels on them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Panel:
     keyed: tuple[int, ...]
     """Indexes of the rows that can be selected."""
     still: bool
-    """Its beginning stays in sight: it never scrolls by itself."""
+    """Show it from its beginning: it never scrolls by itself."""
     left_out: int
     """Rows that the trace has and the document does not."""
     when: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ Make = Callable[[], Navigator | None]
 
 
 def seeds(reader: Reader) -> Iterator[tuple[str, Make]]:
-    """Key of a screen -> what goes there: where each view starts, nearest first."""
+    """Key of a screen -> how to get there: the start of each view, nearest first."""
     view = reader.view
     recording, summary = view.recording, view.summary
     if reader.against is not None:
@@ -41,7 +41,7 @@ def seeds(reader: Reader) -> Iterator[tuple[str, Make]]:
             yield _seed(reader, "autograd", compile_id)
     yield _seed(reader, "output", view.compile_id)
     for compile_id in view.derived.pieces:
-        for kernel in view.derived.kernels_of.get(compile_id, []):
+        for kernel in view.recording.kernels_of.get(compile_id, []):
             if kernel.text:
                 yield _kernel(reader, compile_id, kernel.id)
         for graph in view.derived.graphs_of.get(compile_id, []):

@@ -12,7 +12,7 @@ _TINTS: tuple[Tint, ...] = ("", "selected", "exact", "inferred", "title", "added
 
 
 def style_sheet() -> str:
-    """All of it."""
+    """The whole style sheet."""
     layout = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     colours = (rule for name in ("dark", "light") for rule in _rules(THEMES[name]))
     return "\n".join([*colours, layout])

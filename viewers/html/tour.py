@@ -35,7 +35,7 @@ SPINE_CELLS = 32
 SCROLL_BAR = 3
 """Cells of a pane that a browser's scroll bar may cover: nothing is drawn there."""
 ZOOMS = (0, 1)
-"""Scales of a picture that the page has: shapes stand in the pane beside it."""
+"""Scales of a picture that the page has: shapes are in the pane beside it."""
 MOST_ROWS = 2000
 """Rows of a pane."""
 MOST_OPENED = 30
@@ -79,7 +79,7 @@ class Tour:
         self._numbers: dict[Panel, int] = {}
         self._waiting: deque[tuple[str, Make]] = deque()
         self._last: deque[tuple[str, Make]] = deque()
-        """What is visited after all else: a picture with a module opened is a large panel."""
+        """Visited last, since a picture with a module opened is a large panel."""
         self._asked: set[str] = set()
         self.bytes = 0
         """Bytes that panels, screens and lights take in the file, or somewhat more."""
@@ -93,7 +93,7 @@ class Tour:
         self._most_screens = most_screens
 
     def go(self) -> None:
-        """Visit what there is room for: first where each view starts, then the places in time."""
+        """Visit as much as fits: first the start of each view, then the places in time."""
         for key, make in seeds(self.reader):
             self._ask(key, make)
         self._visit(len(self._waiting))
@@ -117,7 +117,7 @@ class Tour:
         return used > self._most_bytes or len(self.screens) >= self._most_screens
 
     def _visit(self, most: int | None = None) -> None:
-        """Visit what waits, up to a limit."""
+        """Visit the waiting screens, up to a limit."""
         visited = 0
         while self._waiting and (most is None or visited < most):
             if self._full:
@@ -182,7 +182,7 @@ class Tour:
         return size(value)
 
     def lights(self) -> dict[int, dict[int, bool]]:
-        """Ref -> its counterparts that stand in some row, and whether exactly."""
+        """Ref -> its counterparts that some row shows, and whether exactly."""
         links = self.reader.view.derived.provenance
         found: dict[int, dict[int, bool]] = {}
         for ref in list(self.pool.refs.values()):
@@ -362,15 +362,15 @@ class Tour:
 
     @staticmethod
     def _drawn_key(navigator: Navigator, scale: int, unfolded: frozenset[str]) -> str:
-        """Of a screen with a picture: wherever it was opened from, it is the same."""
+        """The key of a screen with a picture, which is the same wherever it was opened from."""
         view = navigator.view
         graph = view.graph()
         words = (view.compile_id, graph.id if graph else "", str(scale), *sorted(unfolded))
         return f"graph|drawn|{'|'.join(words)}"
 
     def _unfolded(self, navigator: Navigator, target: RowTarget | None) -> frozenset[str]:
-        """What of the picture is open where a block leads. Of the folds that do not stand in each
-        other one is open at a time, so that their combinations need no screens."""
+        """The folds of the picture that are open after a block is opened. Of folds that do not
+        contain each other one is open at a time, so that their combinations need no screens."""
         open_now: frozenset[str] = drawn_folds(navigator.view.unfolded)
         if not isinstance(target, Fold):
             return open_now

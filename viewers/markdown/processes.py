@@ -1,5 +1,5 @@
 """`--markdown` of a folder of recordings, one a process: what each compiled, what the others did
-otherwise, and a report of those that compiled the same."""
+differently, and a report of those that compiled the same."""
 
 from __future__ import annotations
 
@@ -10,16 +10,7 @@ from viewers.markdown.effects import effect_items
 from viewers.markdown.report import add_findings, add_sections, environment_items, heading
 from viewers.markdown.text import Comment, escaped
 from viewers.text.header import names_of
-from viewers.text.processes import (
-    EFFECTS,
-    REPORTS,
-    Process,
-    Unread,
-    otherwise,
-    ranks_of,
-    told,
-    who,
-)
+from viewers.text.processes import EFFECTS, REPORTS, Process, Unread, otherwise, ranks_of, told, who
 from viewers.text.ranks import ranks_lines
 from viewers.words import listed
 

@@ -23,12 +23,7 @@ from viewers.recording import Recording
 from viewers.summary import Finding, Summary, summarise
 from viewers.summary.engines import Comparison, compare
 from viewers.text import engines
-from viewers.text.explain import (
-    asked_for_and_missing,
-    evidence_lines,
-    nothing_lines,
-    warning_lines,
-)
+from viewers.text.explain import asked_for_and_missing, evidence_lines, nothing_lines, warning_lines
 from viewers.text.failure import failure_lines
 from viewers.text.header import counts, file_name, names_of, settings_words
 from viewers.text.lines import to_text
@@ -67,10 +62,7 @@ def _parts(recording: Recording) -> _Parts:
         return _Parts(recording, None, [recording], [summarise(recording)])
     columns = comparison.columns
     return _Parts(
-        recording,
-        comparison,
-        [one.recording for one in columns],
-        [one.summary for one in columns],
+        recording, comparison, [one.recording for one in columns], [one.summary for one in columns]
     )
 
 
@@ -143,8 +135,7 @@ def _findings(comment: Comment, findings: Sequence[Finding], names: FileNames) -
     rest = findings[WHOLE:]
     if rest:
         comment.fold(
-            plural(len(rest), "more finding"),
-            [f"- {item_title(one, names)}" for one in rest],
+            plural(len(rest), "more finding"), [f"- {item_title(one, names)}" for one in rest]
         )
 
 

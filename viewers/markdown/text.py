@@ -66,7 +66,7 @@ def fenced(rows: Sequence[str], language: str = "text") -> list[str]:
 
 
 class Comment:
-    """A text of at most `MOST_CHARACTERS`: what comes first stays, and what is left out is named at
+    """A text of at most `MOST_CHARACTERS`: its beginning is kept, and what is left out is named at
     its end."""
 
     def __init__(self, marker: str, heading: str) -> None:
@@ -122,7 +122,7 @@ class Comment:
             self._left_out.append(f"{len(rows) - kept:,} lines of {title}")
 
     def text(self, elsewhere: str) -> str:
-        """All of it. `elsewhere`: where to find what is left out, as Markdown."""
+        """The whole comment. `elsewhere`: where to find what is left out, as Markdown."""
         lines = list(self._lines)
         if self._left_out:
             names = "; ".join(escaped(one) for one in self._left_out[:_NAMED])

@@ -56,7 +56,7 @@ Pane = Callable[[View, int], Content]
 
 def beside(view: View, width: int) -> Content:
     """Next to the kernel: the same in the other language, else the loops that it was made from."""
-    languages = {kernel.language for kernel in view.derived.kernels_of.get(view.compile_id, [])}
+    languages = {kernel.language for kernel in view.recording.kernels_of.get(view.compile_id, [])}
     if view.language == "cpp" and "triton" in languages:
         other = replace(view, language="triton", kernel="")
         kernels = other.kernels()
@@ -138,11 +138,11 @@ _HELD: dict[str, FactKind] = {
     "kernels": "kernels",
     "cache": "calls",
 }
-"""The kind of facts that a pane shows."""
+"""Pane -> the kind of facts that it shows."""
 
 
 def _held(kind: FactKind, pane: Pane, view: View, width: int) -> Content:
-    """What the pane shows; that the recording's log holds no such facts, where it does not."""
+    """The content of a pane; for a log without such facts, a pane that says so."""
     found = pane(view, width)
     if view.derived.trace.lacks(kind):
         return replace(found, rows=empty(width, NOT_IN_LOG))
@@ -162,7 +162,7 @@ class Slot:
     pane: str
     share: int = 1
     lines: int = 0
-    """Its height with its title, where that is fixed."""
+    """Its height with its title, if that is fixed."""
 
 
 @dataclass(frozen=True)
@@ -178,190 +178,131 @@ class Arrangement:
     columns: tuple[Column, ...]
     top: Slot | None = None
     narrow: tuple[Slot, ...] = ()
-    """What is stacked below 100 cells."""
+    """Stacked on screens of less than 100 cells."""
     focus: str = ""
     wide: tuple[Column, ...] = ()
-    """From 180 cells on, in place of `columns`."""
+    """Replaces `columns` from 180 cells on."""
 
 
-def _columns(*columns: tuple[int, str]) -> tuple[Column, ...]:
-    return tuple(Column((Slot(pane),), share) for share, pane in columns)
+def _slot(text: str) -> Slot:
+    """`source`; `source:3`, a share of the height; `source=6`, a height in lines."""
+    rest, _, lines = text.partition("=")
+    pane, _, share = rest.partition(":")
+    return Slot(pane, int(share or 1), int(lines or 0))
+
+
+def _slots(text: str) -> tuple[Slot, ...]:
+    return tuple(map(_slot, text.split()))
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """`3 source | 2 graph node`: columns, each with its share of the width and its panes."""
+    parts = (part.split(maxsplit=1) for part in text.split("|") if part)
+    return tuple(Column(_slots(panes), int(share)) for share, panes in parts)
+
+
+def _arranged(
+    columns: str, *, top: str = "", narrow: str = "", focus: str, wide: str = ""
+) -> Arrangement:
+    above = _slot(top) if top else None
+    return Arrangement(_columns(columns), above, _slots(narrow or focus), focus, _columns(wide))
 
 
 ARRANGEMENTS: dict[str, Arrangement] = {
-    "overview": Arrangement(
-        (Column((Slot("overview", 0), Slot("findings"))),),
-        narrow=(Slot("overview"), Slot("findings", 0)),
+    "overview": _arranged(
+        "1 overview:0 findings",
+        narrow="overview findings:0",
         focus="findings",
-        wide=(
-            Column((Slot("overview", 0), Slot("findings")), 9),
-            Column((Slot("kernels", 0), Slot("output")), 5),
-        ),
+        wide="9 overview:0 findings | 5 kernels:0 output",
     ),
-    "source": Arrangement(
-        _columns((38, "source"), (31, "graph"), (35, "kernel")),
-        narrow=(Slot("source"), Slot("kernel")),
+    "source": _arranged(
+        "38 source | 31 graph | 35 kernel",
+        narrow="source kernel",
         focus="source",
-        wide=_columns((9, "source"), (8, "graph"), (9, "kernel"), (9, "beside")),
+        wide="9 source | 8 graph | 9 kernel | 9 beside",
     ),
-    "graph": Arrangement(
-        _columns((5, "picture"), (2, "node")),
-        narrow=(Slot("picture", 5), Slot("node", 2)),
-        focus="picture",
+    "graph": _arranged("5 picture | 2 node", narrow="picture:5 node:2", focus="picture"),
+    "break": _arranged(
+        "1 source-break break | 1 sides", narrow="source-break break", focus="source-break"
     ),
-    "break": Arrangement(
-        (Column((Slot("source-break"), Slot("break"))), Column((Slot("sides"),))),
-        narrow=(Slot("source-break"), Slot("break")),
-        focus="source-break",
+    "recompiles": _arranged(
+        "5 causes guards | 4 why", top="cache:0", narrow="cache:0 causes", focus="causes"
     ),
-    "recompiles": Arrangement(
-        (Column((Slot("causes"), Slot("guards")), 5), Column((Slot("why"),), 4)),
-        top=Slot("cache", 0),
-        narrow=(Slot("cache", 0), Slot("causes", 1)),
-        focus="causes",
-    ),
-    "guards": Arrangement(
-        _columns((3, "guards"), (2, "source")), narrow=(Slot("guards"),), focus="guards"
-    ),
-    "fusion": Arrangement(
-        (
-            Column((Slot("loops-a", 0), Slot("became"))),
-            Column((Slot("loops-b", 0), Slot("fusion"))),
-        ),
-        narrow=(Slot("loops-a", 0), Slot("fusion-narrow")),
+    "guards": _arranged("3 guards | 2 source", focus="guards"),
+    "fusion": _arranged(
+        "1 loops-a:0 became | 1 loops-b:0 fusion",
+        narrow="loops-a:0 fusion-narrow",
         focus="fusion",
-        wide=(
-            Column((Slot("loops-a", 0), Slot("became")), 5),
-            Column((Slot("loops-b", 0), Slot("source")), 5),
-            Column((Slot("fusion"),), 7),
-        ),
+        wide="5 loops-a:0 became | 5 loops-b:0 source | 7 fusion",
     ),
-    "predict": Arrangement(
-        _columns((1, "loops-a"), (1, "loops-b")),
-        top=Slot("source", lines=6),
-        narrow=(Slot("loops-a"), Slot("loops-b")),
-        focus="loops-a",
+    "predict": _arranged(
+        "1 loops-a | 1 loops-b", top="source=6", narrow="loops-a loops-b", focus="loops-a"
     ),
-    "score": Arrangement(
-        _columns((3, "score"), (2, "source")), narrow=(Slot("score"),), focus="score"
-    ),
-    "notes": Arrangement(
-        _columns((3, "notes"), (2, "source")), narrow=(Slot("notes"),), focus="notes"
-    ),
-    "kernels": Arrangement(
-        _columns((2, "kernels"), (3, "kernel")),
-        narrow=(Slot("kernels"), Slot("kernel")),
+    "score": _arranged("3 score | 2 source", focus="score"),
+    "notes": _arranged("3 notes | 2 source", focus="notes"),
+    "kernels": _arranged(
+        "2 kernels | 3 kernel",
+        narrow="kernels kernel",
         focus="kernels",
-        wide=_columns((4, "kernels"), (5, "kernel"), (4, "source")),
+        wide="4 kernels | 5 kernel | 4 source",
     ),
-    "memory": Arrangement(_columns((1, "memory")), narrow=(Slot("memory"),), focus="memory"),
-    "autograd": Arrangement(
-        _columns((2, "autograd"), (1, "source")), narrow=(Slot("autograd"),), focus="autograd"
-    ),
-    "steps": Arrangement(
-        (
-            Column((Slot("bytecode"),), 10),
-            Column((Slot("stack"), Slot("locals", 2)), 10),
-            Column((Slot("growing", 2), Slot("growing-guards")), 9),
-        ),
-        top=Slot("source-step", lines=9),
-        narrow=(Slot("source-step", lines=5), Slot("bytecode", 4), Slot("frame", 5)),
+    "memory": _arranged("1 memory", focus="memory"),
+    "autograd": _arranged("2 autograd | 1 source", focus="autograd"),
+    "steps": _arranged(
+        "10 bytecode | 10 stack locals:2 | 9 growing:2 growing-guards",
+        top="source-step=9",
+        narrow="source-step=5 bytecode:4 frame:5",
         focus="bytecode",
-        wide=(
-            Column((Slot("bytecode"),), 4),
-            Column((Slot("stack"), Slot("locals", 2)), 4),
-            Column((Slot("growing"),), 4),
-            Column((Slot("growing-guards"),), 4),
-        ),
+        wide="4 bytecode | 4 stack locals:2 | 4 growing | 4 growing-guards",
     ),
-    "profile": Arrangement(
-        _columns((11, "source"), (10, "profile-why")),
-        top=Slot("profile", 0),
-        narrow=(Slot("profile", 5), Slot("profile-why", 2)),
+    "profile": _arranged(
+        "11 source | 10 profile-why",
+        top="profile:0",
+        narrow="profile:5 profile-why:2",
         focus="profile",
-        wide=(
-            Column((Slot("source"),), 10),
-            Column((Slot("profile-why"),), 8),
-            Column((Slot("region-compiled", 0), Slot("kernel")), 10),
-        ),
+        wide="10 source | 8 profile-why | 10 region-compiled:0 kernel",
     ),
-    "region": Arrangement(
-        (
-            Column((Slot("region-eager", 0), Slot("source"))),
-            Column((Slot("region-compiled", 0), Slot("profile-why"))),
-        ),
-        narrow=(Slot("region-compiled"), Slot("region-eager")),
+    "region": _arranged(
+        "1 region-eager:0 source | 1 region-compiled:0 profile-why",
+        narrow="region-compiled region-eager",
         focus="region-compiled",
-        wide=(
-            Column((Slot("region-eager", 0), Slot("source"))),
-            Column((Slot("region-compiled", 0), Slot("kernel"))),
-            Column((Slot("profile-why"), Slot("graph"))),
-        ),
+        wide="1 region-eager:0 source | 1 region-compiled:0 kernel | 1 profile-why graph",
     ),
-    "account": Arrangement(
-        _columns((13, "modes"), (9, "precision")),
-        top=Slot("account", 0),
-        narrow=(Slot("account", 3), Slot("modes", 2)),
-        focus="account",
+    "account": _arranged(
+        "13 modes | 9 precision", top="account:0", narrow="account:3 modes:2", focus="account"
     ),
-    "differences": Arrangement(
-        (
-            Column((Slot("source-base", 3), Slot("changed", 2))),
-            Column((Slot("source-run", 3), Slot("diff", 2))),
-        ),
-        top=Slot("effects", 0),
-        narrow=(Slot("effects", 0), Slot("source-base"), Slot("source-run")),
+    "differences": _arranged(
+        "1 source-base:3 changed:2 | 1 source-run:3 diff:2",
+        top="effects:0",
+        narrow="effects:0 source-base source-run",
         focus="effects",
-        wide=(
-            Column((Slot("source-base"),), 5),
-            Column((Slot("source-run"),), 5),
-            Column((Slot("changed"), Slot("diff")), 4),
-        ),
+        wide="5 source-base | 5 source-run | 4 changed diff",
     ),
-    "ranks": Arrangement(
-        _columns((5, "ranks"), (3, "source")),
-        narrow=(Slot("ranks", 3), Slot("source", 2)),
-        focus="ranks",
+    "ranks": _arranged("5 ranks | 3 source", narrow="ranks:3 source:2", focus="ranks"),
+    "what-if": _arranged(
+        "7 diff | 4 changed", top="what-if:0", narrow="what-if:0 diff:3 changed:2", focus="diff"
     ),
-    "what-if": Arrangement(
-        _columns((7, "diff"), (4, "changed")),
-        top=Slot("what-if", 0),
-        narrow=(Slot("what-if", 0), Slot("diff", 3), Slot("changed", 2)),
-        focus="diff",
-    ),
-    "engines": Arrangement(
-        (Column((Slot("engines"),)), Column((Slot("engine-a"), Slot("engine-b")))),
-        narrow=(Slot("engines"), Slot("engine-b")),
+    "engines": _arranged(
+        "1 engines | 1 engine-a engine-b",
+        narrow="engines engine-b",
         focus="engines",
-        wide=_columns((4, "engines"), (5, "engine-a"), (5, "engine-b")),
+        wide="4 engines | 5 engine-a | 5 engine-b",
     ),
-    "output": Arrangement(_columns((1, "output")), narrow=(Slot("output"),), focus="output"),
-    "start": Arrangement(
-        (Column((Slot("source"),), 3), Column((Slot("settings", 5), Slot("breakpoints", 2)), 2)),
-        narrow=(Slot("source"),),
-        focus="source",
-    ),
-    "settings": Arrangement(
-        _columns((2, "settings"), (3, "overview")), narrow=(Slot("settings"),), focus="settings"
-    ),
-    "decision": Arrangement(
-        (Column((Slot("source"),)), Column((Slot("decisions"), Slot("graph")))),
-        narrow=(Slot("source"), Slot("decisions")),
+    "output": _arranged("1 output", focus="output"),
+    "start": _arranged("3 source | 2 settings:5 breakpoints:2", focus="source"),
+    "settings": _arranged("2 settings | 3 overview", focus="settings"),
+    "decision": _arranged(
+        "1 source | 1 decisions graph",
+        narrow="source decisions",
         focus="decisions",
-        wide=_columns((3, "source"), (3, "graph"), (4, "decisions")),
+        wide="3 source | 3 graph | 4 decisions",
     ),
-    "breakpoints": Arrangement(
-        _columns((3, "breakpoints"), (2, "source")),
-        narrow=(Slot("breakpoints"),),
-        focus="breakpoints",
-    ),
-    "overrides": Arrangement(
-        _columns((3, "overrides"), (2, "fusion")), narrow=(Slot("overrides"),), focus="overrides"
-    ),
+    "breakpoints": _arranged("3 breakpoints | 2 source", focus="breakpoints"),
+    "overrides": _arranged("3 overrides | 2 fusion", focus="overrides"),
 }
 
 PROFILES = ("profile", "region", "account")
-"""Those of what `tcw profile` measures."""
+"""Arrangements of what `tcw profile` measures."""
 
 PRESENTED: dict[str, tuple[str, ...]] = {
     "overview": ("overview", "findings"),
@@ -373,7 +314,7 @@ PRESENTED: dict[str, tuple[str, ...]] = {
     "profile": ("profile",),
     "region": ("region-eager", "region-compiled"),
 }
-"""Arrangement -> the panes that an audience sees of it."""
+"""Arrangement -> its panes for an audience."""
 
 
 def presented(name: str, arrangement: Arrangement) -> Arrangement:
@@ -386,7 +327,7 @@ def presented(name: str, arrangement: Arrangement) -> Arrangement:
     panes = PRESENTED.get(name, tuple(others[:2])) or tuple(sources)
     shown = sources[:1] or (["source"] if name == "fusion" else [])
     return Arrangement(
-        _columns(*((1, pane) for pane in panes)),
+        tuple(Column((Slot(pane),)) for pane in panes),
         top=Slot(shown[0], lines=6) if shown and panes[0] != shown[0] else None,
         narrow=tuple(Slot(pane) for pane in panes),
         focus=panes[0],

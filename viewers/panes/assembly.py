@@ -1,8 +1,8 @@
 """What a Triton kernel was compiled to, each line with the line of the kernel that it comes from.
 
 All five forms carry that line: MLIR in a table of locations, LLVM IR in its debug metadata, PTX in
-`.loc`, SASS in nvdisasm's comments. Of code that was inlined from Triton's library the call in the
-kernel counts; nvdisasm does not say it, so such SASS has no line.
+`.loc`, SASS in nvdisasm's comments. For code inlined from Triton's library it is the line of the
+call in the kernel; nvdisasm omits it, so such SASS has no line.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class CodeLine:
     number: int
     """Counts from 1 in the whole text."""
     text: str
-    """As it is shown: what only says where it comes from is left out."""
+    """As shown, without what only gives its origin."""
     origin: int
-    """Line of the Triton kernel's text; 0 where none is known."""
+    """Line of the Triton kernel's text; 0 if none is known."""
     only_places: bool = False
-    """Says nothing but where code comes from: left out where code is shown tidied."""
+    """Whether it only gives the origin of code: tidied code omits it."""
 
 
 @lru_cache(maxsize=32)

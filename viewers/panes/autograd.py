@@ -1,4 +1,4 @@
-"""What the forward keeps for the backward, what is computed again, and why."""
+"""What the forward keeps for the backward, what is recomputed, and why."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def split_of(view: View) -> Partition | None:
 
 
 def save_decisions(view: View) -> dict[str, Decided]:
-    """Node -> the last answer to whether it is saved or computed again, of this compile."""
+    """Node -> the last choice in this compile between saving and recomputing it."""
     taken = view.recording.decisions.taken(SAVE, f"{view.compile_id}/joint")
     return {split_id(one.id)[2][0]: one for one in taken}
 
 
 def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Decided]) -> str:
-    """The decision behind a value: as it was recorded, else as an override names it."""
+    """The decision about a value: the recorded one, else that of an override."""
     if value.choice == "input":
         return ""
     if value.node in decided:
@@ -44,14 +44,14 @@ def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Deci
 
 
 def first(view: View) -> Ref:
-    """The value on which the reader starts."""
+    """The value under the cursor at first."""
     split = split_of(view)
     values = by_choice(split) if split is not None else []
     return refs.node(split.forward, values[0].node) if split is not None and values else ""
 
 
 def reason(view: View, width: int) -> list[Row]:
-    """The value that is selected, and in full why it is kept or computed again."""
+    """The selected value, with the full reason why it is kept or recomputed."""
     split = split_of(view)
     values = split.values if split is not None else ()
     decided = save_decisions(view)
@@ -103,7 +103,7 @@ def _value(
 
 
 def _own(answer: Decided | None) -> bool:
-    """Whether the reader wanted another choice."""
+    """Whether the reader chose otherwise."""
     return answer is not None and bool(answer.overridden or answer.refused)
 
 
@@ -118,7 +118,7 @@ def _why(answer: Decided) -> Cell:
 
 
 def _deciding(view: View, width: int) -> Content:
-    """What was asked and decided so far, before the joint graph is cut."""
+    """The questions and decisions so far, before the joint graph is cut."""
     name, decided = view.compile_id, save_decisions(view)
     waits = view.asked
     graph = f"{name}/joint"
@@ -141,7 +141,7 @@ def _deciding(view: View, width: int) -> Content:
 
 
 def _decided(view: View, one: Decided, waits: bool) -> Row:
-    """A decision; the reader's answer where the engine has not carried it out yet."""
+    """A decision; the reader's choice if the engine has not carried it out yet."""
     given = view.overrides.get(one.id, one.default) if one.open else one.choice
     node = split_id(one.id)[2][0]
     size = one.numbers.get("bytes")

@@ -1,4 +1,4 @@
-"""The bar below the panes: what is selected, or the decision that waits."""
+"""The bar below the panes: the selection, or the decision that waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from viewers.panes.view import View
 
 
 def rows(view: View, arrangement: str, width: int) -> list[Row]:
-    """About what is selected, or about the decision that waits."""
+    """The decision that waits, else the selection."""
     decision = decision_bar.rows(view, width)
     if decision:
         return decision

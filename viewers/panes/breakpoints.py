@@ -1,4 +1,4 @@
-"""Breakpoints: what they stop at, in words; the list of them; the one for a row."""
+"""Breakpoints: their conditions in words, their list, and the one for a row."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ KINDS: tuple[tuple[str, Breakpoint], ...] = (
         "Break at a decision over … bytes",
         Breakpoint(number=_ANY, kind="decision", number_name="bytes", at_least=1),
     ),
-    (
-        "Break at fusion decisions",
-        Breakpoint(number=_ANY, kind="decision", decision="fuse"),
-    ),
+    ("Break at fusion decisions", Breakpoint(number=_ANY, kind="decision", decision="fuse")),
     (
         "Break at save or recompute decisions",
         Breakpoint(number=_ANY, kind="decision", decision="save"),
@@ -42,7 +39,7 @@ KINDS: tuple[tuple[str, Breakpoint], ...] = (
     ("Break at memory planning", Breakpoint(number=_ANY, kind="stage", stage="memory")),
     ("Break at code generation", Breakpoint(number=_ANY, kind="stage", stage="codegen")),
 )
-"""Kinds that need no cursor, as the palette offers them; `…` asks for a word first."""
+"""Breakpoints of the palette, which need no cursor; `…` asks for a word first."""
 
 
 def words(one: Breakpoint) -> str:
@@ -80,7 +77,7 @@ def _row(view: View, one: Breakpoint) -> Row:
 
 
 def of_row(view: View, row: Row, number: int) -> Breakpoint | None:
-    """A breakpoint on the thing that a row shows; None if it shows none."""
+    """A breakpoint on what a row shows; None if that can have none."""
     if isinstance(row.at, ToStage):
         stage = row.at.name
         known = {"kernels": "codegen", "guards": "capture"}
@@ -105,7 +102,7 @@ def same(one: Breakpoint, other: Breakpoint) -> bool:
 
 
 def size_name(view: View) -> str:
-    """The number of a decision that counts bytes, as this engine calls it."""
+    """The engine's name for the number of a decision that counts bytes."""
     for asked in reversed(view.recording.decisions.asked.values()):
         for name in asked.numbers:
             if name.endswith("bytes"):

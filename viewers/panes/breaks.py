@@ -219,10 +219,7 @@ def _value(value: Crossing) -> str:
 
 
 def _fact(label: str, words: str, role: Role = "text") -> Row:
-    return Row(
-        gutter=(("   ", "text"),),
-        body=((pad(label, 9), "dim"), text(words, role)),
-    )
+    return Row(gutter=(("   ", "text"),), body=((pad(label, 9), "dim"), text(words, role)))
 
 
 def _without(before: Piece | None, after: Piece | None) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The bytecode that Dynamo walks: its current instruction, the line, and what it inlines."""
+"""The bytecode that Dynamo traces: the current instruction, its line, and inlined functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUIET = frozenset({
     "RESUME", "PRECALL", "CACHE", "NOP", "PUSH_NULL", "EXTENDED_ARG", "COPY_FREE_VARS",
     "MAKE_CELL", "NOT_TAKEN",
 })  # fmt: skip
-"""Instructions that do nothing for a reader: left out where the code is tidied."""
+"""Instructions that tell a reader nothing: tidied code omits them."""
 
 OPERATORS = (
     "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",

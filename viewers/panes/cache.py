@@ -27,8 +27,8 @@ def _frame(view: View) -> str:
 
 
 def content(view: View, width: int) -> Content:
-    """Rows are calls, columns the cache entries of one frame: which served, which did not, why.
-    What was compiled outside all calls is the row `timing` or `outside`."""
+    """Rows are calls, columns the cache entries of one frame: which served, which did not, and why.
+    Compiles outside all calls are the row `timing` or `outside`."""
     frame = _frame(view)
     entries = [cid for cid in view.derived.pieces if cid.partition("/")[0] == frame]
     calls = [call for call in view.summary.calls if call.number or frame in _frames(call)]
@@ -74,7 +74,7 @@ def content(view: View, width: int) -> Content:
 
 
 def _shown(entries: list[str], room: int, view: View) -> list[str]:
-    """The last entries; if there is no room for all, those around the chosen cause's first."""
+    """The last entries; if not all fit, those around the chosen cause's first."""
     cause = cause_of(view)
     chosen = cause.frames[0].compile_id if cause is not None else ""
     end = len(entries)
@@ -139,7 +139,7 @@ def _inputs(view: View, recompiles: dict[str, Recompile]) -> dict[str, dict[int,
 
 
 def _demands(entries: list[str], recompiles: dict[str, Recompile], column: int) -> Line:
-    """Below each entry: what it demands of the values on which calls failed."""
+    """Below each entry: what it requires of the values on which calls failed."""
     demanded: dict[str, dict[str, str]] = {}
     for record in recompiles.values():
         for failed in record.failed:

@@ -40,11 +40,11 @@ NAME = 18
 DECISIONS = 8
 COUNTS = 3
 KERNELS = 30
-"""Listed of each; more are counted."""
+"""Listed of each kind; the rest are counted."""
 
 
 def shown_change(view: View, difference: Difference) -> KernelChange | None:
-    """The changed kernels that are looked at."""
+    """The changed kernels shown."""
     changes = difference.changed_kernels
     return changes[min(view.lined, len(changes) - 1)] if changes else None
 
@@ -120,7 +120,7 @@ def _diff_rows(found: TextDiff, before: Sequence[Line], after: Sequence[Line]) -
 
 
 def changed(view: View, width: int) -> Content:
-    """Figures, decisions, kernels that are not as before, and whether the veto holds."""
+    """Changed figures, decisions and kernels, and whether the veto holds."""
     difference = difference_of(view)
     if difference is None:
         return nothing("what changed", width)
@@ -143,7 +143,7 @@ def changed(view: View, width: int) -> Content:
 
 
 def _settings(difference: Difference) -> list[Row]:
-    """All but the overrides, which are decisions."""
+    """All settings but the overrides, which are decisions."""
     return [
         Row(
             body=(
@@ -235,7 +235,7 @@ def _vetoes(vetoes: Sequence[Veto], width: int) -> list[Row]:
 
 
 def _kernels(difference: Difference) -> list[Row]:
-    """Those that changed, to choose one from; the rest are counted."""
+    """The changed kernels, to choose one; the others are counted."""
     changes = difference.changed_kernels
     same = len(difference.kernels) - len(changes)
     if not changes:

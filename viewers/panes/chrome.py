@@ -31,7 +31,7 @@ STATES: dict[State, tuple[str, Role]] = {
 def header(
     view: View, state: State, width: int, file: str = "", seconds: float | None = None
 ) -> Line:
-    """One line. On a narrow screen settings go first, then counts; the state never goes.
+    """One line. A narrow screen drops settings first, then counts, and never the state.
 
     `seconds`: since a driven compile began; None for the time of the last record.
     """
@@ -123,7 +123,7 @@ def _won(speedup: float, noisy: bool) -> list[Span]:
 
 
 def selection(view: View, width: int) -> list[Row]:
-    """What the selection is and what it is linked to; empty where nothing is selected."""
+    """The selection and its counterparts; empty if nothing is selected."""
     if not view.ref or refs.kind(view.ref) not in ("src", "fx", "ir", "k"):
         return []
     shown = [LANGUAGES[language] for language in view.derived.languages]

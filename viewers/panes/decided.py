@@ -24,7 +24,7 @@ WIDE = 70
 
 
 def content(view: View, width: int) -> Content:
-    """A row each: kind, names, choice, and the rule where there is room."""
+    """A row each: kind, names, choice, and the rule if there is room."""
     prefix = view.compile_id + "/"
     last = [
         one for one in view.recording.decisions.decided.values() if one.graph.startswith(prefix)

@@ -19,13 +19,13 @@ ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
 
 LINES = 3
-"""Lines of what a choice means, at most."""
+"""The most lines about what a choice means."""
 NARROW = 100
-"""Below this width only what is indispensable is shown."""
+"""Below this width only the essentials are shown."""
 
 
 def rows(view: View, width: int) -> list[Row]:
-    """The bar for the decision that waits; empty where none does."""
+    """The bar for the decision that waits; empty if none does."""
     asked = view.asked
     if asked is None:
         return []
@@ -68,12 +68,12 @@ def names(id: str) -> str:
 
 
 def count(view: View) -> int:
-    """Which decision of the run this is, of those that were asked."""
+    """The number of this decision among those asked in the run."""
     return view.recording.decisions.times_asked
 
 
 def _owner(id: str) -> str:
-    """Whose choice the default is."""
+    """Who chose the default."""
     name = id.partition("/")[0]
     return ENGINES.get(name, plain(name))
 
@@ -86,7 +86,7 @@ def sides(view: View, asked: Decided) -> tuple[list[SchedulerNode], list[Schedul
     """The scheduler nodes of both sides, as far as they were recorded."""
     known = {
         node.name: node
-        for (graph, _), node in view.derived.operations.items()
+        for (graph, _), node in view.recording.operations.items()
         if graph == asked.graph or graph.startswith(asked.graph + "/")
     }
     first, second = (
@@ -97,7 +97,7 @@ def sides(view: View, asked: Decided) -> tuple[list[SchedulerNode], list[Schedul
 
 
 def _rules(view: View, asked: Decided, width: int) -> list[Row]:
-    """What the two sides themselves show, then the engine's own rule and reason."""
+    """What the two sides show, then the engine's rule and reason."""
     first, second = sides(view, asked)
     checks = []
     if first and second:
@@ -117,7 +117,7 @@ def _rules(view: View, asked: Decided, width: int) -> list[Row]:
 
 
 def _checks(found: Sides, devices: set[str]) -> Line:
-    """What the two sides themselves show: their domain, what they share, where they run."""
+    """What the two sides show: their domain, shared data, device."""
     spans: list[Span] = []
     one, other = found.domains
     if one and other:
@@ -133,7 +133,7 @@ def _checks(found: Sides, devices: set[str]) -> Line:
 
 
 def _chain(found: Sides, ticks: Line, width: int) -> Line:
-    """What B is to A, where there is room for it."""
+    """The relation of B to A, if there is room for it."""
     words = "B reads what A writes" if found.chained else "neither reads the other"
     spans: Line = (("→ ", "dim"), (words, "dim"))
     return spans if width_of((_label(""), *ticks, *spans)) < width else ()

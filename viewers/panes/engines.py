@@ -15,13 +15,7 @@ from viewers.panes.view import Derived, View
 from viewers.plain import plain
 from viewers.summary.engines import Comparison, LineUp
 from viewers.tables.engines import stages_lines, verdict_line
-from viewers.words import (
-    bytes_text,
-    milliseconds_text,
-    number,
-    numbers_text,
-    seconds_text,
-)
+from viewers.words import bytes_text, milliseconds_text, number, numbers_text, seconds_text
 
 FIGURE = 12
 """Cells of a figure."""
@@ -152,6 +146,8 @@ def side(view: View, width: int, second: bool) -> Content:
         return Content(column.engine, rows=empty(width, why))
     derived = view.derived.of_engines[column.engine]
     other = replace(view, derived=derived, kernel=chosen.id, language="cpp", lit={}, ref="")
-    other.compile_id = next((c for c, ks in derived.kernels_of.items() if chosen in ks), "")
+    other.compile_id = next(
+        (c for c, ks in derived.recording.kernels_of.items() if chosen in ks), ""
+    )
     shown = kernel_pane.content(other, width)
     return replace(shown, name=column.engine)

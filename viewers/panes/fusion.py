@@ -1,4 +1,4 @@
-"""Fusion: what was fused, what waits, what was not and by which rule; the decision that is open."""
+"""Fusion: what was fused, what waits, what was rejected and by which rule; the open decision."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from viewers.words import bytes_text, number, plural
 WITH_NODES = 70
 """From this width on the scheduler nodes of a pair are named."""
 TESTS_FROM = 84
-"""… and how often they were tested."""
+"""From this width on the number of tests is shown."""
 NAMES = 34
-"""Cells of their names, where there is no more room."""
+"""Width of their names, in cells, if there is no more room."""
 MOST_MEASURED = 400
-"""Pairs whose names are measured for it."""
+"""Pairs whose names set the width."""
 FEW = 4
-"""Rejected pairs that are shown of a rule before it is unfolded."""
+"""Rejected pairs shown per rule before it is unfolded."""
 GLYPHS: dict[str, tuple[str, Role]] = {
     "fused": ("✓", "good"),
     "asked": ("◆", "accent"),
@@ -45,7 +45,7 @@ _ORDER = {verdict: place for place, verdict in enumerate(GLYPHS)}
 
 
 def waiting_decision(view: View) -> Decided | None:
-    """The decision on a pair that waits for an answer, at the reader's place in time."""
+    """The decision on a pair that waits at the reader's place in time."""
     asked = view.asked
     return asked if asked is not None and asked.kind == FUSE else None
 
@@ -61,7 +61,7 @@ def graph_of(view: View) -> str:
 def _lowered(view: View, graph: str) -> str:
     """The graph that the scheduler nodes of a decision's graph are recorded under."""
     lowered = f"{graph}/lowered"
-    known = any(name == lowered for name, _ in view.derived.operations)
+    known = any(name == lowered for name, _ in view.recording.operations)
     return lowered if known else graph
 
 
@@ -97,7 +97,7 @@ def _passes(view: View, pair: PairResult) -> bool:
 
 
 def chosen_pair(view: View) -> PairResult | None:
-    """The pair that is looked at: the reader's, else the one that waits, else the first."""
+    """The current pair: the reader's, else the one that waits, else the first."""
     pairs = pairs_of(view)
     chosen = next((pair for pair in pairs if pair.id == view.pair), None)
     chosen = chosen or next((pair for pair in pairs if pair.verdict == "asked"), None)
@@ -111,8 +111,8 @@ def label_of(view: View, graph: str, name: str) -> str:
 
 
 def between_words(view: View, graph: str, between: Sequence[str]) -> str:
-    """The loops that stand between two nodes, as the panes name them, each with its line:
-    `exp :17, sum layers.py:18`; "" where none is recorded."""
+    """The loops between two nodes, as the panes name them, each with its line:
+    `exp :17, sum layers.py:18`; "" if none is recorded."""
     found = [
         computes(view, node) + place_of(view, node)
         for name in between[:MOST_BETWEEN]
@@ -123,7 +123,7 @@ def between_words(view: View, graph: str, between: Sequence[str]) -> str:
 
 
 def between_rows(view: View, graph: str, between: Sequence[str]) -> list[Row]:
-    """The line of a bar that names them; none where nothing stands between."""
+    """The line of a bar that names them; none if nothing is between."""
     words = between_words(view, graph, between)
     return [Row(body=(("between  ", "dim"), text(words, "text")))] if words else []
 
@@ -141,7 +141,7 @@ def things_of(pair: PairResult) -> list[Ref]:
 def nodes_of(view: View, graph: str, name: str) -> list[SchedulerNode]:
     """The scheduler nodes of a group: of `op9_op10`, or of a group that is known by the name of a
     node of the graph that it computes."""
-    operations = view.derived.operations
+    operations = view.recording.operations
     known = (operations.get((graph, part)) for part in _parts(name))
     found = [node for node in known if node is not None]
     if found:
@@ -177,7 +177,7 @@ def decisions(view: View, width: int) -> Content:
 
 
 def _column(view: View, pairs: list[PairResult], width: int) -> int:
-    """Cells of the names: more than they mostly need only where nothing else is cut for it."""
+    """Width of the names: more than most need only if nothing else is cut for it."""
     least = min(NAMES, max(12, width - (40 if width >= WITH_NODES else 24)))
     room = width - (3 + 16 + 8 + 7 + 20 if width >= TESTS_FROM else 40)
     if room <= least:
@@ -187,7 +187,7 @@ def _column(view: View, pairs: list[PairResult], width: int) -> int:
 
 
 def _names(view: View, pair: PairResult, room: int = 0) -> str:
-    """`amax,exp + sum`. With little `room`, both sides are cut rather than the second away."""
+    """`amax,exp + sum`. With little `room`, both sides are cut, so that the second remains."""
     first, second = (
         label_of(view, pair.graph, name).replace(", ", ",") for name in (pair.first, pair.second)
     )
@@ -230,7 +230,7 @@ def _counts(view: View, pairs: list[PairResult]) -> Line:
 def _nothing(view: View, graph: str, width: int) -> list[Row]:
     if view.pair_filter:
         return empty(width, f"no pair involves {view.pair_filter}", "& and ⏎ shows all again")
-    nodes = sum(node.graph == graph for node in view.derived.operations.values())
+    nodes = sum(node.graph == graph for node in view.recording.operations.values())
     name = graph.removesuffix("/lowered") or view.compile_id or "this recording"
     why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {name}"
     why = why if nodes else f"no fusion decision of {name} was recorded"
@@ -250,10 +250,7 @@ def _row(view: View, pair: PairResult, column: int, width: int, indent: int = 0)
     left, right = operations_text(pair.first), operations_text(pair.second)
     size = saved_bytes(pair)
     kind = {"vertical": "chain", "horizontal": "beside", "": ""}[pair.kind]
-    spans: list[Span] = [
-        lead,
-        text(pad(shown, room), quiet),
-    ]
+    spans: list[Span] = [lead, text(pad(shown, room), quiet)]
     if width >= WITH_NODES:
         nodes = "" if names.startswith(f"{left} + ") else f"{left} {right}"
         spans.append(text(pad(cut(nodes, 15), 16), "dim"))
@@ -268,21 +265,11 @@ def _row(view: View, pair: PairResult, column: int, width: int, indent: int = 0)
         spans.append((f"  round {pair.round}  {tests}" if pair.round else f"  {tests}", "faint"))
     if pair.verdict == "queued" and width_of(tuple(spans)) + 8 <= width:
         spans.append(("  queued", "faint"))
-    return Row(
-        body=tuple(spans),
-        at=ToPair(pair.id),
-        copies=pair.id,
-        decision=pair.id,
-    )
+    return Row(body=tuple(spans), at=ToPair(pair.id), copies=pair.id, decision=pair.id)
 
 
 def _rule(
-    view: View,
-    graph: str,
-    rule: str,
-    members: list[PairResult],
-    column: int,
-    width: int,
+    view: View, graph: str, rule: str, members: list[PairResult], column: int, width: int
 ) -> list[Row]:
     key = f"rule:{graph}:{rule}"
     opened = key in view.unfolded or len(members) <= FEW

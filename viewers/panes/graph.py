@@ -28,7 +28,7 @@ class GraphEntry:
 
     nodes: tuple[int, ...]
     fold: str = ""
-    """Key of the fold; "" for a node."""
+    """Key of the fold, "" for a node."""
     words: str = ""
     open: bool = False
 

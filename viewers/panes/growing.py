@@ -1,4 +1,4 @@
-"""The graph and the guards while Dynamo makes them."""
+"""The growing graph and its guards while Dynamo traces."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MOST = 200
 
 
 def graph(view: View, width: int) -> Content:
-    """The nodes so far; below them what the instruction is going to add, where that is known."""
+    """The nodes so far; below them what the instruction will add, if that is known."""
     state = state_of(view)
     if state is None:
         return Content("graph", rows=none_recorded(view, width))
     nodes, compile_id = state.nodes, state.step.compile_id
-    recorded = view.derived.nodes(compile_id)
+    recorded = view.recording.nodes(compile_id)
     coming = state.coming
     count = len(nodes)
     tail = _tail(coming, width)
@@ -85,7 +85,7 @@ def _tail(coming: object, width: int) -> list[Row]:
 
 
 def guards(view: View, width: int) -> Content:
-    """The guards so far, the last first; where the steps do not name them, how many came when."""
+    """The guards so far, the last first; if the steps do not name them, how many came when."""
     state = state_of(view)
     if state is None:
         return Content("guards", rows=none_recorded(view, width))

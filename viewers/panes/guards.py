@@ -29,7 +29,7 @@ MARK = 3
 
 
 def guards_of(view: View) -> Guards | None:
-    """The last guards of the compile that is looked at."""
+    """The last guards of the current compile."""
     found = reversed(view.recording.all(Guards))
     return next((one for one in found if one.compile_id == view.compile_id), None)
 
@@ -66,7 +66,7 @@ def content(view: View, width: int) -> Content:
 def _fold(
     view: View, key: str, lines: Sequence[TextLine], guards: Sequence[Guard], width: int
 ) -> list[Row]:
-    """Several guards in a row; each of them where that is open."""
+    """Several guards in one row; each of them if it is unfolded."""
     opened = key in view.unfolded
     gutter: Line = ((" ▾ " if opened else " ▸ ", "faint"),)
     copies = "\n".join(code for one in guards for code in one.code)

@@ -46,7 +46,7 @@ _LEFT_OUT = re.compile(
 
 @lru_cache(maxsize=64)
 def tidy(body: str) -> tuple[tuple[int, str], ...]:
-    """(line number, text) of Inductor's C++ as it reads best. Numbers count from 1 in `body`.
+    """(line number, text) of Inductor's C++, tidied. Numbers count from 1 in `body`.
 
     Casts are shortened; lone braces, the always-true bounds check and the division-by-zero flag
     are left out; indentation goes by loop.
@@ -139,17 +139,14 @@ def _code(view: View, kernel: Kernel, numbered: Sequence[tuple[int, str]]) -> Ca
         ref = refs.kernel(kernel.id, number)
         time = (times.get(number, profile_source.BLANK),) if times else ()
         return Row(
-            gutter=(gutter_of(origins.get(number)), *time),
-            body=lines[index],
-            ref=ref,
-            key=ref,
+            gutter=(gutter_of(origins.get(number)), *time), body=lines[index], ref=ref, key=ref
         )
 
     return make
 
 
 def gutter_of(line: KernelLine | None) -> Span:
-    """The user line that a kernel line comes from; the last where it has several."""
+    """The user line that a kernel line comes from; the last if there are several."""
     if line is None or not line.locations:
         return ("     ", "faint")
     last = max(line.locations, key=lambda place: place.line)
@@ -216,7 +213,7 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
 
 
 def _nothing(view: View) -> tuple[str, str]:
-    kernels = view.derived.kernels_of.get(view.compile_id, [])
+    kernels = view.recording.kernels_of.get(view.compile_id, [])
     if not kernels:
         name = view.compile_id or "this compile"
         return f"no kernel was generated for {name}", view.not_reached("codegen")

@@ -20,7 +20,7 @@ WIDE = 56
 
 
 def content(view: View, width: int) -> Content:
-    kernels = view.derived.kernels_of.get(view.compile_id, [])
+    kernels = view.recording.kernels_of.get(view.compile_id, [])
     if not kernels:
         why = f"no kernel of {view.compile_id or 'this recording'} was recorded"
         next_step = view.not_reached("codegen")
@@ -63,7 +63,7 @@ def _lines(view: View, listed: Sequence[KernelRow], width: int) -> list[Line]:
 
 
 def _title(kernel: Kernel, halves: bool, second: bool) -> str:
-    """The heading above a kernel; `second`: those that were built come after predicted ones."""
+    """The heading above a kernel; `second`: built kernels follow predicted ones."""
     if kernel.predicted:
         return "predicted for a GPU that was not there"
     half = ("backward" if "backward" in kernel.graph else "forward") if halves else ""

@@ -46,7 +46,7 @@ def content(view: View, width: int) -> Content:
 
 
 def frame(view: View, width: int) -> Content:
-    """Stack and locals in one pane, where there is no room for two."""
+    """Stack and locals in one pane, if there is no room for two."""
     state = state_of(view)
     if state is None:
         return Content("stack", rows=none_recorded(view, width))

@@ -203,7 +203,7 @@ def _outer(expression: str) -> str:
 
 
 def subscript(index: str, ranges: Sequence[tuple[str, str]]) -> str:
-    """`128*p0 + p1` over p0 < 4096, p1 < 128 -> `[p0, p1]`; anything else stays an expression."""
+    """`128*p0 + p1` over p0 < 4096, p1 < 128 -> `[p0, p1]`; else the expression."""
     used = [(name, size) for name, size in ranges if re.search(rf"\b{re.escape(name)}\b", index)]
     stride = 1
     terms: list[str] = []

@@ -29,12 +29,12 @@ NOTE, KIND, LABEL = 13, 8, 14
 NARROWEST, WIDEST = 4, 16
 """Cells of a step."""
 LONGEST = 40
-"""Cells of a step at most, where its name needs more than the widest."""
+"""The most cells of a step with a long name."""
 NAMED = 5
-"""Cells of a step from which on it is named by what runs, not by its kernel's id."""
+"""From this width in cells on, a step is named by what runs, not by its kernel's id."""
 LIVE_LINES = 4
 MOST_STEPS = 5000
-"""Steps that are drawn: a row is longer the more there are."""
+"""The most steps drawn."""
 
 
 def plan_of(view: View) -> MemoryPlan | None:
@@ -91,7 +91,7 @@ def _order(view: View) -> Callable[[MemoryPlace], tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A row that has bars; it is as long as there are steps, and made when it is looked at."""
+    """A row with a bar per step, made when it is shown."""
 
     place: MemoryPlace
     folds: str = ""
@@ -126,7 +126,7 @@ class _Chart:
         return Row(gutter=gutter, body=tuple(spans))  # type: ignore[arg-type]
 
     def place(self, place: MemoryPlace) -> list[_Drawn]:
-        """A row; of a place that several took over, one for each below it when it is unfolded."""
+        """A row; if several buffers share its place, also one for each when unfolded."""
         key = f"{self.plan.graph}:place:{place.buffers[0].name}"
         if len(place.buffers) < 3:
             return [_Drawn(place)]
@@ -157,10 +157,7 @@ class _Chart:
         subject = self._subject(place)
         decided = self.decided.get(place.buffers[1].name if folds else subject.name)
         return Row(
-            gutter=(
-                (pad(name, NAME + 1), "text"),
-                (pad_left(size, SIZE) + " ", "dim"),
-            ),
+            gutter=((pad(name, NAME + 1), "text"), (pad_left(size, SIZE) + " ", "dim")),
             body=self._bars(place),
             right=(*self._note(place), (" ", "text")),
             at=self.at(drawn),
@@ -170,7 +167,7 @@ class _Chart:
         )
 
     def _bars(self, place: MemoryPlace) -> Line:
-        """The lives one after the other: a taker begins where the buffer before it ends."""
+        """The live ranges in sequence: each begins where the one before it ends."""
         spans: list[Span] = []
         at = 0
         for index, buffer in enumerate(place.buffers):
@@ -198,7 +195,7 @@ class _Chart:
         return LEVELS[max(1, min(8, round(8 * part)))]
 
     def _note(self, place: MemoryPlace) -> Line:
-        """`→ buf18`, `saved`; and what it holds, where there is room."""
+        """`→ buf18`, `saved`; and what it holds, if there is room."""
         first, last = place.buffers[0], place.buffers[-1]
         kind = last.kind if last.kind != "temporary" else ""
         tone: Role = "hot" if last.kind in ROLES else "faint"
@@ -214,7 +211,7 @@ class _Chart:
         return tuple(spans)
 
     def live(self, live: list[int]) -> list[Row]:
-        """A chart of what is alive."""
+        """A chart of the live bytes."""
         most = max(live) or 1
         rows = []
         for level in range(LIVE_LINES, 0, -1):
@@ -257,7 +254,7 @@ def _step_name(view: View, step: str) -> str:
 
 
 def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> list[Row]:
-    """The answer: how much at most, where, and what reuse saves."""
+    """The peak, where it is, and what reuse saves."""
     known = all(buffer.bytes is not None for buffer in plan.buffers if buffer.kind != "input")
     note = "" if known else " · symbolic sizes count as 0 here"
     at = plain(names[live.index(max(live))]) if names else ""
@@ -272,7 +269,7 @@ def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> li
 
 
 def verdict(view: View, width: int) -> list[Row]:
-    """The bar below: what the plan decided on the buffer that is looked at, and why."""
+    """The bar below: what the plan decided on the current buffer, and why."""
     plan = plan_of(view)
     buffer = next((b for b in plan.buffers if b.name == view.buffer), None) if plan else None
     if plan is None or buffer is None:

@@ -11,7 +11,7 @@ from viewers.words import numbers_text
 
 
 def line_text(location: Location | None, inferred: bool = False, width: int = 4) -> str:
-    """The gutter: `  19 `, ` ≈18 `, blanks where no line is known."""
+    """The gutter: `  19 `, ` ≈18 `, blanks if no line is known."""
     if location is None:
         return " " * (width + 1)
     number = f"≈{location.line}" if inferred else str(location.line)

@@ -85,7 +85,7 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
 
 
 def named_loads(statements: list[str], written: set[str]) -> dict[str, str]:
-    """Values that are loaded more than once get a name, as one would write it by hand; not those of
+    """Names for values that are loaded more than once, as in handwritten code; not for those in
     `written`, which change."""
     count: Counter[str] = Counter()
     for statement in statements:
@@ -120,7 +120,7 @@ def _headers(ranges: tuple[tuple[str, str], ...]) -> list[Row]:
 
 
 def printed_lines(nest: Sequence[LoopLine], text: str) -> list[str]:
-    """A nest as it is printed: its lines, or its text where a trace has that."""
+    """A printed nest: its lines, or its text if the trace has one."""
     return [indent(line.depth) + line.text for line in nest] or plain_lines(text.rstrip("\n"))
 
 
@@ -141,7 +141,7 @@ def _printed(node: SchedulerNode, printed: list[str]) -> list[Row]:
 
 
 def line_of(view: View, node: SchedulerNode) -> Span:
-    """The user line of what the node computes last; `≈` where it is inferred."""
+    """The user line of what the node computes last; `≈` if it is inferred."""
     found = _last_with_line(view, node)
     if found is None or found.location is None:
         return ("      ", "faint")
@@ -150,7 +150,7 @@ def line_of(view: View, node: SchedulerNode) -> Span:
 
 
 def place_of(view: View, node: SchedulerNode) -> str:
-    """` :18`, in another file than the shown one ` layers.py:18`; "" where no line is known."""
+    """` :18`, in another file than the shown one ` layers.py:18`; "" if no line is known."""
     found = _last_with_line(view, node)
     if found is None or found.location is None:
         return ""
@@ -160,7 +160,7 @@ def place_of(view: View, node: SchedulerNode) -> str:
 
 
 def _last_with_line(view: View, node: SchedulerNode) -> Node | None:
-    known = view.derived.nodes(node.graph)
+    known = view.recording.nodes(node.graph)
     found = (known.get(origin) for origin in reversed(node.origins))
     return next((one for one in found if one is not None and one.location is not None), None)
 
@@ -170,7 +170,7 @@ def computes(view: View, node: SchedulerNode) -> str:
     where it is one of several that compute the same nodes."""
     if (node.graph, node.origins) in view.derived.split_origins:
         return node.label
-    known = view.derived.nodes(node.graph)
+    known = view.recording.nodes(node.graph)
     for origin in reversed(node.origins):
         found = known.get(origin)
         if found is not None and not is_view(found):
@@ -205,7 +205,7 @@ def traffic(nodes: list[SchedulerNode], shared: set[str]) -> list[Row]:
 def content(view: View, width: int) -> Content:
     """The loops of the whole graph, node by node, as the scheduler starts with them."""
     graph = view.loop_graph()
-    nodes = [node for (name, _), node in view.derived.operations.items() if name == graph]
+    nodes = [node for (name, _), node in view.recording.operations.items() if name == graph]
     subject = graph.removesuffix("/lowered") or view.compile_id
     if not nodes:
         why = f"no scheduler node of {subject or 'this recording'} was recorded"

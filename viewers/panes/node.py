@@ -31,7 +31,7 @@ from viewers.words import (
 
 LABEL = 9
 MOST = 4
-"""Values that are listed before the rest is counted."""
+"""Values that are listed; the rest are counted."""
 
 
 def content(view: View, width: int) -> Content:
@@ -55,7 +55,7 @@ def content(view: View, width: int) -> Content:
 
 
 def block_of(view: View, drawn: Diagram | None) -> Block | None:
-    """The block that is looked at: the one under the picture's cursor while it is a counterpart of
+    """The current block: the one under the picture's cursor while it is a counterpart of
     the selection, else the first that shows the selection."""
     if drawn is None or not drawn.blocks:
         return None
@@ -102,7 +102,7 @@ def _lines(view: View, drawn: Diagram, block: Block) -> list[Row]:
 
 
 def _time(view: View, block: Block) -> Row:
-    """Of the kernel that the group is, where a comparison of two runs timed it alone."""
+    """The time of the group's kernel, if a comparison of two runs timed it alone."""
     seconds = kernel_seconds(view, block.kernel) if block.kind in ("group", "call") else None
     if seconds is not None:
         return _fact("time", seconds_text(seconds), f"{block.kernel}, in the call")
@@ -117,7 +117,7 @@ def _time(view: View, block: Block) -> Row:
 
 
 def _eager(view: View, block: Block) -> Row:
-    """Of the region that the block's kernel is in: what eager takes for it."""
+    """Eager's time for the region of the block's kernel."""
     profile = view.derived.profile
     steps = profile.index.steps_of_kernel.get(block.kernel, ()) if profile else ()
     row = None
@@ -162,8 +162,8 @@ def _size(node: Node) -> int | None:
 
 
 def _read(view: View, drawn: Diagram, block: Block) -> list[tuple[str, int | None, str]]:
-    """What comes from outside, each once; views are looked through."""
-    known = view.derived.nodes(drawn.graph.id)
+    """Values from outside, each once, read through views."""
+    known = view.recording.nodes(drawn.graph.id)
     own = {drawn.graph.nodes[index].name for index in block.nodes}
     found: dict[str, Node] = {}
     waiting = [name for index in block.nodes for name in drawn.graph.nodes[index].inputs]
@@ -224,7 +224,7 @@ def _written(view: View, drawn: Diagram, block: Block) -> list[tuple[str, int | 
 
 def _inside(view: View, drawn: Diagram, block: Block) -> list[Row]:
     """Buffers that only the group itself reads."""
-    operations = view.derived.operations
+    operations = view.recording.operations
     graph = drawn.graph.id
     own = [operations[graph, name] for name in block.operations if (graph, name) in operations]
     if len(own) < 2 or block.kind != "group":
@@ -247,7 +247,7 @@ def _inside(view: View, drawn: Diagram, block: Block) -> list[Row]:
 
 def _domain(view: View, drawn: Diagram, block: Block) -> list[Row]:
     graph = drawn.graph.id
-    nodes = [view.derived.operations.get((graph, name)) for name in block.operations]
+    nodes = [view.recording.operations.get((graph, name)) for name in block.operations]
     found = next((n for n in nodes if n is not None and n.domain), None)
     reduced = next((n for n in nodes if n is not None and n.kind == "reduction" and n.domain), None)
     if reduced is not None and len(reduced.domain) > 1:

@@ -1,4 +1,4 @@
-"""Notes: all of a trace, and the mark at what they are on."""
+"""Notes: all of a trace, and the marks where they are attached."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from viewers.teaching.notes import DECISION, notes_of, on_decision
 NAME = "notes"
 """Of the pane that lists them all."""
 LEAST = 12
-"""Cells of a note that are worth showing beside a row."""
+"""The fewest cells of a note that are shown beside a row."""
 
 
 def thing_of(row: Row) -> str:
-    """What a note on a row would be on; "" if the row is nothing of the trace."""
+    """What a note on a row would be attached to; "" if the row shows nothing of the trace."""
     if row.decision:
         return on_decision(row.decision)
     return row.ref or row.selects
@@ -61,8 +61,7 @@ def marked(view: View, content: Content, width: int) -> Content:
     rows = content.rows
     if isinstance(rows, Rows):
         return replace(
-            content,
-            rows=Rows(len(rows), lambda index: mark(rows[index]), rows.refs, rows.keys),
+            content, rows=Rows(len(rows), lambda index: mark(rows[index]), rows.refs, rows.keys)
         )
     return replace(content, rows=[mark(row) for row in rows])
 

@@ -25,7 +25,7 @@ from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
 NARROW = 90
-"""Below this width no row is left blank that need not be."""
+"""Below this width unnecessary blank rows are left out."""
 MESSAGE_LINES = 6
 """Lines of a failure's message that are shown here; its place is what matters."""
 
@@ -51,14 +51,14 @@ def content(view: View, width: int) -> Content:
 
 
 def _losses(view: View, width: int) -> list[Row]:
-    """What the figures do not hold, because the trace lacks it."""
+    """What the trace, and so the figures, lack."""
     sentences = losses_sentences(view.derived.trace)
     lines = (words for sentence in sentences for words in wrap(sentence, width - 2))
     return [Row(body=((f" {words}", "warn"),)) for words in lines]
 
 
 def _engines(view: View) -> list[Row]:
-    """How the two engines compare, where there are two."""
+    """How the two engines compare, if there are two."""
     comparison = view.derived.comparison
     if comparison is None:
         return []
@@ -67,7 +67,7 @@ def _engines(view: View) -> list[Row]:
 
 
 def _profile(view: View, width: int) -> list[Row]:
-    """The first thing that the profile found, where a call was profiled."""
+    """The first finding of the profile, if a call was profiled."""
     profile = view.derived.profile
     if profile is None:
         return []
@@ -120,7 +120,7 @@ def _dense(rows: list[Row]) -> list[Row]:
 
 
 def _fitted(line: Line, width: int) -> list[Row]:
-    """A headline and its numbers: below it where they would be cut."""
+    """A headline and its numbers, which go below it if they would be cut."""
     head, *rest = line
     if not rest or width_of(line) + 2 <= width:
         return [Row(body=((" ", "text"), *line))]
@@ -132,7 +132,7 @@ def _fitted(line: Line, width: int) -> list[Row]:
 
 
 def _verdict(view: View) -> Line:
-    """The answer; while the recording is being made, what it is about."""
+    """The verdict; during the recording, what it is about."""
     verdict = view.summary.verdict
     now = doing(view.recording)
     if view.live and not view.recording.records:
@@ -147,16 +147,13 @@ def _verdict(view: View) -> Line:
     profile = view.derived.profile
     if view.summary.speed is None and verdict.tone == "neutral" and profile is not None:
         found = profile.verdict
-        return (
-            text(found.headline, TONES[found.tone]),
-            text("   " + _detail(found.detail), "dim"),
-        )
+        return (text(found.headline, TONES[found.tone]), text("   " + _detail(found.detail), "dim"))
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
 
 
 def _unfinished(view: View) -> Line:
-    """What a recording that was cut off was doing."""
+    """What a recording was doing when it was cut off."""
     if not view.recording.records:
         return (("Nothing was recorded", "strong"), ("   the file has no record", "dim"))
     now = doing(view.recording)

@@ -17,13 +17,7 @@ from compiler.trace.records import (
     Shown,
 )
 from viewers.kit.spans import Line, Span, text
-from viewers.panes.fusion import (
-    chosen_pair,
-    decisions,
-    label_of,
-    nodes_of,
-    waiting_decision,
-)
+from viewers.panes.fusion import chosen_pair, decisions, label_of, nodes_of, waiting_decision
 from viewers.panes.loops import textbook_lines
 from viewers.panes.names import operations_text
 from viewers.panes.nests import line_of, marked, named_loads, nests, traffic, with_names
@@ -64,7 +58,7 @@ def loops_or_list(view: View, width: int) -> Content:
 
 
 def if_fused(view: View, width: int) -> Content:
-    """The nest that would become of both sides, where the compile asked; else what became."""
+    """The nest that fusion would make of both sides, if the compile asked; else the one it made."""
     pair = chosen_pair(view)
     asked = view.recording.decisions.asked.get(pair.id) if pair is not None else None
     if pair is None or asked is None or view.hidden:
@@ -131,7 +125,7 @@ def _nested(
 
 
 def _printed(words: str, shared: set[str]) -> Line:
-    """A line as the engine printed it; `✗ RULE: reads VALUE` is about the one above."""
+    """A line as the engine printed it; `✗ RULE: reads VALUE` refers to the line above."""
     code, mark, rule = words.partition("✗ ")
     return (*marked(code, shared), text(mark + rule, "bad")) if mark else marked(code, shared)
 
@@ -143,8 +137,7 @@ def _statement(view: View, body: Line, node: SchedulerNode | None, number: int) 
 
 
 def became(view: View, width: int) -> Content:
-    """The group that A ended in, when fusion was over: the loops of its kernel where that is
-    generated, else those of its nodes."""
+    """A's group after fusion: its kernel's loops if that is generated, else its nodes' loops."""
     pair = chosen_pair(view)
     groups = [g for g in view.recording.all(FusionGroups) if pair and g.graph == pair.graph]
     if pair is None or not groups or view.hidden:

@@ -25,7 +25,7 @@ from viewers.plain import plain
 from viewers.words import seconds_text
 
 WIDEST = 44
-"""Cells of a block; longer words are cut."""
+"""Width of a block in cells; longer words are cut."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +40,8 @@ class Picture(Content):
         return lay_out(sizes_of(self.words), self.diagram.edges)
 
     def lit(self, lit: dict[Ref, Quality]) -> dict[int, Quality]:
-        """Which blocks hold counterparts: by their nodes, since of a kernel that is one perhaps
-        only a part is."""
+        """Which blocks hold counterparts: by their nodes, since perhaps only part of a kernel is
+        one."""
         found: dict[int, Quality] = {}
         prefix = refs.node(self.diagram.graph.id, "")
         for ref, quality in lit.items():
@@ -52,7 +52,7 @@ class Picture(Content):
         return found
 
     def find(self, words: str, start: int, step: int) -> int:
-        """The next block that says `words` or has a node of that name; -1 where none does."""
+        """The next block that contains `words` or a node of that name; -1 for none."""
         blocks, nodes = self.diagram.blocks, self.diagram.graph.nodes
         wanted = words.casefold()
         for offset in range(len(blocks)):
@@ -65,8 +65,7 @@ class Picture(Content):
 
 
 def content(view: View, width: int) -> Content:
-    """The picture; the list of nodes where the reader asked for that, or there is nothing to
-    draw."""
+    """The picture; the list of nodes if the reader asked for it, or there is nothing to draw."""
     drawn = None if view.listed else diagram(view)
     if drawn is None or not drawn.blocks:
         return graph.content(view, width)

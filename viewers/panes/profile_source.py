@@ -17,7 +17,7 @@ from viewers.words import percent, seconds_text
 WIDTH = 8
 """Cells of the column, a blank at its end."""
 HOT = 0.1
-"""Share of the call from which on a line stands out."""
+"""From this share of the call on, a line stands out."""
 BLANK: Span = (" " * WIDTH, "text")
 
 
@@ -79,7 +79,7 @@ def _side(profile: Profile, cost: Cost, eager: bool) -> Span | None:
 
 
 def _differences(profile: Profile, file: str) -> dict[int, Span]:
-    """A region's difference is shown at its first line in the file."""
+    """Show a region's difference at its first line in the file."""
     sums: dict[int, list[float]] = {}
     for row in profile.rows:
         lines = [one.line for one in row.locations if one.file == file]
@@ -99,8 +99,8 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
 
 
 def hottest_line(view: View, file: str) -> int:
-    """Of the region that is looked at, the line in this file that takes most; 0 where none is
-    looked at, or the reader has selected something else."""
+    """The line in this file that takes most of the current region; 0 if there is no region, or
+    the reader has selected something else."""
     profile = view.derived.profile
     if profile is None or not view.region or view.ref:
         return 0
@@ -121,7 +121,7 @@ def node_times(view: View, graph: str) -> dict[str, float]:
         return {}
     if graph not in derived.node_times:
         last: dict[str, str] = {}
-        for node in derived.nodes(graph).values():
+        for node in derived.recording.nodes(graph).values():
             cost = profile.costs.get(refs.node(graph, node.name))
             if cost is not None and node.op.startswith("call"):
                 last.update(dict.fromkeys(cost.steps, node.name))
@@ -165,7 +165,7 @@ def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:
 
 
 def kernel_words(view: View, kernel: Kernel) -> list[str]:
-    """`157.9 µs`, `31% of the roofline`; empty where it was not measured."""
+    """`157.9 µs`, `31% of the roofline`; empty if it was not measured."""
     profile = view.derived.profile
     seconds = kernel_seconds(view, kernel.id)
     if profile is None or seconds is None:

@@ -1,4 +1,4 @@
-"""What the panes of a profile have in common: which regions are looked at, figures and words."""
+"""What the panes of a profile have in common: the regions, figures and words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PHASES = ("forward", "backward", "step")
 KINDS = {"kernel": "generated", "aten": "library call", "eager": "between graphs"}
 """Kind of a step -> the words by which its region can be filtered."""
 ORDERS: dict[str, Sort] = {"": "difference", "line": "line", "time": "time"}
-"""`View.order` -> how the regions stand."""
+"""`View.order` -> the order of the regions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,17 +30,17 @@ class RegionGroup:
     phase: str
     waterfall: Waterfall
     whole: bool
-    """Its sums are those of plain calls, not those of its regions."""
+    """Its sums are those of plain calls, not of its regions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The regions that are looked at, in order."""
+    """The regions shown, in order."""
 
     head: CallProfile
     groups: tuple[RegionGroup, ...]
     rest: Sums | None
-    """Host and rest of the whole; None where only a part is looked at."""
+    """Host and rest of the whole; None if only a part is shown."""
     total: Sums
     shown: int
     known: int
@@ -53,13 +53,13 @@ class Table:
 
     @cached_property
     def rows(self) -> tuple[RegionRow, ...]:
-        """All rows as they stand when every fold is open."""
+        """All rows, with every fold open."""
         falls = [group.waterfall for group in self.groups]
         return tuple(row for fall in falls for row in (*fall.rows, *fall.quiet))
 
     @cached_property
     def refs(self) -> dict[str, tuple[Ref, ...]]:
-        """Key of a row -> its kernels; its lines where no kernel computes it."""
+        """Key of a row -> its kernels; its lines if no kernel computes it."""
         found = {}
         for row in self.rows:
             kernels = tuple(ref for ref in row.refs if refs.kind(ref) == "k")
@@ -104,7 +104,7 @@ def about(cause: Cause) -> tuple[str, ...]:
 
 
 def table_of(view: View) -> Table | None:
-    """The part of the profile that the view shows; None if nothing was profiled."""
+    """The part of the profile shown; None if nothing was profiled."""
     derived, profile = view.derived, view.derived.profile
     if profile is None:
         return None
@@ -158,7 +158,7 @@ def _table(derived: Derived, profile: Profile, sort: Sort, phase: str, words: st
 
 
 def _head_of(profile: Profile, phase: str) -> CallProfile:
-    """As if only a phase had been called, where its whole was measured."""
+    """A profile of one phase alone, if the whole phase was measured."""
     sides = {one.side: one.measured for one in profile.accounts if one.phase == phase and phase}
     return structs.replace(profile.head, **sides)
 
@@ -178,7 +178,7 @@ def _said(derived: Derived, profile: Profile, row: RegionRow) -> str:
 
 
 def chosen(view: View) -> RegionRow | None:
-    """The region that is looked at: the first where none is chosen."""
+    """The current region: the first if none is chosen."""
     table = table_of(view)
     if table is None:
         return None
@@ -217,7 +217,7 @@ def first(view: View) -> str:
 
 
 def not_measured(view: View) -> tuple[str, str]:
-    """What a pane says without a profile, and what measures one."""
+    """What a pane shows without a profile: the command that measures one."""
     start, run = view.recording.start, view.recording.last(Run)
     settings = run.settings if run is not None else start.settings if start else None
     if settings is not None and settings.profile:
@@ -231,7 +231,7 @@ def not_measured(view: View) -> tuple[str, str]:
 
 
 def command(view: View, *options: str) -> str:
-    """What profiles the recorded model, with further options."""
+    """The command that profiles the recorded model, with further options."""
     start = view.recording.start
     settings = start.settings if start else Settings(file="FILE")
     return plain(command_line("profile", settings, options))

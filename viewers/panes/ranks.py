@@ -1,4 +1,4 @@
-"""The processes of a folder: what ranks did differently first, then who did the same."""
+"""The processes of a folder: the ranks' first difference, then the groups that did the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from viewers.text.processes import Process, counts_of, ranks_of, who
 from viewers.text.ranks import divergence_lines, times_lines
 
 NAMES = 40
-"""Cells of the names of a group, at most."""
+"""The most cells of the names of a group."""
 UNREAD = 40
 """Rows of logs that were not decoded; more are counted."""
 
@@ -82,7 +82,7 @@ def _summary(one: Process, several: Several) -> Summary:
 
 
 def _unread(several: Several, cells: int) -> list[Row]:
-    """Logs that were only looked through, those that part first before the others."""
+    """Logs that were only skimmed, the first to differ first."""
     ordered = several.unread
     usual = {one.file: one.name for one in several.processes}
     first = len(several.told.groups)

@@ -1,4 +1,4 @@
-"""Recompiling, by cause, and why the chosen one happened."""
+"""Recompiles by cause, and why the chosen one happened."""
 
 from __future__ import annotations
 

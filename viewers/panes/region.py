@@ -1,4 +1,4 @@
-"""One region of a profile, side by side: the eager operations, and what was compiled of them."""
+"""One region of a profile, side by side: the eager operations, and what replaced them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def eager(view: View, width: int) -> Content:
 
 
 def compiled(view: View, width: int) -> Content:
-    """The kernels and calls that stand for them; `⏎` leads to a kernel's source."""
+    """The kernels and calls that replace them; `⏎` leads to a kernel's source."""
     profile, row = view.derived.profile, profiled.chosen(view)
     if profile is None or row is None:
         return Content("compiled", rows=empty(width, *profiled.not_measured(view)))
@@ -79,7 +79,7 @@ def _same(operations: Sequence[EagerOperation]) -> list[list[EagerOperation]]:
 
 
 def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
-    """The steps of one region; those of repeated layers with their likes."""
+    """The steps of one region, grouped over repeated layers."""
     found: dict[object, list[CompiledStep]] = {}
     for region in row.regions:
         for place, step in enumerate(profile.index.steps_in(region)):
@@ -131,7 +131,7 @@ def _of_step(profile: Profile, first: CompiledStep, row: Row) -> Row:
 
 
 def _precision(found: KernelPrecision | None, width: int) -> list[Row]:
-    """How far a kernel's results are from float64, where that was measured."""
+    """How far a kernel's results are from float64, if that was measured."""
     if found is None or (found.within is not False and not found.outputs):
         return []
     worst = worst_output(found)

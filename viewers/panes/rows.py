@@ -22,24 +22,24 @@ class Row:
     gutter: Line = ()
     right: Line = ()
     ref: Ref = ""
-    """What this row shows: it lights up with its counterparts."""
+    """What this row shows, and is highlighted with."""
     key: str = ""
     """Names the row for the reader's cursor, and is never taken apart; "" if it cannot be
     selected."""
     at: RowTarget | None = None
     """What the row represents, if that is more than a ref; it names the row."""
     opens: RowTarget | None = None
-    """Where `⏎` leads; None for its ref."""
+    """Where `⏎` leads, None for its ref."""
     selects: Ref = ""
-    """What the cursor selects here, where the row itself is not that thing."""
+    """What the cursor selects here, if that is not what the row shows."""
     copies: str = ""
     """What `y` copies; "" for the row's text."""
     heading: bool = False
     tint: Literal["", "added", "removed"] = ""
-    """Background of the body, where the reader's own tints leave it free: a line of a difference.
-    Its gutter says the same by a sign."""
+    """Background of the body under the reader's own tints, for a line of a difference; a sign in
+    its gutter says the same."""
     decision: str = ""
-    """Id of the decision that can be taken otherwise here; "" for none."""
+    """Id of the decision that can be overridden here; "" for none."""
 
     def __post_init__(self) -> None:
         if self.at is not None and not self.key:
@@ -64,20 +64,16 @@ BLANK = Row()
 
 
 class Rows(Sequence[Row]):
-    """Rows made when they are looked at: a graph of 50,000 nodes costs what is visible."""
+    """Rows made when they are shown: a graph of 50,000 nodes costs what is visible."""
 
     def __init__(
-        self,
-        count: int,
-        make: Callable[[int], Row],
-        refs: Sequence[Ref],
-        keys: Sequence[str] = (),
+        self, count: int, make: Callable[[int], Row], refs: Sequence[Ref], keys: Sequence[str] = ()
     ) -> None:
         self._count = count
         self._make = lru_cache(maxsize=4096)(make)
         self.refs = refs
         self.keys = keys
-        """Of each row, where they are known without making it."""
+        """Keys of the rows, if they are known without making them."""
 
     def __len__(self) -> int:
         return self._count
@@ -111,9 +107,9 @@ class Content:
     tracks: bool = False
     """The cursor is on `start` while the reader is in another pane."""
     head: int = 0
-    """The number of rows at its beginning that stay in sight when the others scroll."""
+    """The number of rows at its beginning that do not scroll with the others."""
     still: bool = False
-    """Its beginning stays in sight: it never scrolls by itself."""
+    """Show it from its beginning: it never scrolls by itself."""
     follows: bool = False
     """The end is shown while the trace grows."""
     centred: bool = False
@@ -145,7 +141,7 @@ def without_ids(content: Content) -> Content:
 
 
 def empty(width: int, looked_for: str, next_step: str = "") -> list[Row]:
-    """An empty pane says what was looked for and what to do next."""
+    """An empty pane: what is missing, and what to do next."""
     said: tuple[tuple[str, Role], ...] = ((looked_for, "dim"), (next_step, "faint"))
     return [
         BLANK,

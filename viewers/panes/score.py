@@ -27,7 +27,7 @@ def _marks(quiz: Quiz) -> Line:
 
 
 def bar(view: View, quiz: Quiz, width: int) -> list[Row]:
-    """Below the panes: the open question, or the truth about the last one."""
+    """Below the panes: the open question, or the answer to the last one."""
     if quiz.question is not None:
         return _asks(view, quiz, quiz.question, width)
     return _tells(view, quiz, quiz.guesses[-1], width) if quiz.guesses else []
@@ -101,7 +101,7 @@ def reason_of(guess: Guess) -> str:
 
 
 def content(view: View, width: int) -> Content:
-    """The score, and what was missed, by the rule that decided it."""
+    """The score, and the wrong guesses by the rule that decided."""
     quiz = view.quiz
     if quiz is None or not quiz.guesses:
         why = "no guess was made"

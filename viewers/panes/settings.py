@@ -27,7 +27,7 @@ class Toggle:
 
     @property
     def because(self) -> str:
-        """What is different, as `Run.because` has it: `mode max-autotune`."""
+        """The difference, as in `Run.because`: `mode max-autotune`."""
         return f"{self.name} {self.words}"
 
 
@@ -57,7 +57,7 @@ _CHOICES: tuple[tuple[str, Choices], ...] = (
 
 
 def settings_of(view: View) -> Settings | None:
-    """Those of the run that is looked at; whether it was profiled does not change the compile."""
+    """The settings of the current run; whether it was profiled does not change the compile."""
     run, start = view.recording.last(Run), view.recording.start
     found = run.settings if run is not None else start.settings if start else None
     return structs.replace(found, profile=False) if found is not None else None

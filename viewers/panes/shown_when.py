@@ -1,4 +1,4 @@
-"""Which arrangement belongs to a place where the compile is stopped."""
+"""The arrangement for a place where the compile waits."""
 
 from __future__ import annotations
 

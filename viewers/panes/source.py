@@ -23,7 +23,7 @@ _MODEL = re.compile(r"(?:def\s+)?model\b\s*[=:(]")
 
 
 def file_of(view: View) -> str:
-    """The file that is shown: the selection's, or that of its first counterpart, or the main."""
+    """The file shown: the selection's, that of its first counterpart, or the main file."""
     for ref in (view.ref, *view.lit):
         if refs.kind(ref) == "src":
             file = refs.split_source(ref)[0]
@@ -33,12 +33,12 @@ def file_of(view: View) -> str:
 
 
 TITLE = 15
-"""Cells of a title besides the file's name and what is at the right."""
+"""Cells of a title besides the file's name and the words at the right."""
 LEAST_NAME = 8
 
 
 def content(view: View, width: int, annotate: bool = False) -> Content:
-    """`annotate`: the break that is looked at is explained below its line."""
+    """`annotate`: explain the current break below its line."""
     file = file_of(view)
     lines = view.recording.source(file)
     name = view.derived.names.short(file)
@@ -196,7 +196,7 @@ def _note(site: BreakSite, indent: int, timed: bool) -> Row:
 
 
 def _class_indents(lines: Sequence[str]) -> list[int]:
-    """How much indentation each line loses: that of the class that it is in."""
+    """The indentation that each line loses: that of its class."""
     indents: list[int] = []
     owner: int | None = None
     inside = 0

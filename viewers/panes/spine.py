@@ -110,7 +110,7 @@ def _stages(view: View, piece: Piece) -> list[Row]:
     for plan in recording.all(MemoryPlan):
         if plan.graph == graph:
             stages.append(("memory", f"{bytes_text(plan.peak_bytes)} peak"))
-    kernels = view.derived.kernels_of.get(piece.compile_id, [])
+    kernels = view.recording.kernels_of.get(piece.compile_id, [])
     own = [kernel for kernel in kernels if not kernel.predicted]
     if own:
         languages = {LANGUAGES["cpp"] if k.language == "cpp" else k.language for k in own}

@@ -1,4 +1,4 @@
-"""Where in the trace the reader is: the record behind what is selected."""
+"""The reader's place in the trace: the record behind the selection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STAGES: dict[type[Record], str] = {
 
 
 def record_of(view: View, arrangement: str) -> Record | None:
-    """The record that the present arrangement shows, by its selection; None if there is none."""
+    """The record that the current arrangement shows, by its selection; None if there is none."""
     found = _shown(view, arrangement)
     if found is not None:
         return found

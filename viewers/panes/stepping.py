@@ -22,19 +22,19 @@ KINDS = {
     "GetAttr": "attribute",
     "SymNode": "symbolic number",
 }
-"""Words for torch's classes of values where the split name says too little."""
+"""Words for torch's classes of values whose split name says too little."""
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def book(view: View) -> StepBook:
-    """All steps of the trace: what comes after the reader's place is known as well."""
+    """All steps of the trace, those after the reader's place too."""
     return book_of(view.derived.whole)
 
 
 def state_of(view: View) -> StepState | None:
-    """Dynamo's state where the reader stands: at `View.step`, else at the last step of the compile
-    that is looked at. None if no step was recorded."""
+    """Dynamo's state at the reader's place: `View.step`, else the last step of the current
+    compile. None if no step was recorded."""
     steps = view.recording.all(Step)
     step = view.step
     if step is None:
@@ -44,7 +44,7 @@ def state_of(view: View) -> StepState | None:
 
 
 def none_recorded(view: View, width: int) -> list[Row]:
-    """What a pane says where there is no step."""
+    """What a pane shows if there is no step."""
     name = view.compile_id or "this recording"
     if view.live:
         return empty(width, f"Dynamo has not run an instruction of {name} yet")
@@ -67,7 +67,7 @@ def value_line(view: View, state: StepState, value: StackValue) -> Line:
     """`%scores  f32 4×8×128×128`, `0.125`, `L['self']`."""
     if value.node:
         last = state.track.last_name(value.node)
-        node = view.derived.nodes(state.step.compile_id).get(last)
+        node = view.recording.nodes(state.step.compile_id).get(last)
         shape = f"  {tensor_text(node.value)}" if node is not None and node.value else ""
         return text(f"%{value.node}", "accent"), text(shape, "dim")
     if value.value and value.kind != "Lazy":
@@ -79,7 +79,7 @@ def value_line(view: View, state: StepState, value: StackValue) -> Line:
 
 
 def attempt_words(view: View, state: StepState) -> str:
-    """`attempt 2 of 2 (restarted at the break)`; without the total where it can still grow."""
+    """`attempt 2 of 2 (restarted at the break)`; without the total while it can still grow."""
     track = state.track
     known = book(view).attempts(track)
     ended = any(end.compile_id == track.compile_id for end in view.recording.all(FrameEnd))

@@ -23,7 +23,7 @@ class RowTarget:
 
 @dataclass(frozen=True, slots=True)
 class Fold(RowTarget):
-    """Unfold or fold what has this key."""
+    """Unfold or fold the thing with this key."""
 
     key: str
 

@@ -22,7 +22,7 @@ _SIGNS: dict[str, Span] = {"removed": ("−", "bad"), "added": ("+", "good")}
 
 
 def base(view: View, width: int) -> Content:
-    """The base's source: lines that the run has otherwise, or not at all, stand out."""
+    """The base's source: lines that the run changed or removed stand out."""
     difference = difference_of(view)
     if difference is None or view.base is None:
         return nothing("before", width)
@@ -54,7 +54,7 @@ def base(view: View, width: int) -> Content:
 
 
 def run(view: View, width: int) -> Content:
-    """The run's source: lines that the base has otherwise, or not at all, stand out."""
+    """The run's source: lines that it changed or added stand out."""
     difference = difference_of(view)
     if difference is None:
         return nothing("after", width)
@@ -92,7 +92,7 @@ def _looking(view: View, alignment: Alignment) -> View:
 
 
 def _selected(view: View, name: str, known: Mapping[int, int]) -> int:
-    """The base's line that is looked at; 0 for none."""
+    """The base's current line; 0 for none."""
     effect = looked_at(view)
     if not view.ref:
         line = effect.line if effect is not None else None
@@ -106,7 +106,7 @@ def _selected(view: View, name: str, known: Mapping[int, int]) -> int:
 
 
 def _tinted(row: Row, tint: str) -> Row:
-    """With a sign beside its number, for a reader without colours."""
+    """A line with a sign beside its number, for readers without colours."""
     number, *rest = row.gutter
     free = next((at for at, (words, _) in reversed([*enumerate(rest)]) if words == " "), 0)
     rest[free] = _SIGNS[tint]

@@ -1,4 +1,4 @@
-"""Where the reader is in a recording: what every pane is a function of."""
+"""The reader's place in a recording, from which every pane is computed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from compiler.trace.records import (
     Graph,
     Kernel,
     KernelBinary,
-    Node,
     Refused,
     Run,
-    SchedulerNode,
     Stage,
     Step,
     Waiting,
@@ -58,7 +56,7 @@ VARIANTS = ("captured", "joint", "forward", "backward", "inference", "lowered")
 
 
 class Derived:
-    """A recording with what is worked out from it once; rebuilt when the trace has grown."""
+    """A recording with what is derived from it once; rebuilt when the trace has grown."""
 
     def __init__(
         self, recording: Recording, provenance: Provenance, whole: Recording | None = None
@@ -80,7 +78,7 @@ class Derived:
         """Graph -> node -> seconds of what it is the last node of."""
         self.called = KernelNames(recording)
         self.region_words: dict[str, str] = {}
-        """Key of a region -> what it can be filtered by."""
+        """Key of a region -> the words for its filter."""
         settings = recording.start.settings if recording.start else None
         self.names = FileNames.for_settings(settings)
 
@@ -89,7 +87,7 @@ class Derived:
         """(graph, nodes) that several scheduler nodes with labels of their own compute, as the
         loops of one softmax do."""
         labels: dict[tuple[str, tuple[str, ...]], set[str]] = defaultdict(set)
-        for one in self.operations.values():
+        for one in self.recording.operations.values():
             labels[one.graph, one.origins].add(one.label)
         return frozenset(one for one, found in labels.items() if len(found) > 1)
 
@@ -99,7 +97,7 @@ class Derived:
 
     @cached_property
     def profile(self) -> Profile | None:
-        """The call that was taken apart; None where none was."""
+        """The call that was measured step by step; None if none was."""
         found = profile_of(self.recording)
         if found is not None:
             found.index.provenance = self.provenance
@@ -111,7 +109,7 @@ class Derived:
         return compare(self.whole)
 
     def difference(self, base: Derived) -> Difference:
-        """What is different from another run, and what was measured of the two so far."""
+        """The difference from another run, and the measurements of the two so far."""
         measured = self.trace.all(WhatIf) if base.trace is self.trace else []
         known = self._compared
         if known is not None and known[0] is base and known[1] == len(measured):
@@ -136,20 +134,6 @@ class Derived:
         for graph in self.recording.graphs.values():
             found.setdefault(graph.compile_id, []).append(graph)
         return found
-
-    @cached_property
-    def kernels_of(self) -> dict[str, list[Kernel]]:
-        """Compile id -> its kernels, predicted ones included."""
-        return self.recording.kernels_of
-
-    @cached_property
-    def operations(self) -> dict[tuple[str, str], SchedulerNode]:
-        """(graph, `op3`) -> scheduler node."""
-        return self.recording.operations
-
-    def nodes(self, graph: str) -> dict[str, Node]:
-        """The FX nodes of a graph by name; empty where it was not recorded."""
-        return self.recording.nodes(graph)
 
     @cached_property
     def pairs(self) -> dict[str, tuple[PairResult, ...]]:
@@ -193,14 +177,14 @@ class Derived:
 
 @dataclass
 class View:
-    """One reader's place. Panes read it; only the workbench changes it."""
+    """A reader's place. Panes read it; only the workbench changes it."""
 
     derived: Derived
     ref: Ref = ""
     """The selection."""
     compile_id: str = ""
     engine: str = ""
-    """The engine that is looked at, where the trace has two."""
+    """The current engine, if the trace has two."""
     lined: int = 0
     """Index of the selected row among the kernels of two engines, and among those that changed
     between two runs."""
@@ -211,28 +195,28 @@ class View:
     raw: bool = False
     """Kernels as generated, not tidied."""
     torch_text: bool = False
-    """torch's own words in full."""
+    """Show torch's own words in full."""
     finding: int = 0
     site: int = 0
-    """Index of the graph break that is looked at."""
+    """Index of the current graph break."""
     effect: int = 0
-    """Index of the difference from the base that is looked at."""
+    """Index of the current difference from the base."""
     cause: int = 0
-    """Index of the cause of recompiling that is looked at."""
+    """Index of the current cause of recompiles."""
     pair: str = ""
-    """Id of the fusion pair that is looked at."""
+    """Id of the current fusion pair."""
     buffer: str = ""
-    """The buffer of the memory plan that is looked at."""
+    """The current buffer of the memory plan."""
     region: str = ""
-    """Key of the region of the profile that is looked at."""
+    """Key of the current region of the profile."""
     phase: str = ""
-    """The phase of a profiled training call that is looked at; "" for all."""
+    """The current phase of a profiled training call; "" for all."""
     region_filter: str = ""
-    """Only regions that have these words are listed."""
+    """List only regions with these words."""
     times: ShownTimes = "compiled"
-    """Which times are shown next to the source."""
+    """The times next to the source."""
     pair_filter: str = ""
-    """Only pairs of nodes whose names have these words are listed."""
+    """List only pairs of nodes whose names have these words."""
     question: Question | None = None
     """The pair on which the reader guesses, or has just guessed."""
     quiz: Quiz | None = None
@@ -246,11 +230,11 @@ class View:
     scale: int = 0
     """How much a picture of a graph shows: 0 groups, 1 operations, 2 their shapes."""
     weights: bool = False
-    """Weights are drawn in it."""
+    """Draw weights in it."""
     listed: bool = False
-    """A row per node in place of the picture."""
+    """Show a row per node instead of the picture."""
     block: str = ""
-    """Key of the block of the picture that is looked at."""
+    """Key of the current block of the picture."""
     live: bool = False
     """The recording is still being made."""
     playhead: int = 0
@@ -260,32 +244,32 @@ class View:
     lit: dict[Ref, Quality] = field(default_factory=dict)
     """Counterparts of the selection."""
     run: int = 0
-    """The run that is looked at; 0 if the trace has none."""
+    """The current run; 0 if the trace has none."""
     base: Derived | None = None
     """The run that it is compared with."""
     track: Track = field(default_factory=Track)
     """The whole trace in time, records after the playhead included."""
     driven: bool = False
-    """A worker compiles for this reader and takes commands."""
+    """Whether a worker compiles for this reader and takes commands."""
     in_page: bool = False
     """The screens go into an exported page, which has few of the workbench's keys (`page.js`), so
     no row may mention the others."""
     overrides: dict[str, str] = field(default_factory=dict)
     """Decision id -> choice, as the reader wants them in the next run."""
     kept: dict[str, str] = field(default_factory=dict)
-    """Those of them that the reader keeps: a what-if is compared with a run of these."""
+    """The overrides that the reader keeps: a what-if is compared with a run of these."""
     breakpoints: tuple[Breakpoint, ...] = ()
     several: Several | None = None
     """The processes of the folder that this recording is in; None if it was opened alone."""
     beside: frozenset[str] = frozenset()
-    """The panes that are on the screen."""
+    """The panes on the screen."""
 
     def select(self, ref: Ref) -> None:
         self.ref = ref
         self.lit = self.derived.provenance.counterparts(ref) if ref else {}
 
     def light(self, things: Iterable[Ref]) -> None:
-        """Select several things that make up one, such as both halves of a pair."""
+        """Select several things together, such as both halves of a pair."""
         self.ref = ""
         self.lit = {}
         for thing in things:
@@ -299,7 +283,7 @@ class View:
 
     @property
     def compares_traces(self) -> bool:
-        """Whether the base is of another trace."""
+        """Whether the base is another trace."""
         return self.base is not None and self.base.trace is not self.derived.trace
 
     @property
@@ -314,7 +298,7 @@ class View:
 
     @property
     def over(self) -> bool:
-        """Whether the compile that is shown has ended: the recording, or a driven run of it."""
+        """Whether the current compile has ended: the recording, or a driven run of it."""
         waiting = self.waiting
         return self.recording.end is not None or (waiting is not None and waiting.kind == "end")
 
@@ -339,7 +323,7 @@ class View:
         return self.derived.summary
 
     def not_reached(self, stage: Stage) -> str:
-        """Why the recording has nothing of a stage, and what records it; "" if it got there."""
+        """Why the recording has nothing of a stage, and how to record it; "" if it has."""
         recording = self.recording
         until = recording.start.settings.until if recording.start else "run"
         stages = get_args(Stage)
@@ -354,7 +338,7 @@ class View:
         return self.derived.pieces.get(self.compile_id)
 
     def variants(self) -> list[Graph]:
-        """The graphs of this compile between which the reader can switch."""
+        """The graphs of this compile that the reader can switch between."""
         return self.derived.graphs_of.get(self.compile_id, [])
 
     def graph(self) -> Graph | None:
@@ -384,18 +368,18 @@ class View:
 
     @property
     def for_gpu(self) -> bool:
-        """Whether the reader recorded for a GPU."""
+        """Whether the recording is for a GPU."""
         start = self.recording.start
         return start is not None and start.settings.device == "cuda"
 
     @property
     def predicted(self) -> bool:
-        """Whether the kernels shown are for a GPU that was not there."""
+        """Whether the kernels shown are predicted for a GPU."""
         return self.language != "cpp"
 
     def kernels(self) -> list[Kernel]:
         """Kernels of this compile in the language that is shown, with the calls between."""
-        found = self.derived.kernels_of.get(self.compile_id, [])
+        found = self.recording.kernels_of.get(self.compile_id, [])
         wanted = "cpp" if self.language == "cpp" else "triton"
         predicted = {kernel.predicted for kernel in found if kernel.language == wanted} or {False}
         return [
@@ -406,7 +390,7 @@ class View:
         ]
 
     def kernels_of_graph(self) -> list[Kernel]:
-        """Those of the graph that is shown; of a captured or joint graph, all."""
+        """The kernels of the graph shown; of a captured or joint graph, all."""
         kernels, graph = self.kernels(), self.graph()
         if graph is None or graph.kind in ("captured", "joint"):
             return kernels
@@ -430,6 +414,6 @@ class View:
 
 
 def variant_of(graph: Graph) -> str:
-    """What a graph is called in its compile: `captured`, `lowered`, `backward lowered`, …"""
+    """The name of a graph in its compile: `captured`, `lowered`, `backward lowered`, …"""
     rest = graph.id.removeprefix(graph.compile_id).strip("/").replace("/", " ")
     return "lowered" if rest in ("forward lowered", "inference lowered") else rest or "captured"

@@ -32,7 +32,7 @@ from viewers.tables.region_lines import (
 from viewers.words import bytes_text, percent, plural, ratio_text
 
 SAMPLE = 400
-"""The first rows, by which the columns are sized."""
+"""The number of first rows that set the widths of columns."""
 WORDS = {"": "Δ", "line": "line", "time": "time"}
 
 
@@ -73,7 +73,7 @@ def content(view: View, width: int) -> Content:
 
 
 def _start(view: View, table: Table) -> str:
-    """The row of the region that is looked at; the fold that it is in."""
+    """The row of the current region, or the fold that contains it."""
     if not view.region:
         return ""
     for group in table.groups:
@@ -132,7 +132,7 @@ def _entries(view: View, table: Table, width: int) -> list[_Entry]:
 
 
 def _notes(view: View, width: int) -> list[str]:
-    """What makes the figures less than they seem, in lines."""
+    """Caveats about the figures, in lines."""
     profile = view.derived.profile
     found = doubts(profile.index) if profile is not None else ()
     return [line for one in found for line in wrap(one, width - 3)]
@@ -270,15 +270,12 @@ def _copied(view: View, row: RegionRow, unit: TimeUnit) -> str:
 
 
 def selection(view: View, width: int) -> list[Row]:
-    """What the region that is looked at does on both sides; empty if there is none."""
+    """What the current region does on both sides; empty if there is none."""
     row = profiled.chosen(view) if view.region else None
     if row is None:
         return []
     places = view.derived.names.lines((one.file, one.line) for one in row.locations)
-    title: Line = (
-        text(name_of(row), "strong"),
-        text(f"   {places or 'no line'}", "dim"),
-    )
+    title: Line = (text(name_of(row), "strong"), text(f"   {places or 'no line'}", "dim"))
     module = ((plain(row.module) + " ", "dim"),) if row.module else ()
     return [
         Row(body=title, right=module, heading=True),  # type: ignore[arg-type]

@@ -18,16 +18,16 @@ NAME = 8
 FIGURES = 18
 """Cells after a bar."""
 ROWS = 4
-"""Measurements listed besides the one of the verdict."""
+"""Measurements listed besides that of the verdict."""
 
 
 def difference_of(view: View) -> Difference | None:
-    """The run that is looked at against its base."""
+    """The current run against its base."""
     return view.derived.difference(view.base) if view.base is not None else None
 
 
 def nothing(name: str, width: int) -> Content:
-    """A pane of two runs where there is one."""
+    """The pane of two runs, if there is one."""
     why = "this run is compared with no other"
     return Content(name, rows=empty(width, why, "w at a decision compiles again, with the other"))
 
@@ -57,7 +57,7 @@ def _subject(difference: Difference) -> str:
 
 
 def _listed(one: MeasuredDifference) -> bool:
-    """A whole call has its place in the second line."""
+    """A whole call is in the second line."""
     return one.record.scope != "call"
 
 

@@ -1,4 +1,4 @@
-"""Why regions were lost or won: those of the region that is looked at first, then all by rank."""
+"""Why regions were lost or won: those of the current region first, then all by rank."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from viewers.words import plural
 
 INDENT = 3
 MOST = 30
-"""Causes elsewhere that are listed."""
+"""Causes of other regions that are listed."""
 SUGGESTIONS = 4
 """Of one cause."""
 
@@ -90,7 +90,7 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
 
 
 def _command(view: View, cause: Cause) -> str:
-    """What tries the first suggestion; "" if there is none."""
+    """The command that tries the first suggestion; "" if there is none."""
     start = view.recording.start
     options = next((one.options for one in cause.suggestions if one.options), ())
     return command_line("profile", start.settings, options) if start and options else ""
@@ -106,7 +106,7 @@ def _indented(*spans: Span) -> Row:
 
 
 def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]:
-    """What tcw can try by itself (`⏎` does); the outcome of what it has tried."""
+    """What tcw can try by itself (with `⏎`), or the outcome."""
     known = {one.id: one for one in profile.trials}
     rows = []
     for place, suggestion in enumerate(cause.suggestions[:SUGGESTIONS]):

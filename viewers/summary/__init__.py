@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compiler.trace.compile_names import RESET
 from compiler.trace.records import (
     End,
     Environment,
     Failure,
     FrameSkipped,
+    FrameStart,
     Numerics,
     Settings,
     Speed,
@@ -21,7 +23,7 @@ from compiler.trace.records import (
 from compiler.trace.records.session import FactKind
 from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
-from viewers.summary.breaks import BreakSite, Crossings, break_sites
+from viewers.summary.breaks import BreakSite, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
 from viewers.summary.calls import Cut, ModelCall, Piece, calls_of, first_cut_call
 from viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
@@ -45,14 +47,9 @@ from viewers.summary.memory import (
 )
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.place import Place, place_of
-from viewers.summary.recompiles import (
-    GuardChange,
-    RecompileCause,
-    RecompiledFrame,
-    recompile_causes,
-)
-from viewers.summary.resets import reset_notes
+from viewers.summary.recompiles import RecompileCause, recompile_causes
 from viewers.summary.verdict import Verdict, during, verdict_of
+from viewers.words import plural
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Summary:
     """Compile time by stage; the parts add up."""
     caches: tuple[CacheUse, ...]
     cudagraphs: tuple[CudagraphUse, ...]
-    """Those that were recorded."""
+    """CUDA graphs that were recorded."""
     speed: Speed | None
     numerics: Numerics | None
     failure: Failure | None
@@ -142,37 +139,38 @@ def summarise(recording: Recording) -> Summary:
         speed=recording.speed,
         numerics=recording.numerics,
         failure=recording.failure,
-        warnings=(*reset_notes(recording), *recording.all(Warned)),
+        warnings=(*_reset_notes(recording), *recording.all(Warned)),
         end=end,
         doing=now.text if (now := doing(recording)) is not None else "",
     )
 
 
+def _reset_notes(recording: Recording) -> tuple[Warned, ...]:
+    """Explains the names of compiles after `torch._dynamo.reset()`; () if there was none."""
+    found = (RESET.match(one.compile_id) for one in recording.all(FrameStart))
+    resets = max((int(one["resets"]) for one in found if one), default=0)
+    if not resets:
+        return ()
+    message = (
+        f"torch._dynamo.reset() restarted torch's compile ids {plural(resets, 'time')}: "
+        "r1.0/0 is the 0/0 after the first reset"
+    )
+    return (Warned(message=message),)
+
+
 __all__ = [
     "BreakSite",
-    "CacheUse",
-    "Crossings",
-    "CudagraphUse",
     "Cut",
     "Finding",
-    "FusionSummary",
     "GraphFusion",
     "GraphMemory",
-    "GuardChange",
     "KernelRow",
-    "KernelSummary",
-    "MemorySummary",
     "ModelCall",
     "PairResult",
-    "PhaseTime",
     "Piece",
     "Place",
     "RecompileCause",
-    "RecompiledFrame",
-    "StageTime",
     "Summary",
-    "Verdict",
-    "calls_of",
     "during",
     "peak_words",
     "place_of",

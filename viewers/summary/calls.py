@@ -70,7 +70,7 @@ class ModelCall:
     arguments: dict[str, str]
     """Name -> the sizes of a tensor, `4×128×256`, or the value, `0.125`."""
     changed: dict[str, str]
-    """Those that differ from the call before."""
+    """The arguments that differ from the call before."""
 
 
 def calls_of(recording: Recording) -> tuple[ModelCall, ...]:

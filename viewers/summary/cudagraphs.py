@@ -142,14 +142,8 @@ _ADVICE: tuple[tuple[str, Advice], ...] = (
             "torch._dynamo.mark_static_address; else return the new value instead of writing it"
         ),
     ),
-    (
-        "cpu ",
-        Advice(text="If the tensor can be on the GPU, create it there: device=x.device"),
-    ),
-    (
-        "DeviceCopy ops",
-        Advice(text="Copy between devices before or after the compiled function"),
-    ),
+    ("cpu ", Advice(text="If the tensor can be on the GPU, create it there: device=x.device")),
+    ("DeviceCopy ops", Advice(text="Copy between devices before or after the compiled function")),
     (
         "static input data pointer changed",
         Advice(

@@ -14,7 +14,7 @@ from viewers.recording import Recording
 def answered(recording: Recording, id: str) -> tuple[Decision, str] | None:
     """The decision, and what was chosen; None if this recording has none with the id.
 
-    If nobody was asked, no choice is known to be forbidden: the next run finds out.
+    If nothing asked, it is unknown which choices are forbidden: the next run finds out.
     """
     known = recording.decisions
     asked, decided, tests = known.asked.get(id), known.decided.get(id), known.tests.get(id)
@@ -42,7 +42,7 @@ def _known(record: Decided) -> tuple[str, ...]:
 
 
 def _saved(recording: Recording, id: str) -> tuple[Decision, str] | None:
-    """What Inductor's partitioner did with a value of which nobody was asked."""
+    """What Inductor's partitioner did with a value that no decision was about."""
     graph, kind, names = split_id(id)
     if kind != SAVE or engine_of(id) != INDUCTOR:
         return None

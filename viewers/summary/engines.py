@@ -72,7 +72,7 @@ class Comparison:
     stages: tuple[Both, ...]
     """Wall seconds by stage."""
     cpu: tuple[Both, ...]
-    """CPU seconds by stage, without processes that nobody waited for."""
+    """CPU seconds by stage, without processes that were not waited for."""
     graphs: tuple[GraphPair, ...]
     kernels: tuple[LineUp, ...]
 

@@ -87,9 +87,7 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
         Numbered("memory peak", _peak(recording), "bytes"),
         Numbered("max error", _error(summary.numerics), "error"),
         Numbered(
-            "compile CPU",
-            summary.speed.compile_cpu_seconds if summary.speed else None,
-            "seconds",
+            "compile CPU", summary.speed.compile_cpu_seconds if summary.speed else None, "seconds"
         ),
     )
 
@@ -253,7 +251,7 @@ def _cudagraph_skips(recording: Recording) -> Iterator[Fact]:
 
 
 def _cudagraph_recordings(recording: Recording) -> Iterator[Fact]:
-    """Those that an earlier one did not save, by reason."""
+    """Recordings that an earlier one did not save, by reason."""
     for one in recording.all(CudagraphRecording):
         if one.again:
             yield Fact("cudagraph-again", _steady(one.reason), 1)

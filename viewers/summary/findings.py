@@ -21,14 +21,7 @@ from viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from viewers.summary.on_stack import on_stack
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause
-from viewers.words import (
-    bytes_text,
-    error_text,
-    listed,
-    milliseconds_text,
-    plural,
-    seconds_text,
-)
+from viewers.words import bytes_text, error_text, listed, milliseconds_text, plural, seconds_text
 
 FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
 _SHORT_MS = 0.05
@@ -70,9 +63,7 @@ class Finding:
 
 
 def findings_of(
-    recording: Recording,
-    breaks: tuple[BreakSite, ...],
-    causes: tuple[RecompileCause, ...],
+    recording: Recording, breaks: tuple[BreakSite, ...], causes: tuple[RecompileCause, ...]
 ) -> tuple[Finding, ...]:
     """All findings, the costliest first."""
     found = [*_numerics(recording), *_fallbacks(recording, causes)]
@@ -108,18 +99,14 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     if speed.compiled_again or any(_slows(finding) for finding in found):
         return []
     look = Advice(
-        text="It breaks a call down, kernel by kernel",
-        code=command_line("profile", start.settings),
+        text="It breaks a call down, kernel by kernel", code=command_line("profile", start.settings)
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
     cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
     fixes: tuple[Advice, ...] = (look,) if captured else ()
     if captured and speed.eager_ms < _SHORT_MS:
         cause = ": it is so short that guards and wrappers outweigh what is saved"
-        fixes = (
-            Advice(text="Compile a larger part of the program, or more data in a call"),
-            look,
-        )
+        fixes = (Advice(text="Compile a larger part of the program, or more data in a call"), look)
     return [
         Finding(
             kind="slower",

@@ -29,9 +29,9 @@ class KernelRow:
 class KernelSummary:
     rows: tuple[KernelRow, ...]
     by_language: dict[str, int]
-    """`cpp` -> 12, most first. Predicted kernels are not counted here …"""
+    """`cpp` -> 12, most first, without predicted kernels."""
     predicted: int
-    """… but here."""
+    """The same of predicted kernels."""
 
     @property
     def count(self) -> int:

@@ -94,7 +94,7 @@ def reuse_words(reuse: ReuseSavings) -> str:
 
 
 def by_choice(partition: Partition) -> list[SavedValue]:
-    """What costs memory first, then what costs time, then what is there anyway; the largest first
+    """What costs memory first, then what costs time, then what exists anyway; the largest first
     of each."""
     order = ("saved", "recomputed", "input")
     return sorted(partition.values, key=lambda one: (order.index(one.choice), -(one.bytes or 0)))

@@ -185,11 +185,7 @@ class _Calls:
         call, the most recent if several. Each entry fails at its first difference, which for
         another entry often has nothing to do with the change. None if torch has no reason."""
         explained = [one for one in record.failed if not one.guard.startswith(_NO_REASON)]
-        return min(
-            explained,
-            key=lambda one: self.differing(one.entry, record.call),
-            default=None,
-        )
+        return min(explained, key=lambda one: self.differing(one.entry, record.call), default=None)
 
 
 def _frame(

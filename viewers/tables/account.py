@@ -15,7 +15,7 @@ from viewers.words import NOT_MEASURED, PEAK_STEP, bytes_text, percent, stepped_
 
 BARS: tuple[Role, Role] = ("bar", "bar-accent")
 SHORTEST, LONGEST = 8, 16
-"""Cells of a bar: as many as the table leaves."""
+"""Width of a bar: the cells that the table leaves."""
 
 
 def account_lines(found: AccountTable, unit: TimeUnit, width: int, indent: int) -> list[TextLine]:

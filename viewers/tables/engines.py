@@ -7,14 +7,7 @@ from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
 from viewers.summary.engines import Comparison
 from viewers.summary.verdict import MACHINE_BUSY, busy, factor_text
-from viewers.words import (
-    NOT_MEASURED,
-    milliseconds_text,
-    percent,
-    plural,
-    ratio_text,
-    seconds_text,
-)
+from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
 
 
 def verdict_line(comparison: Comparison) -> TextLine:
@@ -46,7 +39,7 @@ def verdict_line(comparison: Comparison) -> TextLine:
 
 
 def stages_lines(comparison: Comparison, width: int, indent: int) -> list[TextLine]:
-    """The seconds of each stage, and their CPU seconds where there is room."""
+    """The seconds of each stage, and their CPU seconds if there is room."""
     first, second = (column.engine for column in comparison.columns)
     rows: list[list[Cell]] = [[(word, "dim") for word in ("stage", first, "CPU", second, "CPU")]]
     for wall, cpu in zip(comparison.stages, comparison.cpu, strict=True):

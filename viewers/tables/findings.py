@@ -29,17 +29,12 @@ def glyph_of(cause: Cause) -> Span:
 def finding_lines(
     finding: Finding, names: FileNames, width: int, cost: str, column: int
 ) -> list[TextLine]:
-    """What it is with its cost, the line, the fix; its texts start at cell `column`."""
+    """Its title and cost, the line, the fix; texts start at cell `column`."""
     role = role_of(finding)
     notes = "; " + ", ".join(finding.notes) if finding.notes else ""
     head = f"{cost}".ljust(column - 3)
     lines = [
-        line(
-            (finding.glyph + "  " + head, role),
-            (finding.title, "strong"),
-            notes,
-            hang=column,
-        )
+        line((finding.glyph + "  " + head, role), (finding.title, "strong"), notes, hang=column)
     ]
     if finding.place is not None:
         lines += place_lines(finding.place, names, column, width)
@@ -49,7 +44,7 @@ def finding_lines(
 
 
 def cause_lines(cause: Cause, names: FileNames, width: int, column: int) -> list[TextLine]:
-    """What stands below the title of a cause: its line, further facts, and what to do."""
+    """The lines below the title of a cause: its line, further facts, and what to do."""
     lines = place_lines(cause.place, names, column, width) if cause.place is not None else []
     lines += [line(" " * column, (note, "dim"), hang=column) for note in cause.notes]
     return [*lines, *advice_lines(cause.fixes[:2], column, width)]
@@ -81,7 +76,7 @@ def advice_lines(
 
 
 def _code_and_reason(head: TextLine, advice: Advice, width: int) -> list[TextLine]:
-    """On one line if they fit, else the reason below the code."""
+    """The code and the reason on one line if they fit, else below each other."""
     reason = advice.text.removesuffix(".")
     if not reason:
         return [head]

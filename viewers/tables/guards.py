@@ -18,10 +18,10 @@ from viewers.words import seconds_text
 PLACE = (14, 30)
 """Least and most cells for a line's place; a longer one is cut at its start."""
 LEAST = 16
-"""Cells that values keep, however long the names."""
+"""The least width of values, in cells, next to long names."""
 
 GuardRow = tuple[str, str, Guard]
-"""A name, what it has to be, and the guard that says so."""
+"""A name, what it has to be, and the guard that requires it."""
 
 
 def condition_rows(conditions: Sequence[Condition]) -> list[GuardRow]:

@@ -14,9 +14,9 @@ from viewers.summary import KernelRow
 from viewers.words import bytes_text, plural, seconds_text
 
 _DROP = (5, 6, 4, 3)
-"""What goes where there is no room: never the name, the lines and the time."""
+"""What a narrow table drops: never the name, the lines and the time."""
 _NAME = 22
-"""Cells of a name before anything goes."""
+"""The least width of a name, in cells, before a column is dropped."""
 
 
 def kernels_lines(

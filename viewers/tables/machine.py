@@ -14,7 +14,7 @@ from viewers.words import NOT_MEASURED, bytes_text, plural
 
 WORK_ALIGN = "rrrrrr"
 WORK_DROP = (4, 1, 3, 2)
-"""Which of the columns of `work_cells` go first where there is no room."""
+"""Which columns of `work_cells` a narrow table drops first."""
 _POINTS = 5
 """How many working sets have their bandwidth shown."""
 

@@ -16,7 +16,7 @@ NAME = 26
 """Most cells of a mode's name."""
 _HEADS = ("mode", "eager", "a call", "speed-up", "±", "compiled in", "peak", "pays after")
 _DROP = (1, 6, 5, 4, 7)
-"""What goes where there is no room: never the speed-up."""
+"""What a narrow table drops: never the speed-up."""
 
 
 def modes_lines(rows: Sequence[ModeRow], width: int, indent: int) -> list[TextLine]:

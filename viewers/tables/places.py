@@ -20,10 +20,10 @@ LONG_NAME = 24
 def place_lines(
     place: Place, names: FileNames, indent: int, width: int, label: str = ""
 ) -> list[TextLine]:
-    """`block.py:26  if h.abs().max() > 8:` and, where torch gave columns, carets below it.
+    """`block.py:26 if h.abs().max() > 8:` and, where torch gave columns, carets below it.
 
-    A file name so long that the code would be cut gets a line of its own. `label`: what stands
-    before it.
+    A file name so long that the code would be cut gets a line of its own. `label`: the words before
+    it.
     """
     lead: Cell = (" " * indent + label, "dim")
     indent += cell_len(label)

@@ -161,7 +161,7 @@ def name_of(row: RegionRow) -> str:
 
 def place_of(row: RegionRow, names: FileNames, main: str, room: int) -> str:
     """`17–20`; with its file where that is not `main`, and ` …` where others have lines in it, too.
-    The module, or what else is known, where it has no line."""
+    The module, or what else is known, if it has no line."""
     if not row.locations:
         return keep_end(plain(where(row)), room)
     return names.few([(one.file, one.line) for one in row.locations], main, room)

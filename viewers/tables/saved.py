@@ -12,7 +12,7 @@ from viewers.places import FileNames
 from viewers.words import bytes_text, shape_text
 
 ROLES: dict[str, Role] = {"saved": "hot", "recomputed": "accent", "input": "dim"}
-"""What costs memory first, then what costs time, then what is there anyway."""
+"""What costs memory first, then what costs time, then what exists anyway."""
 _REASON = 34
 """Cells of a reason before the shapes go."""
 

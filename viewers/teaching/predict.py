@@ -131,7 +131,7 @@ class Quiz:
         self.question, self.hint = question, False
 
     def answer(self, answer: GuessedChoice, truth: Truth | None) -> Guess | None:
-        """The reader's answer to the open question; None where none is open."""
+        """The reader's answer to the open question; None if none is open."""
         if self.question is None:
             return None
         guess = Guess(self.question, answer, truth)

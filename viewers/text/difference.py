@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, heading, table
-from viewers.summary.differences import (
-    CountChange,
-    Difference,
-    KernelChange,
-    TextDiff,
-    Veto,
-)
+from viewers.summary.differences import CountChange, Difference, KernelChange, TextDiff, Veto
 from viewers.summary.differences.effects import OTHER_GRAPHS
 from viewers.summary.differences.words import (
     change_text,
@@ -33,8 +27,8 @@ ROWS = 8
 def blocks(
     difference: Difference, width: int, code: bool = False, graphs: bool = True
 ) -> list[list[TextLine]]:
-    """What changed, kind by kind; only those in which something did. Without `graphs`, not what
-    only graphs of the same cut have in common: guards, decisions and kernels."""
+    """What changed, by kind; kinds without a change are left out. Without `graphs`, not what only
+    graphs of the same cut have in common: guards, decisions and kernels."""
     found = [
         _settings(difference),
         _figures(difference, width),

@@ -33,7 +33,7 @@ def header(comparison: Comparison, shared: Summary, width: int) -> list[TextLine
 def engine_table(comparison: Comparison, width: int) -> list[TextLine]:
     """One row per engine: speed, compile time, loop nests, calls, memory, error.
 
-    Where there is no room for all, the counts go, and the error stays whole.
+    If space is short, the counts are dropped, never the error.
     """
     names = ("engine", "a call", "against eager", "compiled in", "loop nests", "calls", "peak", "")
     failed = any(_failed(column) for column in comparison.columns)

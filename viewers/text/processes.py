@@ -33,7 +33,7 @@ REPORTS = 3
 ROWS = 16
 """Processes that have a row each; of more, those that compiled the same share one."""
 EFFECTS = 4
-"""Differences at most that are listed of a process."""
+"""The most differences listed of a process."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +129,8 @@ def report(
     show: Sequence[str] = (),
     unread: Sequence[Unread] = (),
 ) -> list[TextLine]:
-    """All of it. `folder`: where the traces are, as the user names it; `show`: sections of each
-    report; `unread`: logs of the same folder that were not decoded."""
+    """The whole report. `folder`: where the traces are, as the user names it; `show`: sections of
+    each report; `unread`: logs of the same folder that were not decoded."""
     found = told(processes, unread)
     groups = found.groups
     lines = [line((found.headline, "strong"))]
@@ -218,7 +218,7 @@ def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> lis
 
 
 def _ended(recording: Recording) -> bool:
-    """Whether all of it is there."""
+    """Whether its recording is complete."""
     return recording.end is not None and recording.end.status != "incomplete"
 
 
@@ -236,7 +236,7 @@ def _together(
 
 
 def _against(usual: Process, members: Sequence[Process]) -> list[TextLine]:
-    """What these processes did otherwise than those of the largest group."""
+    """What these processes did differently from the largest group."""
     found, others = otherwise(usual, members[0])
     lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]
     if not lines:  # the first difference has told it
@@ -246,7 +246,7 @@ def _against(usual: Process, members: Sequence[Process]) -> list[TextLine]:
 
 
 def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[str]]:
-    """What a process did otherwise than the usual ones; facts that differ where no effect does."""
+    """What a process did differently from the usual ones; differing facts if no effect differs."""
     found = difference(usual.recording, one.recording).effects
     pair = (usual.recording, one.recording)
     if follows(*pair) or follows(*reversed(pair)):  # cache lookups: in the order of the runs

@@ -81,7 +81,7 @@ _PLURAL = {
 
 
 def times_lines(members: Sequence[RankMember]) -> list[TextLine]:
-    """Who compiled longer, and where the others waited for it; nothing if nobody did."""
+    """Which ranks compiled longer, and where the others waited for them; empty if none did."""
     times = rank_times(members)
     if len(times) < 2:
         return []

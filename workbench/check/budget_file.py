@@ -66,7 +66,7 @@ class Accepted:
         return torch == self.torch or torch in self.versions
 
     def accept(self, torch: str, found: Iterable[Fact]) -> None:
-        """From now on, these facts hold under this version, and nothing else does."""
+        """Let exactly these facts hold under this version."""
         now = {one.key: one.value for one in found}
         if torch == self.torch:
             self.facts = now
@@ -90,7 +90,7 @@ def read(file: Path) -> dict[str, Accepted]:
 
 
 def parsed(file: Path, data: bytes) -> dict[str, Accepted]:
-    """The same of a file's contents. Raises `BadBudget`."""
+    """The budgets in a file's contents. Raises `BadBudget`."""
     if len(data) > MOST_BYTES:
         raise BadBudget(str(TooLarge(file, MOST_BYTES)))
     try:
@@ -129,7 +129,7 @@ def _facts(file: Path, name: str, table: Mapping[str, Any]) -> dict[Key, Value]:
 
 
 def _meant(key: str) -> str:
-    """`: did you mean kernels?`; "" where nothing is close."""
+    """`: did you mean kernels?`; "" if nothing is close."""
     close = get_close_matches(key.replace("-", " "), NUMBERS, n=1)
     return f": did you mean {close[0].replace(' ', '-')}?" if close else ""
 

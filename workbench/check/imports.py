@@ -14,8 +14,8 @@ from viewers.syntax import statements
 
 
 def reached_files(file: Path, root: Path, gone: Collection[Path] = ()) -> set[Path]:
-    """The file and every file below `root` that it reaches. `gone`: files that there were, which
-    an import may still name."""
+    """The file and every file below `root` that it reaches. `gone`: deleted files, which an import
+    may still name."""
     found: set[Path] = set()
     left = [file.resolve()]
     main = file.resolve().parent

@@ -33,7 +33,7 @@ class RecordTarget(Protocol):
 
 
 def read(file: Path) -> RecordedTarget:
-    """A trace or a log of torch's that is there already. Nothing is run."""
+    """An existing trace, or a log of torch's. Nothing is run."""
     try:
         recording = Recording.open(file)
     except (TraceError, OSError) as error:

@@ -132,7 +132,7 @@ def _with_cause(
     stop: threading.Event,
     record: RecordTarget,
 ) -> TargetResult:
-    """What changed since `base`, as `tcw diff` says it."""
+    """What changed since `base`, as in `tcw diff`."""
     if target.settings is None:
         return replace(
             result, no_cause="it is a recording: tcw diff compares it with an earlier one"
@@ -160,7 +160,8 @@ def _result(project: Project, target: CheckTarget, **found: object) -> TargetRes
 
 
 def last_accepted(budget: Path) -> str:
-    """The commit that last changed the budget: what is accepted was so there. "" without one."""
+    """The commit that last changed the budget, at which the accepted facts held; "" if there is
+    none."""
     from workbench.cli.revisions import git
 
     try:

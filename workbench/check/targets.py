@@ -156,7 +156,7 @@ def _recording(where: str, source: Path, path: str) -> Path:
 
 
 def _settings(where: str, file: Path, given: Mapping[str, Any]) -> Settings:
-    """Those of `tcw explain` with these options."""
+    """The settings of `tcw explain` with these options."""
     from workbench.cli.explain import command
 
     options = options_of(command)

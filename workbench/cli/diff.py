@@ -60,7 +60,7 @@ class ComparedSide:
     """One side of the comparison."""
 
     name: str
-    """As the report calls it: `model.py at main`."""
+    """Its name in the report: `model.py at main`."""
     file: Path
     revision: str = ""
     options: str = ""

@@ -106,14 +106,7 @@ def only_for_reading(ctx: click.Context, path: Path) -> None:
 
 def _recorded(ctx: click.Context, path: Path) -> int:
     """What a trace, a log of torch's or a folder of either says: nothing is run."""
-    from workbench.cli.folders import (
-        has_several,
-        json_of,
-        markdown_of,
-        only_trace,
-        tell,
-        trace_in,
-    )
+    from workbench.cli.folders import has_several, json_of, markdown_of, only_trace, tell, trace_in
     from workbench.cli.open import check
 
     if has_several(path):

@@ -27,8 +27,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
-from compiler.output_file import OutputKind
+from compiler.output_file import TRACE, OutputKind
+from compiler.trace.reader import read_trace
+from compiler.trace.records import Warned
 from compiler.trace.records.profile import CallProfile
 from viewers.markdown import MARKERS
 from viewers.reader import whole
@@ -38,7 +41,7 @@ from workbench.cli import codes
 from workbench.cli.files import existing_file, reading
 from workbench.cli.folders import has_several, markdown_of, trace_in
 from workbench.cli.options import markdown_option
-from workbench.cli.output import write_markdown
+from workbench.cli.output import say, write_markdown
 from workbench.cli.outputs import Outputs
 from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
 from workbench.cli.sections import show_option
@@ -79,9 +82,7 @@ def command(
     if output is None and not as_markdown:
         raise click.UsageError("Missing option '-o' / '--output'.")
     if redact and output is not None:
-        from workbench.cli.redact import redact as write_redacted
-
-        return write_redacted(outputs, file, output)
+        return _write_redacted(outputs, file, output)
     outputs.expect("--output", output, REPORT if as_markdown else PAGE)
     if processes:
         if show:
@@ -94,6 +95,24 @@ def command(
     assert output is not None
     report = explain(recording, COLUMNS, 0)
     write_page(outputs, output, whole(recording), f"tcw: {file.name}", report, most)
+    return outputs.code(codes.OK)
+
+
+def _write_redacted(outputs: Outputs, file: Path, output: Path) -> int:
+    """Write the copy and say what was taken out. Returns the exit code; raises `click.UsageError`
+    for a file that is not a trace, and for an output that may not be written."""
+    from compiler.trace.redaction import redacted
+
+    if output.exists() and output.samefile(file):
+        raise click.UsageError(f"--output {output} is the trace itself")
+    outputs.expect("--output", output, TRACE)
+    with reading(file):
+        records = list(redacted(read_trace(file).records))
+    encode = msgspec.json.Encoder().encode
+    text = "".join(encode(one).decode() + "\n" for one in records)
+    if outputs.write("--output", output, text, TRACE):
+        told = next(one.message for one in records if isinstance(one, Warned))
+        say(f"{output}: {told}")
     return outputs.code(codes.OK)
 
 

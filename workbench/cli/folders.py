@@ -64,7 +64,7 @@ def written_by(log: Path) -> list[Path]:
 
 @functools.lru_cache(maxsize=16)
 def _pids(log: Path, _size: int, _changed: int) -> tuple[int, ...]:
-    """Of a log of this size and time; a command asks several times."""
+    """Cached by the log's size and time, since a command asks several times."""
     return glance(log).pids
 
 
@@ -243,7 +243,7 @@ def _left_unread(
 
 
 def _opened(files: Iterable[Path]) -> Iterator[tuple[Path, Recording]]:
-    """Those that can be read; for the others the reason is printed."""
+    """The readable files; for the others the reason is printed."""
     for file in files:
         try:
             yield file, Recording.open(file)

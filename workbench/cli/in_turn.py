@@ -13,18 +13,17 @@ from statistics import median
 
 from msgspec import structs
 
-from compiler.control.commands import Rerun
 from compiler.measure.rounds.noise import difference, timed
-from compiler.trace.records import AnyRecord, Settings, WhatIf
-from workbench.cli.trials import Driver, Gone, Start, TrialWorker
+from compiler.trace.records import Settings, WhatIf
+from workbench.cli.trials import Gone, Start, TrialWorker, started_by
 from workbench.worker.trace_file import OnRecord
 
 TURNS = 20
 LEAST = 9
-"""Turns that are made even if they take longer than …"""
+"""Turns that are made even if they take longer than `SECONDS`."""
 SECONDS = 10.0
 PATIENCE = 120.0
-"""… unless they take longer than this."""
+"""After these seconds `FEWEST` turns suffice."""
 FEWEST = 3
 ROUNDS = 3
 """Calls with each input set in a turn, after two to warm up."""
@@ -33,11 +32,10 @@ ROUNDS = 3
 def in_turn(
     sides: Sequence[tuple[Settings, str]],
     see: OnRecord = lambda _: None,
-    started_by: Callable[[str], Start] | None = None,
+    start: Callable[[str], Start] = started_by,
 ) -> WhatIf:
     """Time both sides: settings, and the interpreter ("" for this one). The result has a reason
     where there are no times. `see` receives all records, for progress."""
-    start = started_by or _started_by
     benches = [_bench(settings, see, start(python)) for settings, python in sides]
     times: tuple[list[float], list[float]] = ([], [])
     try:
@@ -81,12 +79,3 @@ def _unknown(reason: str) -> WhatIf:
 def _bench(settings: Settings, see: OnRecord, start: Start) -> TrialWorker:
     base = structs.replace(settings, profile=False, verify=False, until="run", memory=False)
     return TrialWorker(base, base, see, start)
-
-
-def _started_by(python: str) -> Start:
-    from workbench.worker.client import Driver as WorkerDriver
-
-    def start(settings: Settings, on_record: Callable[[AnyRecord], None], first: Rerun) -> Driver:
-        return WorkerDriver.start(settings, None, on_record, first=first, python=python)
-
-    return start

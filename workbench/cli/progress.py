@@ -13,7 +13,7 @@ from viewers.kit.cells import cut
 from viewers.plain import fit_encoding, plain
 
 PATIENCE = 10.0
-"""Seconds between lines where stderr is no terminal; a recording that is done before says none."""
+"""Seconds between lines if stderr is not a terminal; a shorter recording prints none."""
 TICK = 0.2
 
 
@@ -43,7 +43,7 @@ class ProgressLine:
             self._write("\r\x1b[K")
 
     def see(self, record: AnyRecord) -> None:
-        """Take note of what is being done: `build  0/0/forward`."""
+        """Note what is being done: `build 0/0/forward`."""
         if isinstance(record, Progress):
             self._what = f"{record.stage}  {record.activity}"
         elif isinstance(record, StageStart):

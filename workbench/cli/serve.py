@@ -21,6 +21,7 @@ import click
 
 from workbench.cli import codes
 from workbench.cli.files import existing_file, is_trace, python_file
+from workbench.cli.options import FileCommand
 
 LACKING = (
     "tcw serve needs the package textual-serve, which is not installed: pip install textual-serve"
@@ -32,17 +33,8 @@ EXPOSED = (
 )
 
 
-class ServeCommand(click.Command):
-    """Keeps what comes after `--` for the user's script."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta["tcw.rest"] = args[at:]
-        return super().parse_args(ctx, args[:at])
-
-
 @click.command(
-    name="serve", cls=ServeCommand, help=__doc__, context_settings={"ignore_unknown_options": True}
+    name="serve", cls=FileCommand, help=__doc__, context_settings={"ignore_unknown_options": True}
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
@@ -53,9 +45,7 @@ class ServeCommand(click.Command):
 )  # fmt: skip
 @click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines can reach.")
 @click.option(
-    "--allow-run",
-    is_flag=True,
-    help="With a trace: allow recompiling its file from the browser.",
+    "--allow-run", is_flag=True, help="With a trace: allow recompiling its file from the browser."
 )
 @click.option(
     "--font-size", type=click.IntRange(6, 72), default=16, show_default=True,
@@ -76,7 +66,9 @@ def command(
         raise click.UsageError(f"FILE comes first, then options such as {file}", ctx)
     if not (allow_remote or _is_loopback(host)):
         raise click.UsageError(EXPOSED.format(host=host, port=port or 8000), ctx)
-    words = _words(file, [*options, *ctx.meta["tcw.rest"]], allow_run)
+    arguments = ctx.meta["tcw.arguments"]
+    rest = ["--", *arguments] if arguments else []
+    words = _words(file, [*options, *rest], allow_run)
     if find_spec("textual_serve") is None:
         raise click.UsageError(LACKING, ctx)
     listening = _listen(ctx, host, port)

@@ -10,7 +10,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
 from msgspec import structs
@@ -40,18 +40,11 @@ from viewers.summary.profile import Suggestion, profiles_of
 from viewers.summary.profile.tried import TOGETHER, best_of_groups
 from workbench.cli.edits import source_diff
 from workbench.cli.options import model_options
+from workbench.worker.client import Driver
 from workbench.worker.trace_file import OnRecord
 
 PATIENCE = 900.0
 """Timeout of one compile or one comparison, seconds."""
-
-
-class Driver(Protocol):
-    """As `workbench.worker.client.Driver`."""
-
-    def send(self, command: Any) -> None: ...
-    def stop(self) -> None: ...
-    def join(self, timeout: float | None = None) -> bool: ...
 
 
 Found = TypeVar("Found", CallTimes, WhatIf)
@@ -101,7 +94,7 @@ def trials(
     engine = "inductor" if settings.engine == "both" else settings.engine
     given = structs.replace(settings, engine=engine)
     base = structs.replace(given, profile=False, verify=False, until="run")
-    bench = TrialWorker(base, given, see, start or _start)
+    bench = TrialWorker(base, given, see, start or started_by())
     made: list[tuple[Suggestion, Trial]] = []
     try:
         for suggestion in suggestions:
@@ -351,10 +344,11 @@ class TrialWorker:
         return found[-1] if found else None
 
 
-def _start(settings: Settings, on_record: OnRecord, first: Rerun) -> Driver:
-    from workbench.worker.client import Driver as WorkerDriver
-
-    return WorkerDriver.start(settings, None, on_record, first=first)
+def started_by(python: str = "") -> Start:
+    """Starts workers with an interpreter; "" for this one."""
+    return lambda settings, on_record, first: Driver.start(
+        settings, None, on_record, first=first, python=python
+    )
 
 
 _parser = click.command("tcw profile")(model_options(lambda **_: None))

@@ -34,7 +34,7 @@ from workbench.worker.specification import (
 MOST_BYTES = 16 << 20
 """A larger file is not a model's source."""
 MOST_CHARACTERS = 20_000
-"""What a trace asks for beyond this nobody reads before saying yes."""
+"""A longer request of a trace is refused: nobody would read it before saying yes."""
 LARGE = 1 << 30
 """Bytes of inputs that are pointed out."""
 

@@ -154,7 +154,7 @@ class Workbench(App[None]):
             self.exit(None, codes.INTERRUPTED)
 
     def drives(self) -> Starts:
-        """What starts a worker; it is imported where one is wanted."""
+        """What starts a worker; imported on first use."""
         if self.drive is None:
             from workbench.worker.client import Driver
 

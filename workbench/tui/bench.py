@@ -61,11 +61,7 @@ class Bench(Screen[None]):
     BINDINGS = []
 
     def __init__(
-        self,
-        feed: Feed,
-        theme: Theme,
-        theme_chosen: bool = False,
-        against: Derived | None = None,
+        self, feed: Feed, theme: Theme, theme_chosen: bool = False, against: Derived | None = None
     ) -> None:
         """`against`: another recording, with which runs are compared that have no other base."""
         super().__init__()

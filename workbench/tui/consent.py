@@ -1,4 +1,4 @@
-"""The question before code runs that a trace asks for; the answer is no, unless it is `y`."""
+"""Asks before running the code that a trace names; only `y` runs it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from workbench.tui.again import Thing
 from workbench.tui.overlay import Sheet
 
 NAMES = 11
-"""Cells for the names of things."""
+"""Width of the column of names, in cells."""
 WIDEST = 100
 
 
 class Consent(ModalScreen[bool]):
-    """Shows all that would run. Nothing is cut: what does not fit is wrapped, and scrolled to
-    before `y` counts. `things` empty: what keeps it from running, and no question."""
+    """Lists everything that would run, in full: long values wrap, and `y` counts only with the last
+    row on the screen. Without `things` it says why the file cannot run."""
 
     DEFAULT_CSS = "Consent { align: center middle; background: $background 0%; }"
 
     def __init__(self, theme: Theme, why: str, things: Sequence[Thing] = ()) -> None:
-        """`why`: what it is compiled again for, or why it cannot be."""
+        """`why`: the reason for the new compile, or why there can be none."""
         super().__init__()
         self.theme = theme
         self.why = why
         self.things = things
         self.first = 0
         self.ready = False
-        """Painted: what was typed before is not an answer."""
+        """Painted. Keys typed before that do not count."""
 
     def compose(self) -> ComposeResult:
         self.sheet = Sheet(self.theme, 1, 1)
@@ -55,7 +55,7 @@ class Consent(ModalScreen[bool]):
 
     @property
     def seen(self) -> bool:
-        """Whether the last row is on the screen, or was."""
+        """Whether the last row is on the screen."""
         return self.first >= self.last
 
     def _fill(self) -> None:
@@ -127,7 +127,7 @@ class Consent(ModalScreen[bool]):
 
 
 def _lines(thing: Thing, width: int) -> list[Line]:
-    """A thing's value, whole, then its note: on the same line where there is room."""
+    """The whole value of a thing, then its note, on the same line if there is room."""
     room = max(10, width - NAMES)
     value: Role = "warn" if thing.warns else "text"
     rows: list[Line] = [((one, value),) for one in _chopped(thing.value, room)]
@@ -141,5 +141,5 @@ def _lines(thing: Thing, width: int) -> list[Line]:
 
 
 def _chopped(words: str, width: int) -> list[str]:
-    """All of it, in lines of `width` cells: no blank is folded, as `wrap` would."""
+    """Split into lines of `width` cells; unlike `wrap`, this keeps every blank."""
     return chop_cells(plain(words), width) or [""]

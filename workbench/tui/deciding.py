@@ -1,4 +1,4 @@
-"""Deciding: the answer to a decision that waits, and other answers to those that are taken."""
+"""Answers the decision that waits, and revises those that were taken."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from workbench.tui.running_again import RunningAgain
 
 @dataclass(eq=False)
 class Deciding(Controller):
-    """`a v f` answer where the compile waits; on a decision that is taken they offer a new run."""
+    """`a v f` answer the decision that waits; for one that was taken they offer a new run."""
 
     driving: Driving
     overrides: Overrides
     again: RunningAgain
 
     def arrived(self, records: list[AnyRecord]) -> None:
-        """Records have come: an answer may be refused."""
+        """Show a refusal of an answer that came with new records."""
         warned = [one for one in records if isinstance(one, Warned) and one.asked]
         if warned and self.view.driven:
             self.desk.say(f"✗ {plain(warned[-1].message)}")
@@ -58,7 +58,7 @@ class Deciding(Controller):
         self.driving.send(Answer(id=decision.id, choice=choice))
 
     def _ask_choice(self, decision: Decision, then: Callable[[Decision, str], None]) -> None:
-        """Several other choices: a list to choose from."""
+        """Let the reader choose from the decision's choices."""
         notes = {decision.default: "the engine's choice"}
         notes |= {
             choice: f"rule {rule} forbids it" for choice, (rule, _) in decision.forbidden.items()
@@ -76,7 +76,7 @@ class Deciding(Controller):
         asked = self.view.asked
         if asked is None or self.view.playhead or not self.view.driven:
             self._answer_past(lambda decision: decision.default)
-        else:  # no choice of a person's: to choose `apart` would be a veto
+        else:  # an empty choice, since `apart` would be a veto
             self.driving.send(Answer(id=asked.id, choice=""))
 
     @command("Veto: choose otherwise", "v")
@@ -113,7 +113,7 @@ class Deciding(Controller):
     def _revise(self, decision: Decision, taken: str, choice: str) -> None:
         if not choice or choice == taken:
             whose = "the engine's choice" if taken == decision.default else "chosen already"
-            self.desk.say(f"it is decided: {plain(taken)} was {whose}")
+            self.desk.say(f"nothing to change: {plain(taken)} was {whose}")
             return
         if choice in decision.forbidden:
             rule, reason = decision.forbidden[choice]
@@ -122,7 +122,7 @@ class Deciding(Controller):
         self.desk.choose(self._offers(decision, choice))
 
     def _offers(self, decision: Decision, choice: str) -> list[PaletteChoice]:
-        """What can be done about a decision that is chosen otherwise."""
+        """The ways to apply another choice."""
         driven = self.view.driven
         if driven:
             compare = f"Compile again with it, and compare with run {self.view.run}"
@@ -144,7 +144,8 @@ class Deciding(Controller):
         ]
 
     def _overruled(self, decision: Decision, choice: str) -> Settings | None:
-        """Take the choice into the overrides; the settings of this run, None for no run."""
+        """Add the choice to the overrides; return the settings of this run, None if there is no
+        run."""
         overruled = self.overrides.overruled
         run = overruled.runs.get(self.view.run) or overruled.settings
         if run is None:
@@ -179,7 +180,7 @@ class Deciding(Controller):
             self.desk.say(f"compiling again: {plain(why)}")
 
     def _answered_here(self) -> tuple[Decision, str] | None:
-        """The decision at the playhead, or the one under the cursor, with what was chosen."""
+        """The decision at the playhead or under the cursor, with its choice."""
         view = self.view
         pane = self.desk.focus_pane()
         row = pane.row if pane is not None else Row()

@@ -30,7 +30,7 @@ class Desk(Protocol):
     stage: Stage
     spine: PaneView
     note: str
-    """Said in the footer."""
+    """The message in the footer."""
 
     @property
     def app(self) -> App[object]: ...
@@ -45,46 +45,46 @@ class Desk(Protocol):
     # Panes
 
     def panes(self) -> list[PaneView]:
-        """Those that stand now, the spine first."""
+        """The panes on the screen, the spine first."""
 
     def focus_pane(self) -> PaneView | None: ...
 
     def focus_on(self, *names: str) -> None:
-        """Focus the first of these panes that is on the screen, or the first of all."""
+        """Focus the first of these panes that is on the screen, else the first pane."""
 
     def set_focus(self, widget: Widget | None) -> None: ...
 
     async def rebuild(self) -> None:
-        """Build the panes of the present arrangement, unless they stand, and fill them."""
+        """Build the panes of the current arrangement if it is new, and fill them."""
 
     def refresh_all(self) -> None:
         """Refill panes and edges."""
 
     async def show(self, arrangement: str) -> None:
-        """Go to an arrangement; again, back."""
+        """Show an arrangement; if it is shown already, go back."""
 
     async def use_theme(self, name: ThemeName) -> None: ...
 
-    # Words
+    # Messages and questions
 
     def say(self, words: str) -> None:
-        """Say something in the footer until the next key."""
+        """Show a message in the footer until the next key."""
 
     def offer(self, words: str) -> None:
         """Have the next `y` copy these words."""
 
     def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
-        """Ask for a line of text; `then` gets it, unless `esc` gives it up."""
+        """Ask for a line of text and pass it to `then`; `esc` cancels."""
 
     def choose(self, choices: Sequence[PaletteChoice], asks: str = "") -> None:
-        """Have the reader choose from a list, unless `esc` gives it up."""
+        """Let the reader choose from a list; `esc` cancels."""
 
     # Others
 
     def post_message(self, message: Message) -> bool: ...
 
     def hand_over(self, feed: LiveFeed) -> None:
-        """Put a screen that drives `feed` in place of this one."""
+        """Replace this screen by one that drives `feed`."""
 
 
 @dataclass(eq=False)

@@ -1,6 +1,8 @@
-"""Driving a compile: steps, runs to the cursor, the stop."""
+"""Drives a compile: steps, runs to the cursor, stops."""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
 
 from msgspec import structs
 
@@ -25,7 +27,16 @@ _AT: dict[str, dict[Mode, Mode]] = {
     "pass": {"instruction": "pass", "over": "stage", "out": "graph"},
     "graph": {"instruction": "graph", "over": "graph", "out": "graph"},
 }
-"""What the step keys mean where the compile does not stand at an instruction."""
+"""What the step keys mean where the compile is not at an instruction."""
+
+
+def _goes(mode: Mode) -> Callable[[Driving], Awaitable[None]]:
+    """A method that has the compile go on in this mode."""
+
+    async def go(self: Driving) -> None:
+        await self._go(mode)
+
+    return go
 
 
 class Driving(Controller):
@@ -39,12 +50,12 @@ class Driving(Controller):
         self.belonged = ""
         """The arrangement that belongs to the place where the compile is."""
         self.brings: Ref = ""
-        """What the compile has just come to: every pane puts its cursor there."""
+        """What the compile has just reached; every pane puts its cursor there."""
         self._left = ""
         """The kind of place where the compile last waited."""
         self._stopped = False
         self._stops: Stops | None = None
-        """What a replay has seen, up to …"""
+        """The stops of the replay's first `_replayed` records."""
         self._replayed = 0
         if isinstance(desk.feed, LiveFeed):
             desk.view.breakpoints = tuple(desk.feed.breakpoints)
@@ -52,19 +63,19 @@ class Driving(Controller):
     # The worker
 
     def send(self, command: AnyCommand) -> bool:
-        """Pass a command to the worker; says so if there is none."""
+        """Send a command to the worker; False, with a message, if there is none."""
         feed = self.desk.feed
         if not isinstance(feed, LiveFeed):
             self.desk.say("a recorded trace: tcw step drives a live compile")
         elif feed.ended or self.desk.recording.end is not None:
-            self.desk.say("the worker has ended: what it recorded stays")
+            self.desk.say("the worker has ended; its recording is kept")
         else:
             feed.send(command)
             return True
         return False
 
     def arrived(self, records: list[AnyRecord]) -> None:
-        """Records have come: the compile may wait, or go on."""
+        """Follow the compile, which may have stopped or gone on."""
         met = {record.breakpoint for record in records if isinstance(record, Waiting)}
         self.view.breakpoints = tuple(
             structs.replace(one, enabled=False) if one.once and one.number in met else one
@@ -79,7 +90,7 @@ class Driving(Controller):
             self.desk.note = ""
 
     def _stand(self, waiting: Waiting) -> None:
-        """Show what belongs to the place; the reader's own choice for such a place wins."""
+        """Show the arrangement of this kind of place, or the one that the reader prefers there."""
         arrangement, kind = self.desk.navigator.arrangement, _kind(waiting)
         if self._left and arrangement != self.belonged:
             self.prefer[self._left] = arrangement
@@ -159,53 +170,18 @@ class Driving(Controller):
         await self.scrubbing.go_to(len(records))
         self.desk.say("the end of the trace: < goes back")
 
-    @command("Step to the next instruction, decision or stage", "s")
-    async def step(self) -> None:
-        await self._go("instruction")
-
-    @command("Step over what is called", "S")
-    async def over(self) -> None:
-        await self._go("over")
-
-    @command("Step out of the function", "F")
-    async def out(self) -> None:
-        await self._go("out")
-
-    @command("Step to the next line", "L")
-    async def line(self) -> None:
-        await self._go("line")
-
-    @command("Continue to the next breakpoint", "c")
-    async def continue_(self) -> None:
-        await self._go("continue")
-
-    @command("Run to the next frame")
-    async def next_frame(self) -> None:
-        await self._go("frame")
-
-    @command("Run to the next graph", "H")
-    async def next_graph(self) -> None:
-        await self._go("graph")
-
-    @command("Run to the next pass", "P")
-    async def next_pass(self) -> None:
-        await self._go("pass")
-
-    @command("Run to the next decision that matters", "d")
-    async def next_decision(self) -> None:
-        await self._go("decision")
-
-    @command("Run to the next fusion decision")
-    async def next_fusion(self) -> None:
-        await self._go("fusion")
-
-    @command("Run to the next decision of any kind")
-    async def any_decision(self) -> None:
-        await self._go("any-decision")
-
-    @command("Run to the next stage", "t")
-    async def stage(self) -> None:
-        await self._go("stage")
+    step = command("Step to the next instruction, decision or stage", "s")(_goes("instruction"))
+    over = command("Step over what is called", "S")(_goes("over"))
+    out = command("Step out of the function", "F")(_goes("out"))
+    line = command("Step to the next line", "L")(_goes("line"))
+    continue_ = command("Continue to the next breakpoint", "c")(_goes("continue"))
+    next_frame = command("Run to the next frame")(_goes("frame"))
+    next_graph = command("Run to the next graph", "H")(_goes("graph"))
+    next_pass = command("Run to the next pass", "P")(_goes("pass"))
+    next_decision = command("Run to the next decision that matters", "d")(_goes("decision"))
+    next_fusion = command("Run to the next fusion decision")(_goes("fusion"))
+    any_decision = command("Run to the next decision of any kind")(_goes("any-decision"))
+    stage = command("Run to the next stage", "t")(_goes("stage"))
 
     @command("Run to the cursor", "r")
     async def to_cursor(self) -> None:
@@ -224,7 +200,7 @@ class Driving(Controller):
             self.desk.say("it will wait at the next place where it can")
 
     def stop(self) -> bool:
-        """End the recording; False if that was done, or there is none."""
+        """End the recording; False if it has ended, or none is driven."""
         running = self.view.driven and self.desk.recording.end is None
         if not running or self._stopped or not self.send(Stop()):
             return False

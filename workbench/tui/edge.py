@@ -18,7 +18,7 @@ Lines = Sequence[tuple[Row, Tint]]
 
 
 class Edge(Widget):
-    """As many lines as `make` returns for its width; it is hidden if there are none."""
+    """Shows the lines that `make` returns for its width; hidden if there are none."""
 
     DEFAULT_CSS = "Edge { height: 1; width: 1fr; }"
 
@@ -36,7 +36,7 @@ class Edge(Widget):
         self.theme = theme
         self.lines: Lines = ()
         self._height = 1
-        """As it was requested; the size lags behind it."""
+        """The requested height; `size` lags behind it."""
 
     def update(self) -> None:
         """Rebuild the lines."""

@@ -15,9 +15,9 @@ from workbench.tui.edge import Lines
 from workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
 
 KEYS = {"-": "minus", "?": "question_mark", "←": "left", "↓": "down", "↑": "up", "→": "right"}
-"""Keys, as they are written, that Textual names otherwise."""
+"""Key as shown -> Textual's name, where they differ."""
 BADGES = {"✗": "break", "↻": "recompiles"}
-"""The arrangement that a count in the header is about, by its glyph."""
+"""Glyph of a count in the header -> its arrangement."""
 
 
 def barred(rows: list[Row]) -> Lines:
@@ -39,7 +39,7 @@ def timeline_lines(view: View, arrangement: str, width: int) -> Lines:
 
 
 def footer(note: str, hints: tuple[Hint, ...], commands: Commands, width: int) -> Lines:
-    """What was said last, else as many keys as there is room for."""
+    """The last message, else as many keys as fit."""
     ending: tuple[Span, ...] = (
         (commands.keys("help") + " ", "key"),
         ("help  ", "dim"),
@@ -61,8 +61,8 @@ def footer(note: str, hints: tuple[Hint, ...], commands: Commands, width: int) -
 
 
 def clicked(row: Row, commands: Commands, width: int, x: int) -> str:
-    """The key, by Textual's name, that stands in column `x` of a footer or a bar, or in the words
-    before it; "" for none. Of several keys, the one that was clicked; on their words, the first."""
+    """Textual's name of the key in column `x` of a footer or bar; "" for none. The words after
+    several keys stand for the first."""
     for start, spans in (
         (width_of(row.gutter), row.body),
         (width - width_of(row.right), row.right),
@@ -88,8 +88,8 @@ def _key(shown: str, commands: Commands) -> str:
 
 
 def badge(row: Row, x: int) -> str:
-    """The arrangement that the header's words in column `x` are about: a count of breaks or of
-    recompiles, each of which begins with its glyph; else the overview."""
+    """The arrangement to open for a click on column `x` of the header: that of the count of breaks
+    or recompiles there, else the overview."""
     at, about = 0, "overview"
     for words, _ in row.body:
         word = words.strip()
@@ -102,7 +102,7 @@ def badge(row: Row, x: int) -> str:
 
 
 def _possible(view: View, hints: tuple[Hint, ...]) -> tuple[Hint, ...]:
-    """Without the keys about overrides where there is nothing to keep, undo or write."""
+    """Drop the keys for overrides if there is nothing to keep, undo or write."""
     missing = set() if view.overrides else {"undo", "write"}
     if view.overrides == view.kept:
         missing.add("keep")
@@ -110,8 +110,8 @@ def _possible(view: View, hints: tuple[Hint, ...]) -> tuple[Hint, ...]:
 
 
 def _answers(view: View) -> tuple[Hint, ...]:
-    """The keys of an open decision, without the answer that is the engine's own and those that a
-    rule forbids."""
+    """The keys of an open decision, without the engine's own choice and those that a rule
+    forbids."""
     asked = view.asked
     if asked is None or asked.kind != FUSE:
         return DECIDE

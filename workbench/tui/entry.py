@@ -21,7 +21,7 @@ class Entry(Widget, can_focus=True):
 
     @dataclass(eq=False)
     class Changed(Message):
-        """The words changed, or were settled with `⏎` or given up with `esc`."""
+        """The text changed, was confirmed with `⏎` or cancelled with `esc`."""
 
         words: str
         settled: bool = False
@@ -35,7 +35,7 @@ class Entry(Widget, can_focus=True):
         self.note = ""
 
     def open(self, prompt: str = "", words: str = "") -> None:
-        """`prompt`: what is requested; "" for a search."""
+        """`prompt`: what is asked for; "" for a search."""
         self.prompt, self.words, self.note = prompt, words, ""
         self.display = True
         self.focus()

@@ -1,4 +1,4 @@
-"""Where the records on the screen come from, read away from the screen's thread."""
+"""Sources of the screen's records, each read in its own thread."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Post = Callable[[Message], object]
 
 
 class Feed(Protocol):
-    """Posts records as `Delivered`, and `Unreadable` where it has to give up."""
+    """Posts records as `Delivered`, and `Unreadable` if it cannot go on."""
 
     every: float
-    """Seconds between two deliveries …"""
+    """Seconds between two deliveries."""
     pause: float
-    """… and those that the screen asks for, where it is slow to show."""
+    """The same, as the screen sets it when it is slow."""
 
     @property
     def name(self) -> str:
-        """What is read, in a word."""
+        """A short name of the source."""
 
     @property
     def file(self) -> Path | None:
@@ -51,13 +51,13 @@ class Feed(Protocol):
         """What could not be read."""
 
     def start(self, post: Post) -> None:
-        """Begin, in a thread of its own."""
+        """Start reading, in a new thread."""
 
     def stop(self) -> None:
-        """Leave off; where a worker runs, it ends."""
+        """Stop reading; a driven worker ends."""
 
     def alive(self) -> bool:
-        """Whether more may come, as far as this machine can say."""
+        """Whether more records may come, as far as this machine can tell."""
 
 
 class FileFeed:
@@ -68,7 +68,7 @@ class FileFeed:
         self.name = path.name
         self.decoder: Decoder = TraceDecoder()
         self._known = False
-        """Whether what was read says what kind of file this is."""
+        """Whether the kind of the file has been found out."""
         self.every = self.pause = EVERY
         self._post: Post = lambda message: None
         self._over = Event()
@@ -113,8 +113,9 @@ class FileFeed:
             follower.close()
 
     def _decode(self, follower: FileFollower) -> list[AnyRecord]:
-        """All that there is. Records live as long as the screen: the collector need not look at
-        them again and again, which would take three times as long as the decoding."""
+        """Read all that there is. Records live as long as the screen, so the garbage collector
+        skips them: to visit them again and again would take three times as long as decoding
+        them."""
         records: list[AnyRecord] = []
         large = False
         try:

@@ -1,4 +1,4 @@
-"""The screen in ASCII: for terminals without the glyphs, or that give them two cells."""
+"""The screen in ASCII, for terminals that lack the glyphs or draw them two cells wide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TERMINALS = ("ansi", "cons25", "dumb", "linux", "vt100", "vt102", "vt220")
 
 
 def needed(encoding: str, terminal: str) -> bool:
-    """Whether a terminal shows ASCII alone, as its encoding and `TERM` tell."""
+    """Whether a terminal shows only ASCII, judged by its encoding and `TERM`."""
     try:
         "◆".encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -26,8 +26,8 @@ def needed(encoding: str, terminal: str) -> bool:
 
 
 class Ascii(LineFilter):
-    """Puts an ASCII character in place of each glyph; what `encoding` has and is surely as wide
-    everywhere stays."""
+    """Replaces glyphs by ASCII; keeps characters that `encoding` has and whose width is
+    unambiguous."""
 
     def __init__(self, encoding: str = "utf-8") -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Ascii(LineFilter):
 
 @lru_cache(maxsize=4096)
 def _instead(character: str, encoding: str) -> str:
-    """In as many cells; `?` for what has no likeness."""
+    """A replacement of the same width, `?` where no character is similar."""
     if character.isascii() or character in GLYPHS:
         return GLYPHS.get(character, character)
     sure = unicodedata.east_asian_width(character) != "A"

@@ -96,11 +96,7 @@ _BADGES: tuple[Line, ...] = (
 
 def lines(commands: Commands, pane: str, name: str) -> list[Line]:
     """At most twenty."""
-    found: list[Line] = [
-        ((name, "title"),),
-        ((SENTENCES.get(pane, ""), "text"),),
-        (),
-    ]
+    found: list[Line] = [((name, "title"),), ((SENTENCES.get(pane, ""), "text"),), ()]
     for key, words, other, more in _KEYS:
         found.append(
             (

@@ -1,190 +1,119 @@
-"""The footer: the keys that matter now, named by their commands; and the places of the palette."""
+"""The footer's keys, named by their commands; and the arrangements in the palette."""
 
 from __future__ import annotations
 
 Hint = tuple[str, str]
-"""(names of commands, what they do here). A name that begins with `=` is a
-key of no command."""
+"""(names of commands, what they do here). A name with `=` in front is a key without a command."""
 
-_PANES: Hint = ("next_pane", "pane")
-_SEARCH: Hint = ("search", "search")
-_COMPILE: Hint = ("previous_kind next_kind", "compile")
-_FIX: Hint = ("copy", "copy fix")
-_TORCH: Hint = ("torch_text", "torch's text")
-HINTS: dict[str, tuple[Hint, ...]] = {
-    "overview": (
-        ("down up", "move"),
-        ("open", "open"),
-        _PANES,
-        _SEARCH,
-        ("next_finding", "next finding"),
-        _FIX,
+
+def hints_of(text: str) -> tuple[Hint, ...]:
+    """`down up: move | search`: the hints, with their words if these are not the command's name."""
+    parts = (part.partition(": ") for part in text.split(" | "))
+    return tuple((names, words or names) for names, _, words in parts)
+
+
+HINTS = {
+    "overview": hints_of(
+        "down up: move | open | next_pane: pane | search | next_finding: next finding | "
+        "copy: copy fix"
     ),
-    "source": (
-        ("down up", "line"),
-        _PANES,
-        ("next_hit previous_hit", "counterpart"),
-        ("previous_language next_language", "language"),
-        ("previous_kind next_kind", "kernel"),
-        ("layout", "layout"),
-        ("zoom", "zoom"),
+    "source": hints_of(
+        "down up: line | next_pane: pane | next_hit previous_hit: counterpart | "
+        "previous_language next_language: language | previous_kind next_kind: kernel | layout | "
+        "zoom"
     ),
-    "graph": (
-        ("scroll_left down up scroll_right", "follow edges"),
-        ("wider narrower", "zoom"),
-        ("open", "open group"),
-        ("order", "as list"),
-        ("export", "export svg, png, dot"),
-        ("weights", "weights"),
-        ("unfold_all", "all groups"),
-        ("=← =↑ =↓ =→", "pan"),
-        _PANES,
-        _SEARCH,
+    "graph": hints_of(
+        "scroll_left down up scroll_right: follow edges | wider narrower: zoom | "
+        "open: open group | order: as list | export: export svg, png, dot | weights | "
+        "unfold_all: all groups | =← =↑ =↓ =→: pan | next_pane: pane | search"
     ),
-    "break": (
-        ("previous_kind next_kind", "previous, next break"),
-        ("open", "go to graph"),
-        _FIX,
-        _TORCH,
-        _PANES,
+    "break": hints_of(
+        "previous_kind next_kind: previous, next break | open: go to graph | copy: copy fix | "
+        "torch_text: torch's text | next_pane: pane"
     ),
-    "recompiles": (
-        ("previous_kind next_kind", "previous, next recompile"),
-        ("open", "go to line"),
-        _FIX,
-        _TORCH,
-        _PANES,
+    "recompiles": hints_of(
+        "previous_kind next_kind: previous, next recompile | open: go to line | copy: copy fix | "
+        "torch_text: torch's text | next_pane: pane"
     ),
-    "fusion": (
-        ("previous_kind next_kind", "previous, next pair"),
-        ("open", "unfold"),
-        _PANES,
-        ("copy", "copy id"),
-        _SEARCH,
+    "fusion": hints_of(
+        "previous_kind next_kind: previous, next pair | open: unfold | next_pane: pane | "
+        "copy: copy id | search"
     ),
-    "kernels": (
-        ("down up", "kernel"),
-        ("open", "beside its source"),
-        ("raw", "raw"),
-        _COMPILE,
-        _PANES,
+    "kernels": hints_of(
+        "down up: kernel | open: beside its source | raw | previous_kind next_kind: compile | "
+        "next_pane: pane"
     ),
-    "guards": (("open", "unfold"), _COMPILE, _PANES, _SEARCH),
-    "memory": (("down up", "buffer"), ("order", "order: born, size, life"), _COMPILE, _SEARCH),
-    "autograd": (("down up", "value"), _COMPILE, _PANES, _SEARCH),
-    "profile": (
-        ("open", "open region"),
-        ("order", "order: Δ, line, time"),
-        ("filter", "filter"),
-        _FIX,
-        ("times", "times"),
-        ("previous_kind next_kind", "phase"),
-        _PANES,
-        ("export", "export"),
+    "guards": hints_of(
+        "open: unfold | previous_kind next_kind: compile | next_pane: pane | search"
     ),
-    "region": (
-        ("open", "kernel's source"),
-        ("previous_kind next_kind", "previous, next region"),
-        ("times", "times"),
-        _PANES,
-        ("copy", "copy"),
+    "memory": hints_of(
+        "down up: buffer | order: order: born, size, life | previous_kind next_kind: compile | "
+        "search"
     ),
-    "account": (("down up", "move"), _PANES, ("copy", "copy"), ("export", "export")),
-    "output": (("down up", "line"), _SEARCH),
-    "decision": (("down up", "decision"), ("open", "its line"), _PANES, _COMPILE, _SEARCH),
-    "settings": (
-        ("open", "compile again so"),
-        ("down up", "setting"),
-        ("engine", "next run"),
-        _PANES,
+    "autograd": hints_of(
+        "down up: value | previous_kind next_kind: compile | next_pane: pane | search"
     ),
-    "start": (("step", "step"), ("continue", "continue"), ("breakpoint", "breakpoint"), _PANES),
-    "predict": (
-        ("previous_kind next_kind", "previous, next pair"),
-        _PANES,
-        ("presenter", "presenter"),
+    "profile": hints_of(
+        "open: open region | order: order: Δ, line, time | filter | copy: copy fix | times | "
+        "previous_kind next_kind: phase | next_pane: pane | export"
     ),
-    "score": (("down up", "move"), ("open", "go to the pair"), _PANES),
-    "notes": (("down up", "note"), ("open", "go there"), ("note", "edit"), _PANES),
-    "breakpoints": (("open", "on, off"), ("delete", "delete"), ("breakpoint", "another"), _PANES),
-    "overrides": (
-        ("delete", "delete"),
-        ("undo", "undo"),
-        ("what_if", "what-if"),
-        ("write", "write"),
-        ("keep", "keep"),
-        _PANES,
+    "region": hints_of(
+        "open: kernel's source | previous_kind next_kind: previous, next region | times | "
+        "next_pane: pane | copy"
     ),
-    "steps": (("down up", "move"), ("raw", "raw"), _PANES, _COMPILE, _SEARCH),
-    "differences": (
-        ("next_hit previous_hit", "next, previous difference"),
-        ("open", "in full"),
-        _PANES,
-        ("raw", "raw"),
-        _SEARCH,
+    "account": hints_of("down up: move | next_pane: pane | copy | export"),
+    "output": hints_of("down up: line | search"),
+    "decision": hints_of(
+        "down up: decision | open: its line | next_pane: pane | previous_kind next_kind: compile | "
+        "search"
     ),
-    "ranks": (("down up", "ranks"), ("open", "look at them"), _PANES, ("copy", "copy"), _SEARCH),
-    "what-if": (("down up", "move"), _PANES, ("raw", "raw"), _SEARCH),
-    "engines": (("down up", "lines"), ("engine", "other engine"), _PANES, ("raw", "raw"), _SEARCH),
+    "settings": hints_of(
+        "open: compile again so | down up: setting | engine: next run | next_pane: pane"
+    ),
+    "start": hints_of("step | continue | breakpoint | next_pane: pane"),
+    "predict": hints_of(
+        "previous_kind next_kind: previous, next pair | next_pane: pane | presenter"
+    ),
+    "score": hints_of("down up: move | open: go to the pair | next_pane: pane"),
+    "notes": hints_of("down up: note | open: go there | note: edit | next_pane: pane"),
+    "breakpoints": hints_of("open: on, off | delete | breakpoint: another | next_pane: pane"),
+    "overrides": hints_of("delete | undo | what_if: what-if | write | keep | next_pane: pane"),
+    "steps": hints_of(
+        "down up: move | raw | next_pane: pane | previous_kind next_kind: compile | search"
+    ),
+    "differences": hints_of(
+        "next_hit previous_hit: next, previous difference | open: in full | next_pane: pane | "
+        "raw | search"
+    ),
+    "ranks": hints_of("down up: ranks | open: look at them | next_pane: pane | copy | search"),
+    "what-if": hints_of("down up: move | next_pane: pane | raw | search"),
+    "engines": hints_of("down up: lines | engine: other engine | next_pane: pane | raw | search"),
 }
-"""Footer, most useful first: whole keys are dropped from the end on a narrow screen."""
+"""Footers, the most useful keys first: a narrow screen drops keys from the end."""
 
-DECIDE: tuple[Hint, ...] = (
-    ("accept", "accept"),
-    ("veto", "veto"),
-    ("force", "force"),
-    ("continue", "continue"),
-    ("step", "next"),
-    ("what_if", "what-if"),
-    ("overrides", "overrides"),
-    ("earlier later", "scrub"),
+DECIDE = hints_of(
+    "accept | veto | force | continue | step: next | what_if: what-if | overrides | "
+    "earlier later: scrub"
 )
-CHOOSE: tuple[Hint, ...] = (("accept", "accept"), ("veto", "choose otherwise"), *DECIDE[3:])
-STEP: tuple[Hint, ...] = (
-    ("step", "step"),
-    ("over", "over"),
-    ("out", "out"),
-    ("line", "next line"),
-    ("to_cursor", "run to cursor"),
-    ("breakpoint", "breakpoint"),
-    ("continue", "continue"),
-    ("earlier later", "scrub"),
+CHOOSE = (("accept", "accept"), ("veto", "choose otherwise"), *DECIDE[3:])
+STEP = hints_of(
+    "step | over | out | line: next line | to_cursor: run to cursor | breakpoint | continue | "
+    "earlier later: scrub"
 )
-STAND: tuple[Hint, ...] = (
-    ("step", "step"),
-    ("next_decision", "next decision"),
-    ("stage", "next stage"),
-    ("breakpoint", "breakpoint"),
-    ("continue", "continue"),
-    _PANES,
-    ("earlier later", "scrub"),
+STAND = hints_of(
+    "step | next_decision: next decision | stage: next stage | breakpoint | continue | "
+    "next_pane: pane | earlier later: scrub"
 )
-RUNNING: tuple[Hint, ...] = (
-    ("pause", "interrupt"),
-    ("stop", "stop"),
-    ("breakpoint", "breakpoint"),
-    _PANES,
-    ("earlier later", "scrub"),
+RUNNING = hints_of("pause: interrupt | stop | breakpoint | next_pane: pane | earlier later: scrub")
+OVER = hints_of(
+    "keep: keep overrides | undo | write | measure | what_if: what-if | engine: next run | "
+    "profile | next_pane: pane"
 )
-OVER: tuple[Hint, ...] = (
-    ("keep", "keep overrides"),
-    ("undo", "undo"),
-    ("write", "write"),
-    ("measure", "measure"),
-    ("what_if", "what-if"),
-    ("engine", "next run"),
-    ("profile", "profile"),
-    _PANES,
+PAST = hints_of(
+    "earlier later: record | previous_stage next_stage: stage | live: back to now | "
+    "step: next stop | next_pane: pane | search"
 )
-PAST: tuple[Hint, ...] = (
-    ("earlier later", "record"),
-    ("previous_stage next_stage", "stage"),
-    ("live", "back to now"),
-    ("step", "next stop"),
-    _PANES,
-    _SEARCH,
-)
-"""Footer of a driven compile, by where it is stopped; and of a reader who went back in time."""
+"""Footers of a driven compile, by where it waits; PAST, of a reader who went back in time."""
 
 GOES: tuple[tuple[str, str], ...] = (
     ("overview", "Go to the overview"),
@@ -213,4 +142,4 @@ GOES: tuple[tuple[str, str], ...] = (
     ("overrides", "Go to the overrides"),
     ("settings", "Go to the settings"),
 )
-"""Arrangements, as the palette offers them."""
+"""(arrangement, its entry in the palette)."""

@@ -1,4 +1,4 @@
-"""Which panes stand where, as the reader wants it: any pane in any place, closed, dragged wider."""
+"""The reader's own layouts: any pane in any place, panes closed, columns resized."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.tui.desk import Controller, Desk
 from workbench.tui.overlay import PaletteChoice
 
 MOST = 4
-"""The most panes side by side."""
+"""The most panes on one screen."""
 TITLES = {
     "loops-a": "loops of A", "loops-b": "loops of B", "source-step": "source of the step",
     "source-break": "source of the break", "growing": "growing graph",
@@ -29,19 +29,19 @@ def title_of(pane: str) -> str:
 
 
 class Layouts(Controller):
-    """Panes put, closed and sized by the reader."""
+    """Places, closes and resizes panes."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.own: dict[str, Arrangement] = {}
-        """Arrangements that the reader made of those with these names."""
+        """Name of an arrangement -> the reader's version of it."""
         self.turned = False
-        """Columns are rows."""
+        """Whether columns are shown as rows."""
         self.zoomed = ""
-        """The one pane that is shown."""
+        """The zoomed pane, "" for none."""
 
     def arrangement(self, name: str) -> Arrangement:
-        """The reader's own, or the one that belongs to the name."""
+        """The reader's version, else the default."""
         return self.own.get(name) or ARRANGEMENTS[name]
 
     @command("Zoom this pane", "z")
@@ -54,7 +54,7 @@ class Layouts(Controller):
             self.desk.focus_on(focus)
 
     async def leave_zoom(self) -> bool:
-        """All panes again; False where none was zoomed."""
+        """Show all panes again; False if none was zoomed."""
         if not self.zoomed:
             return False
         self.zoomed = ""
@@ -105,7 +105,7 @@ class Layouts(Controller):
         """Put a pane into a column of its own."""
         now = self._present()
         if sum(len(column.slots) for column in now.columns) >= MOST:
-            self.desk.say(f"{MOST} panes are the most: Show … here, or Z closes one")
+            self.desk.say(f"at most {MOST} panes: Show … here, or close one with Z")
             return
         columns = (*now.columns, Column((Slot(pane),), max(1, _mean_share(now))))
         await self._lay_out(replace(now, columns=columns, narrow=(*now.narrow, Slot(pane))), pane)
@@ -144,10 +144,10 @@ class Layouts(Controller):
     @command("Present: few large panes", "p")
     async def presenter(self) -> None:
         """No spine, no timeline, no ids; a few lines of source, two panes, twice the space."""
-        self.desk.view.presenting = not self.desk.view.presenting
+        self.view.presenting = not self.view.presenting
         self.zoomed = ""
         await self.desk.rebuild()
-        if not self.desk.view.presenting:
+        if not self.view.presenting:
             self.desk.say("all of the screen again")
 
 

@@ -24,7 +24,7 @@ from workbench.tui.feed import Post
 from workbench.tui.messages import Delivered, Unreadable
 
 EVERY = 0.1
-"""Seconds between deliveries while the compile runs; where it stops, the screen hears at once."""
+"""Seconds between deliveries while the compile runs; a stop is delivered at once."""
 _URGENT: tuple[type[Record], ...] = (Waiting, Refused, End, Start, WhatIf)
 
 
@@ -32,26 +32,26 @@ class Drives(Protocol):
     """The front end's side of a driven worker, as `workbench.worker.client.Driver` is."""
 
     def send(self, command: AnyCommand) -> None:
-        """Pass a command on, at once."""
+        """Send a command at once."""
 
     def note(self, note: Note) -> None:
-        """Keep a reader's words in the trace."""
+        """Write a reader's note to the trace."""
 
     def stop(self) -> None:
         """End the recording."""
 
     def join(self) -> object:
-        """Wait until the worker is gone and the trace is whole."""
+        """Wait until the worker is gone and the trace is complete."""
 
 
 Starts = Callable[
     [Settings, Path | None, Callable[[AnyRecord], None], Sequence[Breakpoint]], Drives
 ]
-"""`Driver.start`; the records come in a thread of the driver's."""
+"""`Driver.start`; it passes on records from the driver's thread."""
 
 
 class LiveFeed:
-    """A driven recording: posts what comes in batches."""
+    """A driven recording; posts its records in batches."""
 
     def __init__(
         self,

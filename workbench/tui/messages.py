@@ -1,4 +1,4 @@
-"""What widgets tell the screen."""
+"""Messages from widgets to the screen."""
 
 from __future__ import annotations
 

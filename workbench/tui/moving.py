@@ -1,6 +1,8 @@
-"""Moving: cursor, focus, levels, findings."""
+"""Moves the cursor, the focus, and between levels and findings."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from viewers.panes.targets import ToFinding
 from workbench.tui.commands import command
@@ -8,55 +10,36 @@ from workbench.tui.desk import Controller
 from workbench.tui.pane import PaneView
 
 
+def _in_pane(act: Callable[[PaneView], object]) -> Callable[[Moving], None]:
+    """A method that acts on the pane in focus, if there is one."""
+
+    def run(self: Moving) -> None:
+        pane = self.desk.focus_pane()
+        if pane is not None:
+            act(pane)
+
+    return run
+
+
 class Moving(Controller):
     """Moves the cursor within a pane, and the focus between panes."""
 
-    def _move(self, by: int) -> None:
-        pane = self.desk.focus_pane()
-        if pane is not None:
-            pane.move(by)
-
-    @command("Move down", "j", "down")
-    def down(self) -> None:
-        self._move(1)
-
-    @command("Move up", "k", "up")
-    def up(self) -> None:
-        self._move(-1)
-
-    @command("Scroll left", "h", "left")
-    def scroll_left(self) -> None:
-        pane = self.desk.focus_pane()
-        if pane is not None:
-            pane.scroll_cells(-8)
-
-    @command("Scroll right", "l", "right")
-    def scroll_right(self) -> None:
-        pane = self.desk.focus_pane()
-        if pane is not None:
-            pane.scroll_cells(8)
-
-    @command("Move a page down", "pagedown", "ctrl+d", "space", shown="ctrl-d")
-    def page_down(self) -> None:
-        pane = self.desk.focus_pane()
-        self._move(pane.page - 1 if pane else 1)
-
-    @command("Move a page up", "pageup", "ctrl+u", shown="ctrl-u")
-    def page_up(self) -> None:
-        pane = self.desk.focus_pane()
-        self._move(1 - pane.page if pane else -1)
-
-    @command("Go to the first row", "home", shown="gg")
-    def first(self) -> None:
-        pane = self.desk.focus_pane()
-        if pane is not None:
-            pane.ends(False)
-
-    @command("Go to the last row", "G")
-    def last(self) -> None:
-        pane = self.desk.focus_pane()
-        if pane is not None:
-            pane.ends(True)
+    down = command("Move down", "j", "down")(_in_pane(lambda pane: pane.move(1)))
+    up = command("Move up", "k", "up")(_in_pane(lambda pane: pane.move(-1)))
+    scroll_left = command("Scroll left", "h", "left")(_in_pane(lambda pane: pane.scroll_cells(-8)))
+    scroll_right = command("Scroll right", "l", "right")(
+        _in_pane(lambda pane: pane.scroll_cells(8))
+    )
+    page_down = command("Move a page down", "pagedown", "ctrl+d", "space", shown="ctrl-d")(
+        _in_pane(lambda pane: pane.move(pane.page - 1))
+    )
+    page_up = command("Move a page up", "pageup", "ctrl+u", shown="ctrl-u")(
+        _in_pane(lambda pane: pane.move(1 - pane.page))
+    )
+    first = command("Go to the first row", "home", shown="gg")(
+        _in_pane(lambda pane: pane.ends(False))
+    )
+    last = command("Go to the last row", "G")(_in_pane(lambda pane: pane.ends(True)))
 
     def _tab(self, by: int) -> None:
         panes = self.desk.panes()
@@ -80,12 +63,12 @@ class Moving(Controller):
             self.desk.set_focus(found)
 
     def focus_counterpart(self, pane: PaneView) -> None:
-        """From a row that leads nowhere deeper, `⏎` goes to the next pane that is lit."""
+        """Go from a row that opens nothing to the next pane with a highlighted row."""
         panes = self.desk.stage.panes
         start = panes.index(pane) + 1 if pane in panes else 0
         for other in [*panes[start:], *panes[:start]]:
             if other is not pane and (
-                other.lit or any(ref == self.desk.view.ref for ref in other.content.refs)
+                other.lit or any(ref == self.view.ref for ref in other.content.refs)
             ):
                 index = min(other.lit, default=other.cursor)
                 self.desk.set_focus(other)

@@ -1,4 +1,4 @@
-"""Notes: written on what is selected, kept in the trace."""
+"""Notes on what is selected, kept in the trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workbench.tui.overlay import Sheet
 
 
 class Writing(ModalScreen[str | None]):
-    """Several lines of text; None if the reader gave it up."""
+    """Asks for several lines of text; None if the reader cancels."""
 
     DEFAULT_CSS = """
     Writing { align: center middle; background: $background 0%; }
@@ -79,7 +79,7 @@ class Noting(Controller):
     """`m` writes, edits and deletes the note on what is selected."""
 
     def _thing(self) -> str:
-        """What a note would be on: the row under the cursor, else the selection."""
+        """The row under the cursor, else the selection."""
         pane = self.desk.focus_pane()
         row = pane.row if pane is not None else Row()
         if isinstance(row.at, ToNote):
@@ -87,7 +87,7 @@ class Noting(Controller):
         asked = self.view.asked
         return thing_of(row) or self.view.ref or (on_decision(asked.id) if asked else "")
 
-    @command("Note: write, edit or delete one on what is selected", "m")
+    @command("Write, edit or delete a note on what is selected", "m")
     def note(self) -> None:
         on = self._thing()
         if not on:
@@ -105,7 +105,7 @@ class Noting(Controller):
         )
 
     def keep_note(self, on: str, words: str) -> None:
-        """Put the words into the trace; no words remove the note."""
+        """Write the note to the trace; an empty one removes it."""
         records = self.desk.recording.records
         run = self.view.run if on.startswith(DECISION) else 0
         note = make(on, words, run, records[-1].at if records else 0.0)

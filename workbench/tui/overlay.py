@@ -1,4 +1,4 @@
-"""What lies over the screen for a moment: help, and the palette of all commands."""
+"""Overlays: the help, and the palette of all commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workbench.tui.paint import exactly, paint
 
 
 class Sheet(Widget):
-    """Rows on a raised ground."""
+    """Rows on a raised background."""
 
     def __init__(self, theme: Theme, width: int, height: int) -> None:
         super().__init__()
@@ -76,13 +76,13 @@ class PaletteChoice:
 
 
 class Palette(ModalScreen[PaletteChoice]):
-    """Type to filter; dismissed with what was chosen, None for nothing."""
+    """A list to filter by typing; returns the chosen entry, None for none."""
 
     DEFAULT_CSS = "Palette { align: center top; background: $background 0%; }"
     HEIGHT = 14
 
     def __init__(self, theme: Theme, choices: Sequence[PaletteChoice], asks: str = "") -> None:
-        """`asks`: what is chosen, where it is not a command."""
+        """`asks`: the prompt, if the entries are not commands."""
         super().__init__()
         self.theme = theme
         self.choices = choices
@@ -101,7 +101,7 @@ class Palette(ModalScreen[PaletteChoice]):
         self._fill()
 
     def found(self) -> list[PaletteChoice]:
-        """Choices with every typed word in them; those that start with the words come first."""
+        """Choices that contain every typed word; those that start with the words come first."""
         words = self.words.casefold().split()
         kept = [
             c

@@ -22,8 +22,8 @@ DEFAULT_FILE = "overrides.toml"
 
 
 class Overrides(Controller):
-    """`K u O W` are about what was overruled; `D` deletes from the list, and breakpoints from
-    theirs."""
+    """`K u O W` are commands for overrides; `D` deletes overrides and breakpoints from their
+    lists."""
 
     def __init__(self, desk: Desk, breaking: Breaking) -> None:
         super().__init__(desk)
@@ -33,18 +33,18 @@ class Overrides(Controller):
         self.show()
 
     def see(self, records: list[AnyRecord]) -> None:
-        """Take note of runs and answers, as they are recorded."""
+        """Note runs and answers as they are recorded."""
         self.overruled.see(records)
         self.show()
 
     def show(self) -> None:
         """Pass them to the view."""
-        self.desk.view.overrides = self.overruled.wanted
-        self.desk.view.kept = self.overruled.kept
+        self.view.overrides = self.overruled.wanted
+        self.view.kept = self.overruled.kept
 
     @command("Delete this breakpoint or override", "D", "delete")
     def delete(self) -> None:
-        """Remove the entry of a list that the cursor is on."""
+        """Delete the entry under the cursor."""
         pane = self.desk.focus_pane()
         match pane.row.at if pane is not None else None:
             case ToBreakpoint(number):
@@ -57,7 +57,7 @@ class Overrides(Controller):
 
     @command("Keep the overrides", "K")
     def keep(self) -> None:
-        """Take the overrides as settled: the next what-if is compared with them."""
+        """Keep the overrides: the next what-if is compared with them."""
         if self.overruled.wanted == self.overruled.kept:
             self.desk.say("no override is new")
             return
@@ -124,7 +124,7 @@ class Overrides(Controller):
         self.desk.say(f"{wrote}   y copies  {plain(replay)}")
 
     def _ours(self, file: Path) -> bool:
-        """Whether the file holds nothing but what was written or read before."""
+        """Whether the file holds only what was written or read before."""
         try:
             return read_overrides(file) in (self.overruled.written, self.overruled.wanted)
         except OverrideError:
@@ -133,7 +133,7 @@ class Overrides(Controller):
     # Leaving
 
     def may_leave(self) -> bool:
-        """Whether to quit; asks once where overrides would be lost."""
+        """Whether to quit; asks once if overrides would be lost."""
         if self._asked_to_leave or not self.overruled.unsaved:
             return True
         self._asked_to_leave = True
@@ -142,6 +142,6 @@ class Overrides(Controller):
         return False
 
     def other_command(self, name: str) -> None:
-        """Any other command withdraws the question."""
+        """Any other command cancels the question."""
         if name not in ("quit", "stop"):
             self._asked_to_leave = False

@@ -16,29 +16,24 @@ from viewers.command_line import command_line
 
 
 class Overruled:
-    """What the reader decided otherwise.
-
-    `wanted` is what the next run gets; `kept` what the reader made up their mind about: a what-if
-    is compared with a run of these.
-    """
+    """The reader's overrides: `wanted` for the next run; `kept` for the run that a what-if is
+    compared with; `written` in the file."""
 
     def __init__(self) -> None:
         self.settled: dict[str, str] | None = None
-        """What the reader had made up their mind about before the first run; None for all that
-        it was given."""
+        """Overrides that count as kept before the first run; None for all that it was given."""
         self.wanted: dict[str, str] = {}
         self.kept: dict[str, str] = {}
         self.written: dict[str, str] = {}
         self.runs: dict[int, Settings] = {}
-        """Number of a run -> its settings, with the answers that were given in it; whether it was
-        profiled does not count."""
+        """Number of a run -> its settings, with the answers given in it, and `profile` off."""
         self.ended: set[int] = set()
         self._asked: dict[str, Decided] = {}
         self._waits_at = ""
         self._run = 0
 
     def see(self, records: Iterable[AnyRecord]) -> None:
-        """Take note of runs and answers, as they are recorded."""
+        """Note runs and answers as they are recorded."""
         for record in records:
             if isinstance(record, Start) and not self.runs:
                 overrides = dict(record.settings.overrides)
@@ -77,12 +72,12 @@ class Overruled:
 
     @property
     def settings(self) -> Settings | None:
-        """Those of the last run, with what is wanted now."""
+        """The settings of the last run, with the wanted overrides."""
         last = next(reversed(self.runs.values()), None)
         return None if last is None else structs.replace(last, overrides=dict(self.wanted))
 
     def run_with(self, settings: Settings) -> int:
-        """The last run that had just these settings; 0 where none had."""
+        """The last run with exactly these settings, 0 for none."""
         found = (number for number, had in reversed(self.runs.items()) if had == settings)
         return next(found, 0)
 
@@ -98,7 +93,7 @@ class Overruled:
 
 
 def because(before: dict[str, str], after: dict[str, str]) -> str:
-    """What is different, in words: `veto tcw/0/0/forward/fuse/a+b`."""
+    """The differences in words: `veto tcw/0/0/forward/fuse/a+b`."""
     parts = [_verb(id, choice) for id, choice in after.items() if before.get(id) != choice]
     parts += [f"without {id}" for id in before if id not in after]
     return ", ".join(parts)
@@ -116,7 +111,7 @@ OVERRIDES = OutputKind("file of overrides", lambda head: _BEGINS.match(head) is 
 
 
 def to_toml(overrides: dict[str, str]) -> str:
-    """A file that `--override` reads: a line for each, both in quotes."""
+    """The text of a file for `--override`: a quoted id and a quoted choice per line."""
     return "".join(f"{_quoted(id)} = {_quoted(choice)}\n" for id, choice in overrides.items())
 
 
@@ -125,5 +120,5 @@ def _quoted(words: str) -> str:
 
 
 def replay_command(settings: Settings, file: Path) -> str:
-    """How the same run is made from the command line."""
+    """The command line of the same run."""
     return command_line("explain", settings, ("--override", str(file)), overrides=False)

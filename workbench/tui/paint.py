@@ -17,16 +17,16 @@ _BLANKS = re.compile(r"(^\s+|\s{2,}|\s+$)")
 
 
 def harmless(line: Line) -> Line:
-    """The last gate before the terminal: control characters become visible. Panes make the
-    user's words plain themselves; this holds where one forgets."""
+    """Make control characters visible, the last check before the terminal. Panes escape the user's
+    text themselves; this catches what they miss."""
     if all(words.isprintable() for words, _ in line):
         return line
     return tuple((plain(words), role) for words, role in line)
 
 
 def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> list[Segment]:
-    """A row in `width` cells; its body is scrolled by `left`. `›` and `‹` say what is cut; a blank
-    at least separates the body from what is at the right."""
+    """A row in `width` cells, its body scrolled by `left`. `‹` and `›` mark what is cut; at least
+    one blank separates the body from the words at the right."""
     gutter = clip(harmless(row.gutter), 0, width)
     right, line = harmless(row.right), harmless(row.body)
     room = width - width_of(gutter)

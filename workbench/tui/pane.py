@@ -31,7 +31,7 @@ class PaneView(Widget, can_focus=True):
 
     @dataclass(eq=False)
     class Dragged(Message):
-        """The rule at the left of a pane, or its title row (`down`), is moved by some cells."""
+        """The rule at the left of a pane, or its title row (`down`), was dragged by some cells."""
 
         pane: PaneView
         by: int
@@ -47,27 +47,27 @@ class PaneView(Widget, can_focus=True):
         self.number = number
         self.rule = rule
         self.spacing = 1
-        """Lines that a row takes."""
+        """Lines per row."""
         self.content = Content(name)
         self.cursor = -1
         self.top = 0
         self.left = 0
         self.spot = -1
-        """A counterpart that `n` walked to."""
+        """The counterpart that `n` went to."""
         self.selected: Ref = ""
         self.needle = ""
-        """What is searched for: it is highlighted in every row."""
+        """The searched text, highlighted in every row."""
         self.lit: dict[int, Quality] = {}
         self._made = False
         self._settling = False
-        """Whether it was just laid out, and the reader has done nothing since: the panes around it
-        may still take or give rows."""
+        """Whether it was just laid out, and the reader has not moved in it since: its height may
+        still change."""
         self._shown = 0
-        """Rows that there was room for when the content was made."""
+        """Rows that fitted when the content was made."""
         self._painted: list[tuple[object, ...]] = []
         """What each line on the screen was painted from."""
         self._dragged: tuple[int, int, bool] | None = None
-        """Where the mouse took hold of the rule or the title row, and which."""
+        """Where the drag began, and whether it drags the title row."""
 
     @property
     def active(self) -> bool:
@@ -118,7 +118,7 @@ class PaneView(Widget, can_focus=True):
             self._bring()
 
     def relight(self, selected: Ref, lit: dict[Ref, Quality]) -> None:
-        """Take a new selection: tint its counterparts, scroll only if none of them is visible."""
+        """Tint the counterparts of a selection; scroll only if none of them is visible."""
         self._settling = self._settling and selected == self.selected
         self.selected = selected
         refs = self.content.refs
@@ -142,7 +142,7 @@ class PaneView(Widget, can_focus=True):
         self.repaint()
 
     def bring(self, ref: Ref) -> None:
-        """Put the cursor on the row of a thing, where this pane has one."""
+        """Put the cursor on the row of `ref`, if this pane has one."""
         index = next((i for i, one in enumerate(self.content.refs) if one == ref), -1)
         if index >= 0 and self.rows[index].key:
             self._settling = False
@@ -151,7 +151,7 @@ class PaneView(Widget, can_focus=True):
             self.repaint()
 
     def _bring(self) -> None:
-        """Put the row on which the pane starts into sight."""
+        """Scroll to the row on which the pane starts."""
         if self.content.centred:
             self.top = self._clamped(self.cursor - self.page // 2)
         else:
@@ -162,7 +162,7 @@ class PaneView(Widget, can_focus=True):
         return index < self.content.head or self.top + covered <= index < self.top + self.page
 
     def _index(self, y: int) -> int:
-        """Which row is in a line of the pane, from 1."""
+        """The row in line `y` of the pane, whose title is line 0."""
         place = y // self.spacing - 1
         return place if place < self.content.head else self.top + place
 
@@ -249,7 +249,7 @@ class PaneView(Widget, can_focus=True):
         self.repaint()
 
     def find(self, words: str, start: int, step: int) -> int:
-        """The next row whose text holds `words`, wrapping around; -1 where none does."""
+        """The next row whose text contains `words`, wrapping around; -1 for none."""
         count = len(self.rows)
         wanted = words.casefold()
         for offset in range(count):
@@ -259,7 +259,7 @@ class PaneView(Widget, can_focus=True):
         return -1
 
     def repaint(self) -> None:
-        """Have the lines painted that are not on the screen as they should be."""
+        """Repaint the lines that have changed."""
         height = self.size.height
         if len(self._painted) != height:
             self.refresh()
@@ -271,11 +271,11 @@ class PaneView(Widget, can_focus=True):
             self.refresh(*(Region(0, y, width, 1) for y in stale))
 
     def _common(self) -> tuple[object, ...]:
-        """What the paint of every line depends on."""
+        """What the paint of all lines depends on."""
         return (self.inner_width, self.theme.name, self.active)
 
     def _line(self, y: int, common: tuple[object, ...]) -> tuple[object, ...]:
-        """All that the paint of a line depends on."""
+        """What the paint of one line depends on."""
         if y == 0:
             content = self.content
             return (*common, self.number, content.name, content.subject, content.right)
@@ -370,8 +370,8 @@ class PaneView(Widget, can_focus=True):
             self.release_mouse()
 
     def _owner(self, index: int) -> int:
-        """The row that a row belongs to: itself, or the nearest above it that can be selected,
-        with no blank between; -1 for none."""
+        """The row itself if it can be selected, else the nearest such row above with no blank row
+        between; -1 for none."""
         while 0 <= index < len(self.rows):
             row = self.rows[index]
             if row.key:

@@ -1,6 +1,6 @@
-"""A screen as a standalone SVG: it loads nothing, and is the same for the same screen.
+"""A screen as a standalone SVG, which loads nothing; the same screen gives the same text.
 
-Every run of cells is placed by itself and says how long it is, so that no font moves a column.
+Each run of cells has its own position and length, so that no font shifts a column.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from textual.app import App
 from viewers.kit.theme import THEMES
 
 CELL, LINE, FONT = 10, 19, 16.61
-"""Pixels: a cell's width, a line's height, and the size at which Menlo and DejaVu Sans Mono have
-that width."""
+"""Pixels: width of a cell, height of a line, and the font size at which Menlo and DejaVu Sans Mono
+have that width."""
 MARGIN, BASELINE = 10, 15
 FONTS = "Menlo, 'DejaVu Sans Mono', Consolas, monospace"
 
@@ -30,12 +30,12 @@ _GAP = re.compile(r"( {2,})")
 
 
 def picture(app: App[object], title: str = "tcw") -> str:
-    """What `app` shows."""
+    """The SVG of what `app` shows."""
     return _Drawing(app.size.width, app.size.height, title).of(painted(app))
 
 
 def painted(app: App[object]) -> list[list[Segment]]:
-    """The screen's lines as they are sent to the terminal, with the screens behind a dialog."""
+    """The screen's lines as the terminal gets them, with the screens behind a dialog."""
     update = app.screen._compositor.render_update(
         full=True, screen_stack=app._background_screens, simplify=True
     )
@@ -43,12 +43,12 @@ def painted(app: App[object]) -> list[list[Segment]]:
 
 
 class _Drawing:
-    """Rectangles and texts; styles are classes, numbered as they come."""
+    """Draws rectangles and texts; each style is a class, numbered in order of use."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         dark = THEMES["dark"].colours
         self.background, self.foreground = dark["background"], dark["text"]
-        """For a terminal's own colours, which nobody knows."""
+        """Stand in for the terminal's default colours, which are unknown."""
         self.grounds = self.background, THEMES["light"].colours["background"]
         self.size = width * CELL + 2 * MARGIN, height * LINE + 2 * MARGIN
         self.title = title
@@ -120,7 +120,7 @@ class _Drawing:
         return self.classes.setdefault(" ".join(rules), f"s{len(self.classes)}")
 
     def _colours(self, style: Style) -> tuple[str, str]:
-        """Of the words, and behind them."""
+        """Foreground and background."""
         front = _hex(style.color, self.foreground)
         behind = _hex(style.bgcolor, self.background)
         return (behind, front) if style.reverse else (front, behind)
@@ -133,7 +133,7 @@ def _hex(colour: Color | None, otherwise: str) -> str:
 
 
 def _merged(row: Iterable[Segment]) -> Iterable[tuple[int, str, Style]]:
-    """(column, words, style); neighbours of one style are one."""
+    """(column, words, style) of each run; adjacent segments of one style are merged."""
     at, words, style = 0, "", Style()
     for segment in row:
         if segment.control or not segment.text:

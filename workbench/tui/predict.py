@@ -21,28 +21,27 @@ from viewers.teaching.predict import (
 from workbench.tui.commands import command
 from workbench.tui.desk import Controller, Desk
 from workbench.tui.driving import Driving
-from workbench.tui.hints import Hint
+from workbench.tui.hints import Hint, hints_of
 from workbench.tui.scrubbing import Scrubbing
 
-GUESSING: tuple[Hint, ...] = (
-    ("=y", "fused"), ("=n", "kept apart"), ("=-", "skip"), ("=?", "hint"), ("=esc", "end predict"),
-)  # fmt: skip
-TOLD: tuple[Hint, ...] = (("=space", "next"), ("down up", "move"), ("=esc", "end predict"))
+GUESSING = hints_of("=y: fused | =n: kept apart | =-: skip | =?: hint | =esc: end predict")
+TOLD = hints_of("=space: next | down up: move | =esc: end predict")
 ANSWERS: dict[str, GuessedChoice] = {"y": "fuse", "n": "apart", "minus": ""}
 
 
 class Predicting(Controller):
-    """While a quiz is on, `y n - ?` and `space` are its keys. A recorded trace asks in its order,
-    standing before the record that tells; a driven compile asks where it waits."""
+    """Runs the quiz; its keys are `y n - ?` and `space`. In a recorded trace it follows the
+    recorded order, with the playhead before the record that holds the answer; in a driven compile
+    it asks where the compile waits."""
 
     def __init__(self, desk: Desk, scrubbing: Scrubbing, driving: Driving) -> None:
         super().__init__(desk)
         self.scrubbing = scrubbing
         self.driving = driving
         self.predict_first = False
-        """Begin with the first decision that there is."""
+        """Start at the first decision."""
         self.questions = QUESTIONS
-        """Decided about one graph; 0 for every pair."""
+        """How many per graph; 0 for every pair."""
         self.guessing = False
 
     @property
@@ -56,7 +55,7 @@ class Predicting(Controller):
         return Truths(self.desk.recording)
 
     async def arrived(self, records: list[AnyRecord]) -> None:
-        """Records have come: a decision may wait for a guess."""
+        """Ask about a decision that came with new records."""
         if self.view.quiz is not None:
             self.view.quiz.learn(self.truths)
         if self.predict_first and not self.guessing and self._can_ask():
@@ -72,7 +71,7 @@ class Predicting(Controller):
         return self.truths.any and self.desk.recording.end is not None
 
     def _asked(self) -> Decided | None:
-        """The fusion at which a driven compile waits."""
+        """The fusion decision at which a driven compile waits."""
         asked = self.view.asked
         return asked if asked is not None and asked.kind == "fuse" else None
 
@@ -80,7 +79,7 @@ class Predicting(Controller):
 
     @command("Predict how pairs fuse, then see")
     async def predict(self) -> None:
-        """Begin, or go on; without a decision to guess, say so."""
+        """Start or continue; say so if there is no decision to guess."""
         self.guessing = True
         self.view.quiz = self.quiz
         self.view.presenting = True
@@ -92,7 +91,7 @@ class Predicting(Controller):
         await self.desk.rebuild()
 
     def _goes_to_next(self) -> bool:
-        """Have a driven compile go on to a pair that is worth a question; whether it does."""
+        """Let a driven compile go on to the next pair to ask about; False if it cannot."""
         waiting = self.view.waiting
         if not self.view.driven or waiting is None or waiting.kind == "end":
             return False
@@ -129,7 +128,7 @@ class Predicting(Controller):
         await self.desk.rebuild()
 
     def _show(self, arrangement: str) -> None:
-        """It is the quiz that shows it: no choice of the reader's for such a place."""
+        """Show an arrangement; it does not count as the reader's choice for this place."""
         self.desk.navigator.arrangement = self.driving.belonged = arrangement
 
     async def _guess(self, answer: GuessedChoice) -> None:
@@ -150,7 +149,7 @@ class Predicting(Controller):
             await self.end_predict()
 
     async def _wait_or_end(self) -> None:
-        """A driven compile waits again."""
+        """Ask or end, now that a driven compile waits again."""
         waiting = self.view.waiting
         if waiting is None:
             return
@@ -160,7 +159,7 @@ class Predicting(Controller):
             self._goes_to_next()
 
     async def end_predict(self) -> None:
-        """The score, and what was missed."""
+        """End the quiz; show the score and the wrong guesses."""
         view = self.view
         self.guessing = view.hidden = view.presenting = False
         self.quiz.ask(None)
@@ -205,4 +204,4 @@ MOVES = frozenset({
     "j", "k", "h", "l", "down", "up", "left", "right", "tab", "shift+tab", "pagedown", "pageup",
     "ctrl+d", "ctrl+u", "home", "G", "g", "colon", "ctrl+c", "q", "p", "plus", "equals_sign",
 })  # fmt: skip
-"""Keys that tell nothing: they work while a question is open."""
+"""Keys that work while a question is open, since they reveal nothing."""

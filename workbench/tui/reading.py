@@ -1,4 +1,4 @@
-"""The trace on the screen: read as it grows, and in what state its recording is."""
+"""Reads the trace on the screen as it grows, and follows the state of its recording."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 10.0
 
 
 class FeedReader(Reader):
-    """Takes what the feed delivers. No widget."""
+    """Takes the records that a feed delivers. No widget."""
 
     def __init__(self, feed: Feed, navigator: Navigator) -> None:
         super().__init__(navigator, Recording(file=feed.file))
@@ -36,7 +36,7 @@ class FeedReader(Reader):
         return time.monotonic() - self._since if self.view.driven else None
 
     def look(self) -> bool:
-        """Whether the state has changed: a recording whose process is gone does not go on."""
+        """Update the state, since a process may be gone; True if it changed."""
         before = self.state
         if before in ("running", "waiting"):
             self._take_state()
@@ -47,7 +47,7 @@ class FeedReader(Reader):
         self.view.live = self.state in ("running", "waiting")
 
     def take(self, records: list[AnyRecord]) -> None:
-        """Take records that were read."""
+        """Take delivered records."""
         now = time.monotonic()
         if records and self.state != "opening":
             self._grew = now

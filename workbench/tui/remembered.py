@@ -9,13 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from compiler.cache_folder import (
-    CacheRefused,
-    cache_folder,
-    private_folder,
-    read_own,
-    write_own,
-)
+from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own, write_own
 from compiler.control.commands import Breakpoint
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 
@@ -57,21 +51,21 @@ class PaneShares(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Remembered(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """As JSON; what a newer version writes and this one does not know is left out."""
+    """The JSON file; fields that this version does not know are ignored."""
 
     theme: str = ""
     turned: bool = False
     own: dict[str, PaneShares] = {}
-    """Arrangement -> as the reader put it."""
+    """Arrangement -> the reader's version."""
     shares: dict[str, list[float]] = {}
-    """Arrangement -> how its columns share the width."""
+    """Arrangement -> shares of the width, by column."""
     prefer: dict[str, str] = {}
     """Kind of place where the compile waits -> arrangement."""
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
 def recall(model: str) -> tuple[Remembered, str]:
-    """What is remembered of a model's file; where that cannot be used, nothing, and why."""
+    """What is remembered of a model's file; if that is unusable, an empty one and the reason."""
     try:
         file = _file(model)
         return _checked(msgspec.json.decode(read_own(file, MOST_BYTES), type=Remembered)), ""
@@ -85,7 +79,7 @@ def recall(model: str) -> tuple[Remembered, str]:
 
 
 def remember(model: str, state: Remembered) -> None:
-    """Write it down, whole or not at all; failing to is not an error."""
+    """Write the file as a whole or not at all; errors are ignored."""
     with contextlib.suppress(OSError, CacheRefused):
         write_own(_file(model), msgspec.json.encode(state))
 
@@ -97,7 +91,7 @@ def _file(model: str) -> Path:
 
 
 def _checked(found: Remembered) -> Remembered:
-    """Without what this version has no pane or arrangement for."""
+    """Drop panes and arrangements that this version lacks."""
     own = found.own.items()
     found.own = {name: one for name, one in own if name in ARRANGEMENTS and one.known()}
     found.prefer = {kind: name for kind, name in found.prefer.items() if name in ARRANGEMENTS}

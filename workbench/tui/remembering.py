@@ -1,4 +1,4 @@
-"""What is kept of a model's file from one time to the next: panes, theme, breakpoints."""
+"""Keeps the panes, theme and breakpoints of a model's file for the next session."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from workbench.tui.remembered import PaneShares, Remembered, recall, remember
 
 @dataclass(eq=False)
 class Remembering(Controller):
-    """Recalls when the trace has begun, remembers when the reader leaves."""
+    """Restores when the trace begins, saves when the reader leaves."""
 
     driving: Driving
     breaking: Breaking
     layouts: Layouts
     theme_chosen: bool
-    """By an option or the environment; the remembered one gives way."""
+    """Whether an option or the environment set the theme, which wins over the remembered one."""
     _model: str = ""
 
     async def choose_theme(self, name: ThemeName) -> None:
-        """Use a theme, next time too."""
+        """Use a theme, also in the next session."""
         self.theme_chosen = False
         await self.desk.use_theme(name)
 
     async def recall(self) -> None:
-        """The trace has begun: it is known what model it is about."""
-        start, view, navigator = self.desk.recording.start, self.desk.view, self.desk.navigator
+        """Restore what is remembered of the model's file, which the beginning of the trace
+        names."""
+        start, view, navigator = self.desk.recording.start, self.view, self.desk.navigator
         self._model = start.settings.file if start is not None else ""
         if not self._model:
             return
@@ -65,17 +66,17 @@ class Remembering(Controller):
             await self.desk.use_theme(found.theme)
 
     def _own_breakpoints(self) -> tuple[Breakpoint, ...]:
-        """Those that the reader set: what the command line asked for is for this time."""
+        """The breakpoints that the reader set; those of the command line are not remembered."""
         feed = self.desk.feed
         given = feed.breakpoints if isinstance(feed, LiveFeed) else ()
-        own = (b for b in self.desk.view.breakpoints if not any(same(b, one) for one in given))
+        own = (b for b in self.view.breakpoints if not any(same(b, one) for one in given))
         return tuple(own)
 
     def remember(self) -> None:
-        """Write down what the reader leaves."""
+        """Save the reader's state."""
         if not self._model:
             return
-        driven = self.desk.view.driven
+        driven = self.view.driven
         before, _ = recall(self._model)
         state = Remembered(
             theme=before.theme if self.theme_chosen else self.desk.look.name,

@@ -17,17 +17,18 @@ from workbench.tui.live_feed import LiveFeed
 
 
 class RunningAgain(Controller):
-    """The one way from a recording to a worker: reviewed, shown, run once the reader says yes."""
+    """The only way from a recording to a worker: reviewed, shown, and run with the reader's
+    consent."""
 
     @property
     def word(self) -> Word:
-        """What the reader allowed for traces on the command line."""
+        """What the reader allowed traces to run, on the command line."""
         found: Word = self.desk.app.word  # type: ignore[attr-defined]
         return found
 
     def run_again(self, wanted: Settings, why: str, until: Breakpoint | None = None) -> None:
-        """Drive a compile of the recorded file with other settings. What comes from a trace is
-        run when the reader has seen it and said yes."""
+        """Drive a compile of the recorded file with other settings. Code that a trace names runs
+        only after the reader has seen it and agreed."""
         desk = self.desk
         try:
             plan = self._plan(wanted)
@@ -36,13 +37,13 @@ class RunningAgain(Controller):
             return
         obstacle = cannot_run(plan.settings)
         if obstacle:
-            desk.say(plain(f"it cannot be run again: {obstacle}"))
+            desk.say(plain(f"cannot run it again: {obstacle}"))
             return
 
         def kept(words: str) -> None:
             trace = Path(words.strip()).expanduser() if words.strip() else None
             if trace is not None and (trace.exists() or not trace.parent.is_dir()):
-                where = "is there already" if trace.exists() else "has no folder"
+                where = "exists already" if trace.exists() else "has no folder"
                 desk.say(f"{plain(trace.name)} {where}: nothing was run")
             elif not plan.things or self.word.yes:
                 self._start(wanted, plan, why, until, trace)
@@ -73,7 +74,7 @@ class RunningAgain(Controller):
         until: Breakpoint | None,
         trace: Path | None,
     ) -> None:
-        """The one place where a recording leads to a worker."""
+        """The only place that starts a worker for a recording."""
         desk = self.desk
         try:
             if self._plan(wanted) != plan:
@@ -87,7 +88,7 @@ class RunningAgain(Controller):
 
 
 def cannot_run(settings: Settings) -> str:
-    """What keeps a recorded file from being run on this machine; "" for nothing."""
+    """Why a recorded file cannot run on this machine; "" if it can."""
     if not Path(settings.file).is_file():
         return f"{settings.file} is not here"
     if importlib.util.find_spec("torch") is None:
@@ -96,7 +97,7 @@ def cannot_run(settings: Settings) -> str:
 
 
 def differs(recording: Recording, settings: Settings) -> str:
-    """Words for a prompt where the file is not as it was recorded; "" if it is."""
+    """A warning for the prompt if the file differs from the recorded one, else ""."""
     recorded = recording.source(settings.file)
     name = Path(settings.file).name
     if not recorded:

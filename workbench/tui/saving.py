@@ -1,4 +1,4 @@
-"""Pictures for others: the screen as SVG; the graph that is looked at as SVG, PNG or DOT."""
+"""Exports the screen as SVG, and the shown graph as SVG, PNG or DOT."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from workbench.tui.picture import picture as drawn
 
 
 class Saving(Controller):
-    """`x` saves what is looked at, under a name that is requested."""
+    """`x` exports the graph, or the screen, to a file that the reader names."""
 
     @command("Export the graph, or save a picture of the screen", "x", also="svg png dot")
     def export(self) -> None:
         pane = self.desk.focus_pane()
         if pane is not None and pane.pane == "picture":
             words = f"export the graph as {', '.join(FORMATS)} to"
-            self.desk.ask_words(words, suggested(self.desk.view), self._export)
+            self.desk.ask_words(words, suggested(self.view), self._export)
         else:
             self.picture()
 
@@ -36,7 +36,7 @@ class Saving(Controller):
         self.desk.ask_words("save a picture of the screen to", name, self._save)
 
     def _file(self, words: str) -> Path | None:
-        """Where to write; None if nothing was said, or where no new file can be made."""
+        """The file to write; None if the reader named none, or it cannot be created."""
         if not words:
             return None
         file = Path(os.path.expanduser(words))
@@ -74,8 +74,8 @@ class Saving(Controller):
         self.desk.app.run_worker(self._export_to(file, FORMATS.index(form)))
 
     async def _export_to(self, file: Path, form: int) -> None:
-        """Laying out a large graph takes a while: it is done in the background."""
-        view = replace(self.desk.view)
+        """Export in the background, since a large graph takes long to lay out."""
+        view = replace(self.view)
         try:
             said = await asyncio.to_thread(export_graph, view, file, FORMATS[form])
         except ExportError as error:

@@ -1,4 +1,4 @@
-"""Moving in time: the playhead on the timeline. It only reads."""
+"""Moves the playhead over the timeline; the trace is only read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.tui.reading import FeedReader
 
 @dataclass(eq=False)
 class Scrubbing(Controller):
-    """`< >` a record, `{ }` a stage, a click anywhere, `end` back to all of it."""
+    """`< >` move by a record, `{ }` by a stage, a click to any place, `end` back to now."""
 
     reading: FeedReader
 
@@ -49,7 +49,7 @@ class Scrubbing(Controller):
 
     @command("Go back to now", "end", "full_stop")
     async def live(self) -> None:
-        """Back to the whole of it."""
+        """Show the whole trace."""
         view = self.view
         if not view.playhead:
             self.desk.say("live" if view.driven else "all of the trace is shown")

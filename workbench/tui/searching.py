@@ -1,4 +1,4 @@
-"""The search in a pane, the walk over counterparts, and the line in which words are asked for."""
+"""The search in a pane, the steps between counterparts, and the entry line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.tui.pane import PaneView
 
 
 class Searching(Controller):
-    """Holds the entry line: a search, or a question of another controller's."""
+    """Owns the entry line: for a search, or for another controller's question."""
 
     def __init__(self, desk: Desk, entry: Entry) -> None:
         super().__init__(desk)
@@ -19,12 +19,12 @@ class Searching(Controller):
         self.needle = ""
         """What is searched for."""
         self._pane: PaneView | None = None
-        """Where the search looks, and where the focus goes back to."""
+        """The searched pane, which gets the focus back."""
         self._then: Callable[[str], object] | None = None
-        """Gets the words requested; None during a search."""
+        """Gets the entered text; None during a search."""
 
     def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
-        """Ask for a line of text; `then` gets it, unless `esc` gives it up."""
+        """Ask for a line of text and pass it to `then`; `esc` cancels."""
         self._pane, self._then = self.desk.focus_pane(), then
         self.entry.open(prompt, words)
 
@@ -35,7 +35,7 @@ class Searching(Controller):
             self.entry.open()
 
     def changed(self, message: Entry.Changed) -> None:
-        """The words in the entry line are others, or settled."""
+        """The text of the entry line changed, or was confirmed or cancelled."""
         pane = self._pane
         if self._then is not None:
             if message.settled or message.given_up:
@@ -59,7 +59,7 @@ class Searching(Controller):
                 self.desk.say(f"no row of this pane has “{self.needle}”")
 
     def forget(self) -> bool:
-        """Leave off searching; False if nothing was searched for."""
+        """End the search; False if there was none."""
         if not self.needle:
             return False
         self.needle = ""

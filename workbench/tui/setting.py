@@ -1,4 +1,4 @@
-"""Other settings: this run compiled again with one of them changed, and compared."""
+"""Compiles this run again with one setting changed, and compares."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Setting(Controller):
             self._toggle(listed.with_inputs(now, words))
 
     def _toggle(self, toggle: listed.Toggle, overrides: dict[str, str] | None = None) -> None:
-        """`overrides`: further ones than those that are wanted."""
+        """`overrides`: in addition to the wanted ones."""
         now = listed.settings_of(self.view)
         if now is None or toggle.settings == now:
             self.desk.say(f"{plain(toggle.because)} is how this run was made")

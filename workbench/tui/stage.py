@@ -22,18 +22,17 @@ NARROW, FULL, WIDE = 100, 150, 180
 stages; from WIDE on an arrangement may have more columns."""
 SPINE, SPINE_FULL = 11, 32
 ROOMY = 30
-"""Lines of a screen from which on an audience sees rows with a blank line between them."""
+"""Screens of at least this many lines show an audience a blank line between rows."""
 
 
 CLOSE = "source", "memory", "what-if", "picture", "profile", "region", "account"
-"""Panes, by how their names start, whose rows belong together: a few lines of source, charts,
-tables."""
+"""Panes, by the start of their names, whose rows stay together even then."""
 LEAST_WIDTH, LEAST_HEIGHT = 10, 3
-"""Cells that a pane keeps when its neighbour is dragged."""
+"""The least size, in cells, of a pane whose neighbour is dragged."""
 
 
 def spine_width(arrangement: Arrangement, width: int, zoomed: bool) -> int:
-    """Cells for the spine; 0 if it would take the room of a third column."""
+    """Width of the spine in cells; 0 if it would take the room of a third column."""
     if width < NARROW or zoomed:
         return 0
     if width >= FULL:
@@ -42,7 +41,8 @@ def spine_width(arrangement: Arrangement, width: int, zoomed: bool) -> int:
 
 
 def _failed(pane: str, error: Exception, width: int) -> Content:
-    """What a pane shows that could not be made: the others, and the compile, go on."""
+    """The content of a pane that could not be made; other panes and the compile are not
+    affected."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" at {last[0].filename}:{last[0].lineno}" if last else ""
     words = f"tcw could not show this: {type(error).__name__}: {error}{where}"
@@ -62,14 +62,14 @@ class Stage(Vertical):
         self.slots: dict[PaneView, Slot] = {}
         self.columns: dict[PaneView, Vertical] = {}
         self.shares: dict[str, list[float]] = {}
-        """Arrangement -> how its columns share the width, where the reader changed that."""
+        """Arrangement -> shares of the width, by column, if the reader changed them."""
         self._arrangement = ""
 
     async def show(
         self, name: str, arrangement: Arrangement, width: int, turned: bool, zoomed: str, first: int
     ) -> None:
-        """Put the panes of an arrangement up; `first` is the number of the first of them. On a
-        screen that goes, as the app may end at any of the waits here, nothing is put up."""
+        """Show the panes of an arrangement, numbered from `first`. Does nothing on a screen that
+        closes during one of the waits here."""
         await self.remove_children()
         self.panes, self.slots, self.columns = [], {}, {}
         self._arrangement = name
@@ -103,7 +103,7 @@ class Stage(Vertical):
 
     @staticmethod
     def columns_of(arrangement: Arrangement, width: int) -> tuple[Column, ...]:
-        """Those for a width in cells."""
+        """The columns for a width in cells."""
         return arrangement.wide if width >= WIDE and arrangement.wide else arrangement.columns
 
     def _column(self, column: Column, rule: bool) -> Vertical:

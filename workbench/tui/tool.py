@@ -1,4 +1,4 @@
-"""What is about the tool itself: the palette of all commands, the help, the end."""
+"""The palette of all commands, the help, and quitting."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ELSEWHERE = (
     ("Write a report", "text html markdown json pdf",
      "in a shell: tcw explain TRACE prints the report, --json as JSON"),
 )  # fmt: skip
-"""What is done outside the workbench: words, further words, and how."""
+"""What is done outside the workbench: (entry, words that also find it, how to do it)."""
 MOST_COMPILES = 500
-"""Offered one by one."""
+"""The palette lists no more compiles than this."""
 
 
 @dataclass(eq=False)
@@ -52,8 +52,8 @@ class Tool(Controller):
         self.desk.choose(self.choices())
 
     def choices(self) -> list[PaletteChoice]:
-        """All that the palette offers."""
-        view = self.desk.view
+        """The entries of the palette."""
+        view = self.view
         choices = [PaletteChoice(words, partial(self._go, name)) for name, words in GOES]
         choices += [PaletteChoice(c.words, c.run, c.shown, c.also) for c in self.commands.all]
         choices += [
@@ -94,6 +94,6 @@ class Tool(Controller):
 
     @command("Stop the recording; again, quit", "ctrl+c", shown="ctrl-c")
     def stop(self) -> None:
-        """The first time the recording ends, the second time the tool."""
+        """The first time, end the recording; the second time, quit."""
         if not self.driving.stop():
             self.quit()

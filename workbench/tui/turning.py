@@ -1,4 +1,4 @@
-"""Turning to another of a kind: kernel, language, engine, run, order, filter, units."""
+"""Turns to another kernel, language, engine, run, order, filter or unit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.tui.reading import FeedReader
 FOLLOWS = (
     "kernel", "fusion", "fusion-narrow", "causes", "profile", "region-eager", "region-compiled",
 )  # fmt: skip
-"""Panes that go to the thing that `[ ]` chose."""
+"""Panes that go to what `[ ]` chose."""
 
 ORDERS = {
     "memory": ("", "size", "life"), "fusion": ("", "time"), "profile": ("", "line", "time"),
@@ -28,7 +28,7 @@ ORDERS = {
 
 @dataclass(eq=False)
 class Turning(Controller):
-    """Shows another of what a pane shows, or the same otherwise."""
+    """Shows another item in a pane, or the same item differently."""
 
     reading: FeedReader
     comparing: Comparing
@@ -38,8 +38,8 @@ class Turning(Controller):
         return pane.pane if pane else ""
 
     def _update(self, follows: Callable[[str], bool]) -> None:
-        """Refill panes; those that follow start at their beginning."""
-        view = self.desk.view
+        """Refill panes; those for which `follows` is true go to their start."""
+        view = self.view
         for shown in self.desk.panes():
             shown.update(view.ref, view.lit, reset=follows(shown.pane))
         self.desk.refresh_all()
@@ -58,7 +58,7 @@ class Turning(Controller):
         self._kind(-1)
 
     def _language(self, by: int) -> None:
-        focus, view = self._focus(), self.desk.view
+        focus, view = self._focus(), self.view
         if not self.desk.navigator.language(by, focus):
             only = "one graph" if focus == "graph" else "code in one language"
             self.desk.say(f"this recording has {only} here")
@@ -86,35 +86,35 @@ class Turning(Controller):
         if orders is None:
             self.desk.say("this pane has one order")
             return
-        view = self.desk.view
+        view = self.view
         known = view.order if view.order in orders else ""
         view.order = orders[(orders.index(known) + 1) % len(orders)]
         self.desk.refresh_all()
 
     @command("Show kernels raw or tidied", "R")
     def raw(self) -> None:
-        self.desk.view.raw = not self.desk.view.raw
+        self.view.raw = not self.view.raw
         self.desk.refresh_all()
 
     @command("Show torch's own text", "U")
     def torch_text(self) -> None:
-        self.desk.view.torch_text = not self.desk.view.torch_text
+        self.view.torch_text = not self.view.torch_text
         self.desk.refresh_all()
 
     @command("Show other times next to the source: compiled, eager, Δ", "C")
     def times(self) -> None:
-        if self.desk.view.derived.profile is None:
+        if self.view.derived.profile is None:
             self.desk.say("no times: tcw profile measures them")
             return
-        view, kinds = self.desk.view, get_args(ShownTimes)
+        view, kinds = self.view, get_args(ShownTimes)
         view.times = kinds[(kinds.index(view.times) + 1) % len(kinds)]
         self.desk.refresh_all()
         self.desk.say({"difference": "compiled - eager"}.get(view.times, view.times))
 
     @command("Go to the profile", "V")
     async def profile(self) -> None:
-        """Go to the profile; there, have a driven compile make one."""
-        view, navigator = self.desk.view, self.desk.navigator
+        """Show the profile; if it is shown and has no data, have a driven compile make one."""
+        view, navigator = self.view, self.desk.navigator
         if view.driven and view.derived.profile is None and navigator.arrangement in PROFILES:
             self.comparing.profile_again()
             return
@@ -123,7 +123,7 @@ class Turning(Controller):
 
     @command("Turn to the other engine or the next run", "T")
     async def engine(self) -> None:
-        view = self.desk.view
+        view = self.view
         engines = view.derived.of_engines
         runs = [number for _, number in view.track.runs]
         if len(runs) > 1:
@@ -139,8 +139,8 @@ class Turning(Controller):
         self.desk.say(f"{name}, {names.index(name) + 1} of {len(names)} engines")
 
     async def turn_to_run(self, number: int) -> None:
-        """Look at another run, whole."""
-        view = self.desk.view
+        """Show another run in full."""
+        view = self.view
         view.run, view.playhead = number, 0
         view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
@@ -161,22 +161,23 @@ class Turning(Controller):
 
     @command("Filter regions of the profile, or fusion decisions", "ampersand", shown="&")
     def filter(self) -> None:
-        """Only some regions, or only pairs of some nodes; all again where nothing is requested."""
-        view = self.desk.view
+        """Ask for a text that regions, or the nodes of pairs, must contain; an empty one shows
+        all."""
+        view = self.view
         if self.desk.navigator.arrangement in PROFILES:
             self.desk.ask_words("only regions with", view.region_filter, self._filter_regions)
         else:
             self.desk.ask_words("only pairs of", view.pair_filter, self._filter_pairs)
 
     def _filter_regions(self, words: str) -> None:
-        self.desk.view.region_filter = words.strip()
+        self.view.region_filter = words.strip()
         self.desk.refresh_all()
 
     def _filter_pairs(self, words: str) -> None:
-        self.desk.view.pair_filter = words.strip()
+        self.view.pair_filter = words.strip()
         self.desk.refresh_all()
 
-    # What only the picture of a graph does; it takes these itself while it has the focus
+    # For the picture of a graph, which handles them itself while it has the focus
 
     def _only_in_picture(self) -> None:
         self.desk.say("this is for the picture of a graph: focus it first")

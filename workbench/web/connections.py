@@ -1,4 +1,4 @@
-"""Limits on open connections, and on how long one that is not a workbench stays open.
+"""Limits on open connections, and on the time that one without a workbench may take.
 
 aiohttp limits neither their number nor how long a slow client takes.
 """
@@ -81,7 +81,8 @@ class Connections:
 
 
 class _Refusal(asyncio.Protocol):
-    """Replies to one request with why it is refused; with too many connections, just closes."""
+    """Replies to one request with the reason for its refusal; with too many connections, just
+    closes."""
 
     def __init__(self, others: set[_Refusal]) -> None:
         self._others = others

@@ -135,7 +135,7 @@ class PageSession:
 
 
 async def _stop(process: Process) -> None:
-    """Ask the process to end; kill it if it does not, or if nobody can wait for it."""
+    """Ask the process to end; kill it if it does not, or if it cannot be waited for."""
     try:
         async with asyncio.timeout(PATIENCE):
             with contextlib.suppress(ConnectionError):

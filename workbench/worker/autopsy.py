@@ -1,4 +1,4 @@
-"""Why a worker died without an end record, told from its status, its last words and its dump."""
+"""Why a worker died without an end record, found from its status, last output and stack dump."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from workbench.worker.places import deepest, dumped_frames, source_line
 
 @dataclass(frozen=True)
 class Death:
-    """What is left of a worker."""
+    """What a dead worker left."""
 
     status: str
     """Its wait status as the guardian wrote it; "" if the guardian is dead too."""
     dump: str
     """What faulthandler wrote."""
     stopped: Literal["timeout", "interrupted"] | None
-    """Why the front end ended it, if it did."""
+    """Why the front end ended it, "" if it did not."""
     seconds: float
 
 
 class Autopsy:
-    """Sees the records as they come, and makes the last ones where the worker could not."""
+    """Follows the records, and makes the last ones if the worker could not."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -49,7 +49,7 @@ class Autopsy:
         self._last_words = ""
 
     def see(self, record: Record) -> None:
-        """Note what a record says about where the worker is; its last words are output."""
+        """Note where the worker is, from a record; keep the end of its output."""
         if isinstance(record, Progress):
             self._doing = record.activity
         elif isinstance(record, CallStart):
@@ -62,7 +62,7 @@ class Autopsy:
             self._last_words = (self._last_words + record.text)[-_LAST_WORDS:]
 
     def records(self, death: Death) -> Iterator[Failure | End]:
-        """A failure that says where, unless one was recorded; then the end."""
+        """A failure with its place, unless one was recorded; then the end record."""
         place = deepest(dumped_frames(death.dump), self._root)
         code, number = _exit(death.status)
         if death.stopped == "timeout":
@@ -94,11 +94,7 @@ class Autopsy:
             )
 
     def _failure(
-        self,
-        kind: str,
-        message: str,
-        place: Location | None,
-        blame: Blame | None = None,
+        self, kind: str, message: str, place: Location | None, blame: Blame | None = None
     ) -> Failure:
         blame = blame or Blame("user")
         return Failure(
@@ -114,9 +110,9 @@ class Autopsy:
 
     def _words_of(self, code: int | None) -> str:
         if code is None:
-            return "the process is gone, and how it ended is unknown"
+            return "the process is gone; how it ended is unknown"
         if code == RECORDS_CLOSED:
-            return "the program closed the recording's files: what it did after that is unknown"
+            return "the program closed the recording's files; what it did then is unknown"
         said = self._last_words.strip().splitlines()
         if said and (code == _LINKER or not self._started):
             return f"the worker ended with status {code}: {said[-1]}"
@@ -124,9 +120,7 @@ class Autopsy:
 
     def _blame(self, code: int | None) -> Blame:
         if code == RECORDS_CLOSED:
-            hint = (
-                "os.closerange(3, …), as daemons do it, closes files that the program did not open"
-            )
+            hint = "os.closerange(3, …), as in daemons, closes files that the program did not open"
             return Blame("user", hint=hint)
         if self._started and code != _LINKER:
             return Blame("user")

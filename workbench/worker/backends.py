@@ -1,4 +1,4 @@
-"""torch.compile, asked for as much of itself as the recording wants."""
+"""torch.compile, run as far as the recording needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compiler.control.hooks import Hook
 from compiler.trace.records import Engine, Settings
 
 torch_compile = torch.compile
-"""torch's own, kept before the user's file can replace it."""
+"""torch's own, saved before the user's file can replace it."""
 
 HOOK = Hook(
     name="backends",
@@ -31,10 +31,8 @@ Backend = str | Callable[[Any, Sequence[Any]], Any]
 
 def register(settings: Settings) -> None:
     """Make `backend="tcw"`, here and in the user's file, this process's own engine, which is
-    recorded. An installed tcw's entry point would load a second copy of ours.
-
-    It is imported before our packages step aside, and not at all where no graph reaches it.
-    """
+    recorded; the entry point of an installed tcw would load a second copy. Imported before our
+    packages step aside, and only if a graph reaches it."""
     from torch._dynamo.backends import registry
 
     def as_captured(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
@@ -50,9 +48,9 @@ def register(settings: Settings) -> None:
 
 
 def alone(settings: Settings, engine: Engine) -> Backend:
-    """A backend of a run's own, for `torch.compile`: equal to itself alone, so that Dynamo gives
-    what it compiled to no other, and the code of two runs can stand side by side. `mode` and
-    `dynamic` are in it."""
+    """A backend of one run for `torch.compile`, equal only to itself: Dynamo then shares none of
+    its code with another run, and the code of two runs can coexist. It holds `mode` and
+    `dynamic`."""
     if engine == "inductor":
         made: Backend = torch._TorchCompileInductorWrapper(
             settings.mode or None, None, settings.dynamic
@@ -67,7 +65,7 @@ def alone(settings: Settings, engine: Engine) -> Backend:
     def backend(graph: Any, inputs: Sequence[Any], **options: Any) -> Any:
         return call(graph, inputs, **options)
 
-    # what Dynamo asks a backend for beside calling it
+    # what Dynamo asks of a backend besides calling it
     for name in ("get_compiler_config", "reset"):
         if hasattr(call, name):
             setattr(backend, name, getattr(call, name))
@@ -77,12 +75,11 @@ def alone(settings: Settings, engine: Engine) -> Backend:
 def compiled(
     model: Callable[..., Any], settings: Settings, engine: Engine = "inductor"
 ) -> Callable[..., Any]:
-    """`model` under torch.compile with this engine, with the options of the recording.
+    """`model` under torch.compile with this engine and the options of the recording.
 
-    Until `capture` Dynamo's graphs run as they are; until `autograd` Inductor's own front half
-    runs (its passes, its decompositions, its partitioner) and the graphs that it would lower run
-    as they are. Later ends are Inductor itself, stopped by a hook of that stage. Our own engine
-    stops by itself.
+    With an end at `capture` Dynamo's graphs run as they are. At `autograd` Inductor's own passes,
+    decompositions and partitioner run, and the graphs that it would lower run as they are. Later
+    ends are Inductor itself, stopped by a hook of that stage. Our own engine stops by itself.
     """
     options: dict[str, Any] = {"fullgraph": settings.fullgraph, "dynamic": settings.dynamic}
     if settings.until == "capture":
@@ -105,7 +102,7 @@ def _front_half(settings: Settings) -> Backend:
     patches = list_mode_options(settings.mode, settings.dynamic) if settings.mode else {}
 
     def backend(graph: Any, inputs: Sequence[Any]) -> Any:
-        # What is cached is generated code, and there is none.
+        # Caches hold generated code, and there is none.
         with functorch_config.patch(enable_autograd_cache=False):
             return compile_fx(graph, inputs, inner_compile=run_graph, config_patches=patches)
 
@@ -113,13 +110,13 @@ def _front_half(settings: Settings) -> Backend:
 
 
 def undo_compile(model: Callable[..., Any]) -> None:
-    """Take back `model.compile()`, so that the module itself runs eagerly again."""
+    """Undo `model.compile()`, so that the module itself runs eagerly again."""
     if isinstance(model, torch.nn.Module):
         model._compiled_call_impl = None
 
 
 def is_compiled(model: Callable[..., Any]) -> bool:
-    """Whether the user's file has put torch.compile around it, or into it."""
+    """Whether the user's file compiled it, as a whole or in part."""
     return (
         getattr(model, "_orig_mod", None) is not None
         or getattr(model, "_torchdynamo_orig_callable", None) is not None

@@ -1,8 +1,8 @@
-"""Whose fault a failure is: the machine's, the user's, torch's or our own. No torch.
+"""Who caused a failure: the machine, the user, torch or tcw. No torch.
 
-A full disk or a limit of the machine comes up from deep inside a compile, wrapped in exceptions
-of torch's or quoted in what a compiler printed. So the whole chain of causes is searched, and the
-line that shows it is kept whole.
+A full disk or a limit of the machine surfaces deep inside a compile, wrapped in torch's exceptions
+or quoted in a compiler's output. So the whole chain of causes is searched, and the line that shows
+it is kept whole.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _WORDS = (
         PROCESSES,
     ),
 )
-"""What libraries and compilers print, in the C locale."""
+"""Messages of libraries and compilers in the C locale."""
 
 _MOST_CAUSES = 20
 
 
 @dataclass(frozen=True)
 class Blame:
-    """Whose fault it is."""
+    """Who caused it."""
 
     culprit: Culprit
     evidence: str = ""
@@ -69,7 +69,7 @@ class Blame:
 
 
 def cause(error: BaseException) -> BaseException:
-    """What a compiler's exception wraps: `BackendCompilerFailed`, `InductorError` and the like."""
+    """The exception inside `BackendCompilerFailed`, `InductorError` and the like."""
     for _ in range(_MOST_CAUSES):
         inner = vars(error).get("inner_exception")
         if not isinstance(inner, BaseException):
@@ -82,8 +82,8 @@ def cause(error: BaseException) -> BaseException:
 
 
 def chain(error: BaseException, context: bool = False) -> Iterator[BaseException]:
-    """The exception and what it wraps or was raised from, outermost first. `context`: also what
-    was being handled meanwhile."""
+    """The exception and those that it wraps or was raised from, outermost first. `context`: also
+    those that were being handled meanwhile."""
     seen: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting and len(seen) < _MOST_CAUSES:
@@ -118,7 +118,7 @@ def machine_fault(error: BaseException) -> Blame | None:
 
 
 def said_by_machine(text: str) -> Blame | None:
-    """The machine as the cause, by what a program printed; None if no line says so."""
+    """The machine as the cause, from a program's output; None if no line shows that."""
     for row in text.splitlines():
         for words, hint in _WORDS:
             if words.search(row):
@@ -127,7 +127,7 @@ def said_by_machine(text: str) -> Blame | None:
 
 
 def _users_words(error: BaseException) -> bool:
-    """Whether a `raise` outside torch and of tcw chose the message, or it quotes source."""
+    """Whether the message was chosen by a `raise` outside torch and tcw, or quotes source."""
     if isinstance(error, SyntaxError):
         return True
     trace = error.__traceback__
@@ -141,7 +141,7 @@ def _users_words(error: BaseException) -> bool:
 
 
 _WHOLE = 1_000_000
-"""Characters of a message that are searched: a compiler's command line comes before its output."""
+"""Characters of a message that are searched: a compiler's output follows its command line."""
 
 
 def _line(error: BaseException) -> str:
@@ -149,16 +149,14 @@ def _line(error: BaseException) -> str:
 
 
 def of_call(error: BaseException) -> Blame:
-    """Where a compiled call raised and the same call in eager did not."""
+    """Who caused a compiled call to raise where eager did not."""
     return machine_fault(error) or Blame("torch")
 
 
 def of_recording(error: BaseException) -> Blame:
-    """Where nobody expected an exception: the machine's, torch's own, else ours.
-
-    torch's are those that importing it raises, whoever imports it: warnings that the environment
-    makes errors, its files read in the locale's encoding.
-    """
+    """Who caused an unexpected exception: the machine, torch, else tcw. torch causes those that
+    importing it raises: warnings that the environment turns into errors, or its files read in the
+    locale's encoding."""
     fault = machine_fault(error)
     if fault is not None:
         return fault
@@ -178,7 +176,7 @@ def of_recording(error: BaseException) -> Blame:
 
 
 def _raised_by_importing_torch(error: BaseException) -> bool:
-    """Whether the frames below our last one are an import, with torch's own code in it."""
+    """Whether the frames below our last one are an import that runs torch's code."""
     files = [frame.file for frame in traceback_frames(error.__traceback__)]
     below = files[max((at for at, file in enumerate(files) if ours(file)), default=-1) + 1 :]
     imports = any("importlib" in file for file in below)

@@ -1,7 +1,6 @@
-"""One worker process as the front end holds it: its pipes, what comes out of them, its death.
+"""A worker process as the front end holds it: its pipes, its output, its death. No torch.
 
-It imports no torch. The worker writes its records to the trace file itself, so a front end that
-dies loses nothing.
+The worker writes its records to the trace file itself, so a front end that dies loses nothing.
 """
 
 from __future__ import annotations
@@ -37,12 +36,13 @@ Stopped = Literal["timeout", "interrupted"]
 _DUMP_SECONDS = 0.4
 """How long a worker that is stopped has to write where it is."""
 _QUIET_SECONDS = 0.05
-"""A dump comes in many small writes, a thread's header before its frames; then it is whole."""
+"""Silence after which a dump is whole: it comes in many small writes, a thread's header before
+its frames."""
 _DRAIN_SECONDS = 8.0
-"""How long after its end the pipes may stay open; the guardian gives up after five seconds."""
+"""How long its pipes may stay open after its end; the guardian gives up after five seconds."""
 _UNGUARDED_SECONDS = 0.05
-"""How often what the killed guardian watched is looked for: a process between its fork and its
-exec does not show yet to which recording it belongs."""
+"""How often to look for what the killed guardian watched: between fork and exec a process does not
+yet show which recording it belongs to."""
 _PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 
@@ -50,10 +50,8 @@ _READ_BYTES = 1 << 18
 def start_process(
     arguments: list[str], environment: dict[str, str], inherited: list[int]
 ) -> subprocess.Popen[bytes]:
-    """Start Python on a script and its `arguments`, in a session of its own.
-
-    It inherits the descriptors `inherited` under their numbers; its output comes through pipes.
-    """
+    """Start Python on a script with `arguments`, in a session of its own. It inherits the
+    descriptors `inherited` under their numbers; its output comes through pipes."""
     return start_python(sys.executable, arguments, environment, inherited)
 
 
@@ -73,21 +71,17 @@ def start_python(
 
 
 class Child:
-    """One worker: started at once, read by `wait`, gone after `close`."""
+    """One worker: started by the constructor, read by `wait`, gone after `close`."""
 
     def __init__(
-        self,
-        job: Job,
-        trace: TraceFile,
-        stop: threading.Event | None = None,
-        python: str = "",
+        self, job: Job, trace: TraceFile, stop: threading.Event | None = None, python: str = ""
     ) -> None:
-        """`python`: the interpreter of the worker, with its own torch; "" for this one."""
+        """`python`: the worker's interpreter, with its own torch; "" for this one."""
         self.trace = trace
         self.stop = stop
-        """Set by another thread, it ends `wait`."""
+        """Ends `wait`; set by another thread."""
         self.end: End | None = None
-        """The worker's own end record, once it has come. It is not in the trace."""
+        """The worker's own end record, once received. It is not in the trace."""
         self.stopped: Stopped | None = None
         self._python = python
         self._settings = job.exact_settings()
@@ -108,7 +102,7 @@ class Child:
             os.set_blocking(number, False)
         self._status = b""
         self._unguarded: float | None = None
-        """When the guardian was seen to be killed, on the monotonic clock."""
+        """When the guardian was found killed, on the monotonic clock."""
         self._faults = b""
         self._outputs: dict[int, OutputStream] = {}
         try:
@@ -118,7 +112,7 @@ class Child:
             raise
 
     def send(self, line: bytes) -> None:
-        """Hand the worker a command; from any thread, and never waiting for a full pipe."""
+        """Send the worker a command, from any thread; never blocks on a full pipe."""
         with self._outgoing_lock:
             self._outgoing += line
         with contextlib.suppress(OSError):
@@ -132,8 +126,8 @@ class Child:
             self.wait(time.monotonic() + _DUMP_SECONDS, until_dump=True)
 
     def finish(self) -> Iterator[Failure | End]:
-        """Let the worker go and read the rest; then how it ended, the end record last. The end
-        that it wrote itself, or what is known of its death."""
+        """Release the worker and read the rest; yield how it ended, the end record last: the
+        worker's own, or what is known of its death."""
         self._let_go()
         self.wait(time.monotonic() + _DRAIN_SECONDS, stoppable=False)
         for output in self._outputs.values():
@@ -152,7 +146,7 @@ class Child:
         )
 
     def close(self) -> None:
-        """Leave nothing of it behind."""
+        """Remove all that is left of it."""
         self._let_go()
         if self._process is not None:
             self._reap(self._process)
@@ -218,9 +212,12 @@ class Child:
     def wait(
         self, deadline: float | None = None, *, stoppable: bool = True, until_dump: bool = False
     ) -> bool:
-        """Pass on what comes until the worker is gone (True), or has to go (False): `stop` is set
-        or the deadline on the monotonic clock has come. Raises KeyboardInterrupt. A process
-        that nothing shows to be of a recording whose guardian was killed is not waited for."""
+        """Pass on its output until the worker is gone (True) or has to go (False), because `stop`
+        is set or the deadline on the monotonic clock has passed. Raises KeyboardInterrupt.
+
+        If the guardian was killed, a process that does not show that it belongs to the recording is
+        not waited for.
+        """
         while self._reading():
             now = time.monotonic()
             if self._unguarded is not None:
@@ -261,7 +258,7 @@ class Child:
         return True
 
     def _reading(self) -> bool:
-        """Whether a pipe of the worker's is still open."""
+        """Whether a pipe of the worker is still open."""
         registered = self._selector.get_map()
         return any(fd not in (self._woken, self._commands) for fd in registered)
 
@@ -277,7 +274,7 @@ class Child:
                 self._unguarded = time.monotonic()
 
     def _write_commands(self) -> None:
-        """As much as the pipe takes; the rest when it is writable again."""
+        """Write as much as the pipe takes; the rest when it is writable again."""
         if self._commands < 0:
             return
         with self._outgoing_lock:
@@ -316,7 +313,7 @@ class Child:
         self._status += data
 
     def _let_go(self) -> None:
-        """The end of the lifeline makes the guardian kill every process of the recording."""
+        """Close the lifeline, so that the guardian kills every process of the recording."""
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
@@ -339,7 +336,7 @@ class Child:
             self._kill_unguarded()
 
     def _kill_unguarded(self) -> None:
-        """The guardian itself was killed; what it watched has to go without it."""
+        """Kill what the guardian watched, after it was killed itself."""
         if self._worker:
             with contextlib.suppress(OSError):
                 os.killpg(self._worker, signal.SIGKILL)
@@ -347,7 +344,7 @@ class Child:
 
 
 def _fresh_caches(folder: str) -> dict[str, str]:
-    """Where torch and Triton keep what they compile, in their own variables."""
+    """Set the variables that say where torch and Triton keep what they compile."""
     if not folder:
         return {}
     return {
@@ -358,7 +355,7 @@ def _fresh_caches(folder: str) -> dict[str, str]:
 
 
 def _enlarge(number: int) -> None:
-    """A larger pipe, so that the worker seldom waits for the front end."""
+    """Enlarge the pipe, so that the worker seldom waits for the front end."""
     if sys.platform == "linux":
         import fcntl
 

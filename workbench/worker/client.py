@@ -1,7 +1,5 @@
-"""The front end's side of a recording: `record` makes one, a `Driver` makes one that is driven.
-
-It imports no torch.
-"""
+"""The front end's side: `record` makes a recording, a `Driver` one that a person drives. No
+torch."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ from workbench.worker.protocol import Job, plain
 from workbench.worker.trace_file import OnRecord, TraceFile
 
 _STOP_SECONDS = 3.0
-"""How long a worker that is stopping has to write its end."""
+"""How long a stopping worker has to write its end."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -47,15 +45,17 @@ def record(
     then: Callable[[End], Iterable[Record]] | None = None,
     python: str = "",
 ) -> End:
-    """Record `settings.file` in a worker process and return how that ended.
+    """Record `settings.file` in a worker process and return how it ended.
 
-    `on_record` gets every record, in the calling thread, the end record last. `trace` is written
-    anew; None writes nothing to disk. Ctrl-C, or `stop` being set by another thread, ends the
-    recording as interrupted. Whatever `on_record` raises comes out, and the worker is gone.
-    `then` makes further records when the worker is gone: it gets the worker's end record, and what
-    it returns is written before it.
-    `python` is the interpreter of the worker, with its own torch; "" for this one.
-    Raises OSError where the trace file cannot be created.
+    `on_record` gets every record, in the calling thread, the end record last. `trace` is
+    overwritten; None writes nothing to disk. Ctrl-C, or another thread that sets `stop`, ends the
+    recording as interrupted. What `on_record` raises is passed on, after the worker has been ended.
+
+    `then` makes further records after the worker's end: it gets the worker's end record, and the
+    records that it returns are written before that one. `python`: the worker's interpreter, with
+    its own torch; "" for this one.
+
+    Raises OSError if the trace file cannot be created.
     """
     file = TraceFile(trace, on_record)
     try:
@@ -95,7 +95,7 @@ def not_started(error: OSError) -> Failure:
 
 
 def _wait(child: Child, settings: Settings, file: TraceFile, stop: threading.Event | None) -> None:
-    """Pass on what comes until the worker is gone, or has to go."""
+    """Pass on its output until the worker is gone, or has to go."""
     limit = settings.timeout
     deadline = None if limit is None else file.started + limit
     try:
@@ -108,7 +108,7 @@ def _wait(child: Child, settings: Settings, file: TraceFile, stop: threading.Eve
 
 
 def _ended(file: TraceFile, end: End) -> End:
-    """The end record, in the trace."""
+    """Write the end record to the trace."""
     lost = file.file.lost
     if lost and lost not in end.reason:
         end = msgspec.structs.replace(end, reason="; ".join(filter(None, (end.reason, lost))))
@@ -121,10 +121,11 @@ class Driver:
     """A recording that a person drives, on a thread of its own.
 
     `Driver.start(…)` starts the worker, which loads the file and waits (`Waiting`, kind `start`).
-    `send` hands it a command, from any thread, at once. `on_record` is called in the driver's
-    thread with every record; the `End` comes last, after `stop`, and not before. A worker that ends
-    (a script that is over) or dies leaves a `Waiting` of kind `end` behind. A `Rerun` after it
-    starts a new worker on the same trace.
+    `send` sends it a command from any thread without waiting. `on_record` is called in the driver's
+    thread with every record; the `End` comes last, and only after `stop`.
+
+    A worker that ends (a script that is over) or dies leaves a `Waiting` of kind `end`. A `Rerun`
+    after it starts a new worker on the same trace.
     """
 
     def __init__(
@@ -151,9 +152,9 @@ class Driver:
         self._first = first
         self._python = python
         self._rerun: Rerun | None = None
-        """Sent, and no run began for it yet."""
+        """Sent, but no run has begun for it."""
         self._idle: queue.SimpleQueue[AnyCommand] = queue.SimpleQueue()
-        """What is sent while there is no worker."""
+        """Commands that were sent while there was no worker."""
         self._run = 0
         self._waits = 0
         self._stage: Stage = "load"
@@ -172,11 +173,9 @@ class Driver:
         python: str = "",
     ) -> Driver:
         """Start the recording. `trace` is overwritten; None writes nothing to disk. `first`: how
-        run 1 is to begin, where it shall not wait before its first step. `python` is the
-        interpreter of the worker, with its own torch; "" for this one.
-
-        Raises OSError where the trace file cannot be created.
-        """
+        run 1 begins, if it is not to wait before its first step. `python`: the worker's
+        interpreter, with its own torch; "" for this one. Raises OSError if the trace file cannot be
+        created."""
         driver = cls(
             settings,
             trace=trace,
@@ -189,7 +188,7 @@ class Driver:
         return driver
 
     def send(self, command: AnyCommand) -> None:
-        """Hand the worker a command. Never waits, from any thread."""
+        """Send the worker a command, from any thread; never waits."""
         if isinstance(command, Stop):
             self.stop()
             return
@@ -205,14 +204,14 @@ class Driver:
                 self._child.send(_encode(command) + b"\n")
 
     def note(self, note: Note) -> None:
-        """Keep a reader's words in the trace; `on_record` gets them in the calling thread. Nothing
-        happens once the recording has ended."""
+        """Write a reader's note to the trace; `on_record` gets it in the calling thread. Does
+        nothing after the end of the recording."""
         with self._closing:
             if not self._ended.is_set():
                 self._file.emit(note)
 
     def stop(self) -> None:
-        """End the recording and its worker; `join` waits until that is done."""
+        """End the recording and its worker; `join` waits for the end."""
         with self._lock:
             if self._stopping.is_set():
                 return
@@ -222,7 +221,7 @@ class Driver:
                 self._child.send(_encode(Stop()) + b"\n")
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the recording has ended, with nothing left behind; False at the timeout."""
+        """Wait for the end of the recording and its processes; False at the timeout."""
         return self._ended.wait(timeout)
 
     def _drive(self) -> None:
@@ -242,11 +241,7 @@ class Driver:
                     arguments=self._settings.arguments,
                 )
                 job = Job.of(
-                    settings,
-                    self._file.started,
-                    driven=True,
-                    first_run=self._run + 1,
-                    rerun=again,
+                    settings, self._file.started, driven=True, first_run=self._run + 1, rerun=again
                 )
         except BaseException as error:
             self.error = error
@@ -273,7 +268,7 @@ class Driver:
                 if self._stopping.is_set():
                     child.send(_encode(Stop()) + b"\n")
             if not child.wait():
-                # told to stop: it has a moment to do so by itself
+                # told to stop: give it a moment to do so by itself
                 child.stop = None
                 if not child.wait(time.monotonic() + _STOP_SECONDS):
                     child.stopped = "interrupted"
@@ -308,7 +303,7 @@ class Driver:
         )
 
     def _next_run(self) -> Rerun | None:
-        """What to run next in a new worker; None if there is to be none."""
+        """What to run next in a new worker; None for nothing."""
         while True:
             with self._lock:
                 again, self._rerun = self._rerun, None
@@ -318,7 +313,7 @@ class Driver:
                 return None
 
     def _see(self, record: AnyRecord) -> None:
-        """Every record of the worker's and of the front end's."""
+        """Take a record of the worker or of the front end."""
         if isinstance(record, Run):
             self._run = record.number
             self._waits = 0

@@ -1,4 +1,4 @@
-"""The part of `tcw doctor` that imports torch: what is installed, and which hooks it offers."""
+"""The part of `tcw doctor` that imports torch: installed packages, and the hooks available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.worker.toolchain import compiler_fault, compiler_version
 
 
 def report() -> None:
-    """Write the findings as one line of JSON to stdout, which carries nothing else."""
+    """Write the findings to stdout as one line of JSON, and nothing else."""
     with contextlib.redirect_stdout(sys.stderr):
         found = findings()
     sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
@@ -25,7 +25,8 @@ def report() -> None:
 
 
 def findings() -> Findings:
-    """Look at this environment. Raises nothing: what cannot be found out is a fault in words."""
+    """Examine this environment. Raises nothing: what cannot be found out becomes a fault, in
+    words."""
     compiler = compiler_version()
     torch, torch_fault = _imported("torch")
     triton, triton_fault = _imported("triton")
@@ -52,7 +53,7 @@ def findings() -> Findings:
 
 
 def _imported(name: str) -> tuple[Any, str]:
-    """The module, or None and why: a broken installation raises more than ImportError."""
+    """The module, or None and the reason: a broken installation raises more than ImportError."""
     try:
         return importlib.import_module(name), ""
     except ModuleNotFoundError as error:
@@ -87,7 +88,7 @@ def _of_engine() -> tuple[Any, ...]:
 
 
 def _engine() -> tuple[str, str]:
-    """What our own compiler generates for, and why it could not."""
+    """Name what our own compiler generates code for, or the reason why it cannot."""
     try:
         importlib.import_module("compiler.engine.backend")
         isa = importlib.import_module("compiler.codegen.cpp.isa").detect()

@@ -1,7 +1,7 @@
 """A recording that a person drives: one run after the other, in one process.
 
-A run starts from the model and the inputs as they were before run 1. Whatever ends this process
-ends its runs; the front end then starts a new one for the next run.
+Each run starts from the model and inputs as they were before run 1. If this process ends, its runs
+are lost; the front end starts a new one for the next run.
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ from workbench.worker.torch_settings import applied
 from workbench.worker.user_code import UserCode, read_user_code
 
 KEPT_RUNS = 4
-"""Runs whose code stays in memory to be timed: the first, and the latest others."""
+"""Runs whose code is kept for timing: the first, and the latest others."""
 
 Given = tuple[str | tuple[str, ...], ...]
-"""What decides which model and inputs a run has."""
+"""The settings that decide which model and inputs a run has."""
 
 Compare = Callable[[Host, FinishedRun, FinishedRun, Literal["kernel", "graph", "call"], str], None]
 
 
 @dataclass
 class Pristine:
-    """A model as it was before run 1, and what brings it back."""
+    """A model as it was before run 1, and how to restore it."""
 
     model: Model
     sets: list[InputSet]
     names: dict[str, Any]
     """What the user's file binds."""
     generators: RandomState
-    """As they were when the file had been loaded."""
+    """The inputs as they were after loading the file."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
-    """What its calls are made in."""
+    """The context of its calls."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Files that read otherwise in its run than on disk."""
+    """Files whose text in its run differs from that on disk."""
     shared: bool = False
-    """It cannot be copied: it is the one that a run has used."""
+    """It cannot be copied: a run has used this very model."""
 
     def copy(self) -> Loaded:
-        """The model as it was, with the generators put back."""
+        """The model as it was, with the random generators restored."""
         self.generators.restore()
         model = self.model if self.shared else copy.deepcopy(self.model)
         return Loaded(model, self.sets, names=self.names, around=self.around)
@@ -92,7 +92,7 @@ class Driven:
         job: Job,
         rests: Callable[[Ended | None], None],
     ) -> None:
-        """`rests` is called with how a run ended when the person may leave; with None when one
+        """`rests`: called with how a run ended when the person may leave; with None when a run
         begins."""
         self.recorder = recorder
         self.code = code
@@ -109,12 +109,12 @@ class Driven:
         self._caches = caches_folder()
         self._before_load = RandomState.now()
         self._pristine: dict[Given, Pristine] = {}
-        """Absent where it cannot be copied."""
+        """Absent where the model cannot be copied."""
         self._edits = recorder.settings.edits
-        """Those that `code` was made with."""
+        """The edits with which `code` was made."""
 
     def runs(self) -> Ended:
-        """All runs, until the person has the worker leave, or it cannot make the next one."""
+        """Make all runs, until the person ends the worker or it cannot make the next one."""
         number, rerun = self.job.first_run, self.job.rerun
         while True:
             ended = self._run(number, rerun)
@@ -124,12 +124,12 @@ class Driven:
                 return ended
             again = self._next(ended)
             if again is None or _stamp(self.code.file) != self._changed:
-                return ended  # a new worker reads the file as it is now
+                return ended  # a new worker reads the current file
             number, rerun = number + 1, again
             self._begin(number, again)
 
     def _begin(self, number: int, rerun: Rerun) -> None:
-        """As if nothing had been compiled yet, with other settings."""
+        """Forget what was compiled, and take other settings."""
         recorder = self.recorder
         recorder.begin_run(
             msgspec.structs.replace(
@@ -178,7 +178,7 @@ class Driven:
             recorder.run = None
 
     def _abandoned(self) -> bool:
-        """Wait before the first step; whether another run is wanted instead of this one."""
+        """Wait before the first step; True if another run is wanted instead."""
         return bool(self.live.wait("start", "before the first step"))
 
     def _load(self) -> tuple[Ended, Loaded | None]:
@@ -190,7 +190,7 @@ class Driven:
         try:
             self._edit(settings)
             if known is not None:
-                if form_of(self.code, settings) == "script":  # it has the one call that was wanted
+                if form_of(self.code, settings) == "script":  # it has the one wanted call
                     recorder.settings = msgspec.structs.replace(settings, profiled_call=1)
                 return ("ok", None), known.copy()
             calls = (
@@ -219,7 +219,7 @@ class Driven:
         return ended, loaded
 
     def _edit(self, settings: Settings) -> None:
-        """Read the file again where it is to be edited otherwise than for the last run."""
+        """Read the file again if its edits differ from those of the last run."""
         if settings.edits == self._edits:
             return
         texts = edited_texts(settings)
@@ -291,7 +291,7 @@ class Driven:
         return made
 
     def _next(self, ended: Ended) -> Rerun | None:
-        """Wait at the end of a run; the next one to make. Measures what is requested."""
+        """Wait at the end of a run, measuring on request; return the next run to make."""
         self.rests(ended)
         why = "the run is over" if ended[0] == "ok" else f"the run {ended[0]}"
         again: Rerun | None = None
@@ -341,7 +341,7 @@ def given_by(settings: Settings) -> Given:
 
 
 def _stamp(file: str) -> tuple[int, int]:
-    """Tells whether a file was changed."""
+    """Tells whether a file has changed."""
     try:
         found = os.stat(file)
     except OSError:

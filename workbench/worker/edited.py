@@ -1,8 +1,8 @@
-"""Edits of the user's files, on copies in memory: the files themselves are never touched.
+"""Edits of the user's files, on copies in memory: the files themselves are never changed.
 
-The file that is run is compiled from its edited text; files that it imports are read through a
-finder of ours; `linecache` has the edited lines, so that whoever shows source shows what ran.
-No torch.
+The file that is run is compiled from its edited text; files that it imports are read through our
+own finder; `linecache` has the edited lines, so that source listings match the code that ran. No
+torch.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from compiler.trace.records import Location, Settings
 from workbench.worker.places import users_own
 
 _texts: dict[str, str] = {}
-"""Absolute path -> edited text, of the run that is under way."""
+"""Absolute path -> edited text, of the current run."""
 
 
 def edited_texts(settings: Settings) -> dict[str, str]:
-    """Absolute path of each file that the settings edit -> its edited text.
-
-    Raises `UserError` where a file cannot be read, or has no such statement.
-    """
+    """Absolute path -> edited text, for each file that the settings edit. Raises `UserError` if a
+    file cannot be read, or has no such statement."""
     found: dict[str, str] = {}
     try:
         files = by_file(settings.edits, settings.file)
@@ -58,11 +56,8 @@ def edited_texts(settings: Settings) -> dict[str, str]:
 
 
 def read_as(texts: Mapping[str, str], settings: Settings, root: str) -> None:
-    """From here on these files read like this, and those edited before as they are.
-
-    Modules of the user's that were imported already are imported anew where one of theirs is
-    edited otherwise now.
-    """
+    """Let these files read like this from now on, and files edited before as on disk. The user's
+    modules are imported again if one of them is edited differently now."""
     main = os.path.abspath(settings.file)
     changed = {file for file in {*_texts, *texts} if _texts.get(file) != texts.get(file)}
     if changed - {main}:
@@ -79,8 +74,8 @@ def read_as(texts: Mapping[str, str], settings: Settings, root: str) -> None:
 
 @contextmanager
 def shown_as(texts: Mapping[str, str]) -> Iterator[None]:
-    """For a while `linecache` has the files like this: an earlier run's code is compiled again,
-    whose comments show the user's lines."""
+    """Let `linecache` have the files like this for a while: code of an earlier run is compiled
+    again, and its comments quote the user's lines."""
     now = dict(_texts)
     _show(now, texts)
     try:
@@ -93,12 +88,12 @@ def _show(before: Mapping[str, str], texts: Mapping[str, str]) -> None:
     for file in before:
         linecache.cache.pop(file, None)
     for file, text in texts.items():
-        # without a time of change it is never looked up again on disk
+        # without a modification time it is never read from disk again
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
 
 
 class _Loader(SourceFileLoader):
-    """Compiles the edited text; no bytecode is read or written."""
+    """Compiles the edited text; reads and writes no bytecode."""
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = compile(_texts[self.path], self.path, "exec", dont_inherit=True)

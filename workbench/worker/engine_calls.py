@@ -23,7 +23,7 @@ Ended = tuple[Status, int | None]
 
 
 def ended_by(error: BaseException) -> Ended:
-    """How a recording ends that this exception ended; the exit status is that of Python."""
+    """Status of a recording that this exception ended; the exit code is Python's."""
     if not isinstance(error, SystemExit):
         return "failed", None
     if error.code is None:
@@ -72,7 +72,7 @@ class EngineCalls:
         return "ok", None
 
     def as_compiled(self) -> CompiledModel:
-        """What there is to time."""
+        """What can be timed."""
         return CompiledModel(self.engine, self.compiled, self.seconds)
 
     def compile_again(self) -> None:
@@ -100,7 +100,8 @@ class EngineCalls:
         return compiled(self.original, settings, self.engine)
 
     def _call(self, number: int, inputs: InputSet) -> Ended | None:
-        """One call with its eager reference; how the recording ended if it ended here."""
+        """Make one call and its eager reference; return how the recording ended, if it ended
+        here."""
         recorder, reference = self.recorder, self.reference
         try:
             run = prepare(self.compiled, inputs, self.settings.grad)
@@ -118,7 +119,7 @@ class EngineCalls:
         recorder.failed = ""
         recorder.compiled_in_call.clear()
         self.entries.begin(recorder)
-        # What the recording does inside on its own account does not count as the call's time.
+        # The recording's own work inside it does not count as the call's time.
         cpu = time.process_time() - recorder.aside_cpu_seconds
         aside, before = recorder.aside_seconds, self.instructions and self.instructions()
         start = time.perf_counter() - recorder.aside_seconds
@@ -160,12 +161,12 @@ class EngineCalls:
         return None
 
     def _children_since(self) -> float:
-        """CPU seconds that processes below this one spent since this was last asked."""
+        """CPU seconds that child processes have spent since the last call of this."""
         before, self.children = self.children, children_cpu_seconds()
         return self.children - before
 
     def _failed(self, number: int, inputs: InputSet, error: BaseException) -> Ended:
-        """A compiled call raised: try eager before torch.compile is blamed."""
+        """A compiled call raised: try eager before blaming torch.compile."""
         recorder = self.recorder
         compile_id = recorder.failed
         doing = doing_of(error, number, compile_id)

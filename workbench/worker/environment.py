@@ -14,11 +14,9 @@ from workbench.worker.toolchain import compiler_version
 
 
 def environment(hooks: tuple[HookStatus, ...], only_begun: bool = False) -> Environment:
-    """Describe this machine; imports nothing beyond torch.
-
-    `only_begun`: leave CUDA alone unless the process uses it already. To ask for a GPU's name
-    begins a context, after which a program cannot fork.
-    """
+    """Describe this machine; imports nothing besides torch. `only_begun`: look at CUDA only if the
+    process uses it already, since asking for a GPU's name begins a context, after which a program
+    cannot fork."""
     return Environment(
         torch=str(torch.__version__),
         triton=_version("triton"),

@@ -1,4 +1,4 @@
-"""How a process ends: with its output flushed, and with the place known where the user ends it."""
+"""How a process ends: with its output flushed, and with the place if the user's code ends it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compiler.trace.records import Failure, Location
 from workbench.worker.places import source_line
 
 RECORDS_CLOSED = 83
-"""Status of a worker that can no longer write records: the user's program closed its pipe."""
+"""Status of a worker that can write no more records: the user's program closed its pipe."""
 
 leave = os._exit
-"""Ends this process at once: no thread is waited for, no exit handler runs."""
+"""Ends this process at once, without waiting for threads or running exit handlers."""
 
 
 def flush_output() -> None:
-    """Write out what Python and C hold back on stdout and stderr."""
+    """Flush stdout and stderr, of Python and of C."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # the user may have replaced or closed it
             stream.flush()
@@ -31,19 +31,15 @@ def flush_output() -> None:
 
 
 def watch_os_exit(recorder: Recorder) -> Callable[[], None]:
-    """Record where the user's code calls `os._exit`, which leaves no other sign. Returns the undo.
-
-    Children that the user's code forks end by it as well; they are not watched.
-    """
+    """Record where the user's code calls `os._exit`, which leaves no other trace. Returns the undo.
+    Forked children use it as well; they are not watched."""
     process = os.getpid()
 
     def _exit(status: int) -> NoReturn:
         if os.getpid() == process:
             caller = sys._getframe(1)
             place = Location(
-                file=caller.f_code.co_filename,
-                line=caller.f_lineno,
-                function=caller.f_code.co_name,
+                file=caller.f_code.co_filename, line=caller.f_lineno, function=caller.f_code.co_name
             )
             recorder.emit(
                 Failure(

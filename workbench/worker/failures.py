@@ -1,4 +1,4 @@
-"""Exceptions as `Failure` records: the real cause, the user's line, what to do. No torch."""
+"""Exceptions as `Failure` records: the root cause, the user's line, what to do. No torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.worker.blame import Blame, cause, chain, machine_fault
 from workbench.worker.places import deepest, from_summaries, ours, source_line, traceback_frames
 
 TORCH_FRAMES = 3
-"""How many frames inside torch a traceback keeps: where it raised."""
+"""Frames inside torch that a traceback keeps: the deepest ones."""
 _TRACEBACK_LIMIT = 200_000
 
 
@@ -31,10 +31,10 @@ def failure_of(
     blame: Blame | None = None,
     compiled_error: BaseException | None = None,
 ) -> Failure:
-    """Describe `error`. Its place is the deepest frame in the user's own files.
+    """Describe `error`, placed at the deepest frame in the user's own files.
 
-    `compiled_error` is what the compiled call raised, where `error` is eager's. `blame`: whose
-    fault it is; the user's, unless the machine shows to be the cause.
+    `compiled_error`: what the compiled call raised, if `error` is eager's. `blame`: who caused it,
+    the user unless the machine shows as the cause.
     """
     if isinstance(error, UserError):
         return Failure(
@@ -77,11 +77,11 @@ def _message(error: BaseException) -> str:
 
 
 def place_of(error: BaseException, root: str) -> Location | None:
-    """Where the user's code was: torch's own stack of the traced code, else the traceback."""
+    """Where the user's code was: torch's stack of the traced code, else the traceback."""
     real = cause(error)
     if isinstance(real, SyntaxError) and real.filename:
         return Location(file=os.path.abspath(real.filename), line=real.lineno or 1)
-    # the wrapped causes first: they stand deeper
+    # the wrapped causes first: they are deeper
     causes = [*chain(error)][::-1]
     for found in causes:
         stack = getattr(found, "real_stack", None)
@@ -106,14 +106,14 @@ def hint_for(error: BaseException, file: str) -> str:
     if isinstance(error, SystemExit) and error.code and _raised_in(error, argparse):
         return "arguments of the script come after `--`: tcw explain script.py -- --steps 3"
     if isinstance(error, RecursionError):
-        return "the recursion has no end"
+        return "the recursion does not end"
     if name == "Unsupported":
         return "without --fullgraph the graph breaks here and continues; explain shows each break"
     return ""
 
 
 def _outside_its_package(file: Path) -> str:
-    """How to record a file that is run by itself and imports relative to its package."""
+    """How to record a file that uses relative imports of its package."""
     names = [file.stem]
     folder = file.parent
     while (folder / "__init__.py").is_file():
@@ -131,10 +131,8 @@ def _raised_in(error: BaseException, module: ModuleType) -> bool:
 
 
 def _formatted(error: BaseException, whole: bool = False, context: bool = True) -> str:
-    """The traceback as Python prints it: without our frames, and of torch's only the deepest.
-
-    `whole` leaves nothing out; without `context`, what was being handled meanwhile is not told.
-    """
+    """The traceback as Python prints it, without our frames, and with only the deepest of torch's.
+    `whole` keeps all frames; without `context`, exceptions that were being handled are left out."""
     try:
         found = traceback.TracebackException.from_exception(error, limit=-200)
         if not context:
@@ -148,7 +146,7 @@ def _formatted(error: BaseException, whole: bool = False, context: bool = True) 
 
 
 def _abridge(found: traceback.TracebackException, depth: int = 0) -> None:
-    """Leave out frames that tell nothing of the user's program, here and in what it came from."""
+    """Drop frames that say nothing about the user's program, here and in the causes."""
     frames = [frame for frame in found.stack if not ours(frame.filename)]
     theirs = [at for at, frame in enumerate(frames) if not outside_torch(frame.filename)]
     left_out = set(theirs[:-TORCH_FRAMES])
@@ -159,7 +157,7 @@ def _abridge(found: traceback.TracebackException, depth: int = 0) -> None:
 
 
 def doing_of(error: BaseException, call: int, compile_id: str) -> str:
-    """`call 1, capture of 0/0`: the part of torch.compile whose own exception this is."""
+    """`call 1, capture of 0/0`: the part of torch.compile that raised this itself."""
     if not any(
         kind.__module__.startswith(("torch._dynamo.", "torch._inductor."))
         for kind in type(error).__mro__

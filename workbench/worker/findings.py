@@ -8,7 +8,7 @@ from compiler.trace.records import HookStatus
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Versions and faults as found; "" for what is not there."""
+    """Versions and faults; "" for what is absent."""
 
     python: str
     torch: str = ""
@@ -28,7 +28,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     threads: int = 0
     gpu: str = ""
     engine: str = ""
-    """What the tcw engine generates for: `AVX-512`; "" if it cannot be imported."""
+    """What the tcw engine generates: `AVX-512`; "" if it cannot be imported."""
     engine_fault: str = ""
     """Why it cannot build or load code here; graphs then run on ATen."""
     hooks: tuple[HookStatus, ...] = ()

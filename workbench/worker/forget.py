@@ -1,6 +1,6 @@
-"""Between two runs in one process: torch forgets what it compiled, so that all is decided again.
+"""Between two runs in one process torch forgets what it compiled, so that all is decided again.
 
-Objects built from C++ stay in the recording's own cache folder: the same code is not built twice.
+Compiled C++ stays in the recording's own cache folder: the same code is not built twice.
 """
 
 from __future__ import annotations
@@ -35,25 +35,23 @@ _VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def caches_folder() -> str:
-    """Where torch keeps what it compiles, by its own variable; "" for its usual place."""
+    """Where torch keeps what it compiles, by its own variable; "" for the default."""
     return os.environ.get(_VARIABLE, "")
 
 
 def beside_what_is_compiled() -> None:
-    """The next compile of a model counts as the first, next to what was compiled before it.
-
-    Sizes that were met do not count as seen, and ids begin again: overrides hold those of compiles.
-    """
+    """Make the next compile of a model count as the first, beside what was compiled before it.
+    Sizes seen before do not count, and ids begin again, since overrides hold ids of compiles."""
     torch._dynamo.reset_code_state()
     convert_frame.FRAME_COMPILE_COUNTER.clear()
 
 
 def forget_compiled(recorder: Recorder, own: str) -> None:
-    """As in a fresh process: torch's ids count from 0, and no cache of graphs serves anything.
+    """Reset torch as in a fresh process: ids count from 0, and no cache of graphs has entries.
 
-    Only the recording's own caches are emptied; `own` is their folder, which is what
-    `caches_folder` returned before the user's file ran. Where the file has chosen another folder,
-    that one is kept and reported.
+    Only the recording's own caches are emptied; `own` is their folder, which `caches_folder`
+    returned before the user's file ran. If the file has chosen another folder, that one is kept and
+    reported.
     """
     torch._dynamo.reset()
     aot_autograd = sys.modules.get("torch._functorch.aot_autograd")
@@ -66,7 +64,7 @@ def forget_compiled(recorder: Recorder, own: str) -> None:
     if not own or chosen != own:
         recorder.warn_once(
             f"the file keeps torch's caches in {chosen or 'their usual place'}: "
-            "what they provide is not decided again in another run",
+            "what they hold is not decided again in another run",
             asked=True,
         )
         return

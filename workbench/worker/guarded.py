@@ -1,8 +1,7 @@
-"""A trial of the guardian: whether it can end and remove what a killed recording leaves.
+"""A test of the guardian: whether it can end and remove what a killed recording leaves.
 
-The front end starts a worker that only waits, with a process that has begun a session of its own,
-and lets go of the lifeline, as if it had been killed. Then both have to end, and the folder has to
-go.
+The front end starts a worker that only waits, and a process with a session of its own, then closes
+the lifeline as if it had been killed. Both must end, and the folder must be removed.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from workbench.worker.guardian import CACHES_PREFIX, fork_worker, remove_caches
 START_SECONDS = 20.0
 """How long its processes may take to start."""
 END_SECONDS = 10.0
-"""… and to end; by themselves they end a little later."""
+"""How long they may take to end; by themselves they end a little later."""
 _READY = b"waiting\n"
 
 
 def run(arguments: list[str]) -> None:
-    """The worker of the trial: `CACHES LIFELINE STATUS`."""
+    """The worker of the test: `CACHES LIFELINE STATUS`."""
     caches, lifeline, status = arguments
     fork_worker(int(lifeline), int(status), caches)
     if os.fork() == 0:
@@ -99,6 +98,6 @@ def _trial(caches: str) -> str:
 
 
 def _read(number: int, seconds: float) -> bytes | None:
-    """What comes next, b"" at the end; None if nothing does in time."""
+    """The next bytes, b"" at the end, None if none come in time."""
     ready, _, _ = select.select([number], [], [], seconds)
     return os.read(number, 4096) if ready else None

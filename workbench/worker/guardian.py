@@ -1,14 +1,14 @@
 """The guardian: the worker's parent, which leaves no process behind.
 
-The worker process forks before it imports anything large; the child goes on as the worker and the
-parent waits here. When the worker ends, or the front end lets go of the lifeline (it was killed, or
-wants an end), every descendant is killed. That includes those that began a session of their own:
-orphans come to the guardian because it is their subreaper (`prctl(2)`, PR_SET_CHILD_SUBREAPER).
-Should the guardian itself be killed, the kernel kills the worker (PR_SET_PDEATHSIG).
+The worker process forks before it imports anything large; the child becomes the worker and the
+parent waits here. When the worker ends, or the front end closes the lifeline (it was killed, or
+wants an end), every descendant is killed. That includes those with a session of their own: orphans
+come to the guardian because it is their subreaper (`prctl(2)`, PR_SET_CHILD_SUBREAPER). If the
+guardian itself is killed, the kernel kills the worker (PR_SET_PDEATHSIG).
 
 Last it removes the recording's own caches, a private temporary folder. A lock on the folder shows
-that its guardian lives: one without a lock was left by a guardian and a front end that were both
-killed, and the next guardian removes it.
+that its guardian lives. A folder without one was left by a guardian and a front end that were both
+killed; the next guardian removes it.
 
 Only the standard library, and little of it: this runs before everything else.
 """
@@ -32,13 +32,14 @@ RECORDING = "TCW_RECORDING"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE = 5.0
-"""Seconds after which a process that cannot be killed (waiting for a disk) is given up."""
+"""Seconds after which it gives up on a process that cannot be killed (waiting for a disk)."""
 
 
 CACHES_PREFIX = "tcw-recording-"
 _CACHES = re.compile(re.escape(CACHES_PREFIX) + r"[0-9a-f]{32}")
 _OLD = 60.0
-"""Seconds after which a folder of caches without a lock is nobody's: it is locked at once."""
+"""Seconds after which a folder of caches without a lock is nobody's: a guardian locks its own at
+once."""
 _MOST_SWEPT = 32
 
 
@@ -50,20 +51,16 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process once `parent`, which started it, is gone.
-
-    The kernel watches the thread that forked: only a parent's main thread may start such a process.
-    """
+    """Have the kernel kill this process when `parent`, which started it, is gone. The kernel
+    watches the thread that forked: only a parent's main thread may start such a process."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def fork_worker(lifeline: int, status: int, caches: str = "") -> None:
-    """Return in the child, which is to be the worker; the parent never returns.
-
-    `caches`: the folder that the parent removes when all processes are gone; "" for none.
-    """
+    """Return in the child, which becomes the worker; the parent never returns. `caches`: the folder
+    that the parent removes when all processes are gone; "" for none."""
     guardian = os.getpid()
     child_died, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -126,8 +123,8 @@ def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int, c
 
 
 def _lock(folder: str) -> int:
-    """A descriptor that holds the folder until this process ends; -1 where somebody else does, and
-    where it is not a folder of ours."""
+    """A descriptor that locks the folder until this process ends; -1 if another process does, or it
+    is not a folder of ours."""
     try:
         number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -142,8 +139,8 @@ def _lock(folder: str) -> int:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[str]:
-    """A new private folder, gone at the end. If this process is killed, a later guardian removes
-    it as it does a recording's caches."""
+    """A new private folder, removed at the end. If this process is killed, a later guardian removes
+    it like a recording's caches."""
     import tempfile
     import uuid
 
@@ -179,9 +176,9 @@ def sweep(folder: str) -> None:
 
 
 def remove_caches(folder: str) -> None:
-    """Remove a recording's caches; a link in their place is left, and what it leads to."""
+    """Remove a recording's caches; of a link in their place, keep it and its target."""
     if _CACHES.fullmatch(os.path.basename(folder)):
-        import shutil  # not before the fork: it would be in each worker
+        import shutil  # not before the fork: each worker would import it
 
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -194,7 +191,7 @@ def _open_descriptors() -> list[int]:
 
 
 def _reap(child: int) -> int | None:
-    """Collect the dead; the wait status of `child` if it is among them."""
+    """Reap dead children; the wait status of `child` if it is among them."""
     found = None
     while True:
         try:
@@ -208,7 +205,7 @@ def _reap(child: int) -> int | None:
 
 
 def _kill_descendants(child: int) -> int | None:
-    """Kill until no child is left; the wait status of `child` if it was still to be collected."""
+    """Kill until no child is left; the wait status of `child` if it was not yet reaped."""
     found = None
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
@@ -226,10 +223,8 @@ def _kill_descendants(child: int) -> int | None:
 
 
 def kill_marked(mark: str) -> None:
-    """Kill every process that has `RECORDING=mark` in its environment.
-
-    For the front end, when the guardian itself was killed and ancestry no longer says anything.
-    """
+    """Kill every process with `RECORDING=mark` in its environment. For the front end, after the
+    guardian was killed and ancestry says nothing."""
     wanted = f"{RECORDING}={mark}".encode()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit() and int(name) != os.getpid():
@@ -241,7 +236,7 @@ def kill_marked(mark: str) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Process ids of all descendants of `root`, from /proc; empty if there is none."""
+    """Process ids of all descendants of `root`, from /proc."""
     children: dict[int, list[int]] = {}
     try:
         names = os.listdir("/proc")

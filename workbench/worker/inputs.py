@@ -12,13 +12,8 @@ from compiler.control.describe import class_name, describe
 from compiler.control.user_error import UserError
 from compiler.measure.calls.inputs import InputSet
 from compiler.trace.records import Location
-from workbench.worker.specification import (
-    Argument as SpecifiedArgument,
-)
-from workbench.worker.specification import (
-    CallSpecification,
-    TensorSpecification,
-)
+from workbench.worker.specification import Argument as SpecifiedArgument
+from workbench.worker.specification import CallSpecification, TensorSpecification
 
 _SHAPES_OF_A_SET = (
     "a set is a tuple (positional), a dict (keyword) or a pair of both; "
@@ -27,7 +22,7 @@ _SHAPES_OF_A_SET = (
 
 
 def input_sets(value: Any, file: str) -> list[InputSet]:
-    """Read the value of `example_inputs`. Raises `UserError` where it is something else."""
+    """Read the value of `example_inputs`. Raises `UserError` if it has another form."""
     if isinstance(value, type):
         raise _not_inputs(f"example_inputs is the class {value.__name__}", file)
     if callable(value) and not isinstance(value, torch.Tensor | Mapping):
@@ -75,7 +70,7 @@ def _not_inputs(message: str, file: str, hint: str = "") -> UserError:
 
 
 def _line_of(name: str, file: str) -> int:
-    """The last top-level line that binds `name`, as far as the text shows; else 1."""
+    """The last top-level line that binds `name`, as far as the text shows, else 1."""
     found = 1
     try:
         with open(file, encoding="utf-8", errors="replace") as stream:
@@ -88,7 +83,7 @@ def _line_of(name: str, file: str) -> int:
 
 
 def generated(calls: list[CallSpecification]) -> list[InputSet]:
-    """Draw the tensors of `--inputs`, always alike; the global generator stays as it is."""
+    """Draw the tensors of `--inputs`, always the same; the global generator is not changed."""
     generator = torch.Generator().manual_seed(0)
 
     def value(argument: SpecifiedArgument) -> Any:
@@ -126,12 +121,12 @@ def _draw(wanted: TensorSpecification, generator: torch.Generator) -> torch.Tens
 
 
 def _drawn_as(dtype: torch.dtype) -> torch.dtype:
-    """Narrow types are drawn wide and rounded, so that they hold the same numbers."""
+    """Draw narrow types wide and round them, so that all dtypes get the same numbers."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
 def parameters(model: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature of the model's forward; None where Python cannot tell."""
+    """The signature of the model's forward; None if Python cannot tell."""
     target = model.forward if isinstance(model, torch.nn.Module) else model
     try:
         return inspect.signature(target)
@@ -160,7 +155,7 @@ def named_arguments(
 def check_arguments(
     model: Callable[..., Any], signature: inspect.Signature | None, inputs: InputSet
 ) -> None:
-    """Raise `UserError` where the model's forward cannot take these arguments at all."""
+    """Raise `UserError` if the model's forward cannot take these arguments."""
     if signature is None:
         return
     try:
@@ -190,9 +185,9 @@ def check_arguments(
 def with_tensors(
     sets: list[InputSet], wanted: tuple[str, ...], signature: inspect.Signature | None
 ) -> list[InputSet]:
-    """The sets with the numbers of these arguments in tensors without dimensions, float32 of
-    a float; arguments that are tensors already stay, those that a call
-    leaves out too. Raises `UserError` where no set has such an argument, or it is not a number."""
+    """The sets with the numbers of these arguments as tensors without dimensions, float32 for a
+    float. Arguments that are tensors already, or that a call omits, stay. Raises `UserError` if no
+    set has such an argument, or it is not a number."""
     met: set[str] = set()
     known: set[str] = set()
 

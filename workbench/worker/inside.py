@@ -1,7 +1,5 @@
-"""One of an engine's calls looked into: taken apart, or its kernels verified.
-
-A recording that asks for neither does without what this imports.
-"""
+"""Measures inside one of an engine's calls: its steps, or the errors of its kernels. Only
+recordings that ask for it import this."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from workbench.worker.ourselves import measuring
 
 
 class Inside:
-    """Runs the calls of each engine in turn, and looks into them."""
+    """Runs the calls of each engine in turn, and measures inside them."""
 
     def __init__(
         self,
@@ -40,14 +38,15 @@ class Inside:
         self.host = measuring(recorder)
         self.original = original
         self.optimizer = optimizer
-        """As the user's file gives it, or None."""
+        """From the user's file, or None."""
         self.sets = sets
         self.alone = alone
-        """There is one engine."""
+        """Whether there is only one engine."""
         self._numbers = IdCounts()
 
     def calls(self, one: EngineCalls) -> Ended:
-        """All calls of an engine, then one of them taken apart, or its kernels verified."""
+        """Make all calls of an engine, then measure one of them step by step, or verify its
+        kernels."""
         recorder, settings = self.recorder, self.recorder.settings
         driven = recorder.run is not None
         kept = recorder.run if recorder.run is not None else []
@@ -69,7 +68,7 @@ class Inside:
         return ended
 
     def _profiled(self, apart: RecordedModel, inputs: InputSet) -> None:
-        """One call taken apart."""
+        """Measure one call step by step."""
         recorder, settings = self.recorder, self.recorder.settings
         measured = profile(self.host, apart, inputs, self._numbers)
         if self.optimizer is not None and settings.grad == "train":
@@ -95,7 +94,7 @@ class Inside:
             recorder.emit(found)
 
     def _nests(self, apart: RecordedModel, inputs: InputSet) -> None:
-        """The loop nests of its kernels, one by one."""
+        """Time the loop nests of its kernels, one by one."""
         recorder, settings = self.recorder, self.recorder.settings
         self.host.begins("timing loop nests")
         state = RandomState.now()

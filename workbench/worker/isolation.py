@@ -1,7 +1,7 @@
-"""Our packages step aside: the user's project may have its own `compiler`, `viewers`, `workbench`.
+"""Hides our packages, since the user's project may have its own `compiler`, `viewers`, `workbench`.
 
-Everything of ours that the worker needs is imported before; from here on these names mean what
-the user's project says. Nothing of ours may be imported later (a test looks for such imports).
+All of ours that the worker needs is imported before; afterwards these names belong to the user's
+project. Nothing of ours may be imported later (a test looks for such imports).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 PACKAGES = ("compiler", "viewers", "workbench", "sample_models")
 
 _kept: dict[str, ModuleType] = {}
-"""Our modules stay alive here: a module that dies takes its globals with it."""
+"""Keeps our modules alive: a module that is deleted loses its globals."""
 
 
 def step_aside() -> None:
@@ -29,10 +29,10 @@ def step_aside() -> None:
 
 @contextmanager
 def ours_again() -> Iterator[None]:
-    """Inside the block our packages can be imported, and the user's have stepped aside. Only for
-    code of ours that runs nothing of the user's."""
+    """Make our packages importable inside the block, and the user's not. Only for code of ours that
+    runs nothing of the user's."""
     door = _kept.get("__main__")
-    if door is None:  # ours have not stepped aside yet
+    if door is None:  # ours are not hidden yet
         yield
         return
     theirs = _taken_out()
@@ -50,7 +50,7 @@ def ours_again() -> Iterator[None]:
 
 
 def _taken_out() -> dict[str, ModuleType]:
-    """The modules that go by our names, which `sys.modules` no longer holds."""
+    """The modules of our names, which `sys.modules` does not hold while they are hidden."""
     return {
         name: sys.modules.pop(name)
         for name in list(sys.modules)
@@ -59,9 +59,9 @@ def _taken_out() -> dict[str, ModuleType]:
 
 
 def prepare_path(folder: str, arguments: list[str]) -> None:
-    """What Python gives a script: its folder first on `sys.path`, its own `sys.argv`.
+    """Give the script what Python would: its folder first on `sys.path`, its own `sys.argv`.
 
-    Nothing is written next to the user's files, so no bytecode of theirs is cached.
+    Nothing is written next to the user's files, so their bytecode is not cached.
     """
     sys.path.insert(0, folder)
     sys.argv = arguments

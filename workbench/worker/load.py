@@ -26,41 +26,37 @@ from workbench.worker.user_code import UserCode
 
 @dataclass
 class Loaded:
-    """What there is to record."""
+    """What is to be recorded."""
 
     model: Callable[..., Any]
     sets: list[InputSet]
     optimizer: Any = None
-    """The file's own, as it is there: `compiler.measure.account.optimizer` reads it."""
+    """The file's own, as it is bound there: `compiler.measure.account.optimizer` reads it."""
     names: dict[str, Any] = field(default_factory=dict)
     """What the file binds."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
-    """What its calls are made in."""
+    """The context of its calls."""
 
 
 def form_of(code: UserCode, settings: Settings) -> Literal["model", "script"]:
-    """Whether the file is loaded for its model, or run as the script that it is.
-
-    A file with `model` and `example_inputs` is a model file even where it also compiles.
-    """
+    """Whether the file is loaded for its model, or run as a script. A file with `model` and
+    `example_inputs` is a model file even if it also compiles."""
     has_model = bool(settings.model) or "model" in code.bound or code.star
     has_inputs = bool(settings.inputs) or "example_inputs" in code.bound or code.star
     return "script" if code.compiles and not (has_model and has_inputs) else "model"
 
 
 def run_script(code: UserCode) -> None:
-    """Run the file as `__main__`. Whatever it raises comes out, SystemExit too."""
+    """Run the file as `__main__`. All that it raises is passed on, SystemExit too."""
     module = sys.modules["__main__"]
     module.__file__ = code.file
     exec(code.code, vars(module))
 
 
 def load_model(code: UserCode, settings: Settings, calls: list[CallSpecification]) -> Loaded:
-    """Run the file and find the model and its inputs.
-
-    Raises `UserError` where they are missing or something else, and whatever the file raises.
-    """
-    sys.modules.pop(code.module, None)  # that of an earlier run
+    """Run the file and find the model and its inputs. Raises `UserError` if they are missing or of
+    another kind, and whatever the file raises."""
+    sys.modules.pop(code.module, None)  # of an earlier run
     code.module = _free_name(Path(code.file).stem)
     module = ModuleType(code.module)
     module.__file__ = code.file
@@ -97,8 +93,8 @@ def _free_name(stem: str) -> str:
 
 
 def _evaluate(expression: str, names: dict[str, Any]) -> Any:
-    """What the expression gives. A plain name is looked up in the file alone: a trace may ask for
-    one, and `exec` with a text as its input must not be a model."""
+    """Evaluate the expression. A plain name is only looked up in the file: a trace may ask for a
+    name, and builtins such as `exec` must not become a model with a text as its input."""
     name = unicodedata.normalize("NFKC", expression.strip())
     if name.isidentifier() and name not in names:
         near = difflib.get_close_matches(name, list(names), 1)
@@ -147,7 +143,7 @@ def _check_model(model: object, code: UserCode, settings: Settings) -> None:
 
 
 def _place(code: UserCode, name: str, settings: Settings) -> Location | None:
-    """Where the file binds `model`, else the class that is meant."""
+    """The line that binds `model`, else that of the class that is meant."""
     if settings.model:
         return None
     with open(code.file, "rb") as stream:

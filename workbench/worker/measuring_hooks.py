@@ -1,4 +1,4 @@
-"""What measurements need of torch beyond a recording's hooks, checked before any of it is used."""
+"""What measurements need of torch besides a recording's hooks, checked before use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HOOKS: tuple[Hook, ...] = (*WHAT_IFS, guard_cost.HOOK)
 
 
 def statuses() -> tuple[HookStatus, ...]:
-    """What this torch offers, hook by hook. Imports torch."""
+    """What this torch offers, by hook. Imports torch."""
     return tuple(hook.check() for hook in HOOKS)
 
 
 def missing() -> str:
-    """Why runs cannot be timed against each other with this torch; "" where they can."""
+    """Why runs cannot be timed against each other with this torch; "" if they can."""
     return next((reason for hook in WHAT_IFS if (reason := hook.missing())), "")

@@ -18,12 +18,12 @@ from compiler.trace.records import (
 )
 
 NOT_KEPT = (Step, Bytecode, Text, Source, Progress)
-"""Records that no comparison of two runs needs, and which are many or large."""
+"""Large or numerous records that no comparison of two runs needs."""
 
 
 @dataclass
 class WorkerRecorder(Recorder):
-    """A recorder whose last failed compile can be named when its exception arrives."""
+    """A recorder that can name the last failed compile when its exception arrives."""
 
     failed: str = ""
     """Compile id of the last frame that failed; "" for none since the call began."""
@@ -34,7 +34,7 @@ class WorkerRecorder(Recorder):
     _counting: Lock = field(default_factory=Lock)
 
     run: list[Record] | None = None
-    """The records of this run but those of `NOT_KEPT`, where the compile is driven."""
+    """The records of this run without `NOT_KEPT`, if the compile is driven."""
 
     def emit(self, record: Record) -> None:
         if self.run is not None and not isinstance(record, NOT_KEPT):
@@ -50,7 +50,7 @@ class WorkerRecorder(Recorder):
             self.call = self.calls
 
     def begin_run(self, settings: Settings) -> None:
-        """The same model is compiled from the start again, with other settings."""
+        """The same model is compiled again from the start, with other settings."""
         self.start_over()
         self.settings = settings
         self.graphs_unknown = True

@@ -1,4 +1,4 @@
-"""Runs of the model that are the tool's own: not recorded, and what they print is not shown."""
+"""Runs of the model for tcw's own purposes: not recorded, and their output is dropped."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from workbench.worker.exits import flush_output
 
 
 def measuring(recorder: Recorder) -> Host:
-    """This process, for measurements."""
+    """This process, as measurements use it."""
     return Host(recorder, partial(unrecorded, recorder))
 
 
 @contextmanager
 def unrecorded(recorder: Recorder) -> Iterator[None]:
-    """Hooks stay quiet, and stdout and stderr go nowhere: the user's program did not run here."""
+    """Silence hooks, stdout and stderr: the user's program does not run here."""
     flush_output()
     saved = {number: _aside(number) for number in (1, 2)}
     before, recorder.quiet = recorder.quiet, True
@@ -43,7 +43,7 @@ def unrecorded(recorder: Recorder) -> Iterator[None]:
 
 
 def _aside(number: int) -> int | None:
-    """A copy of a descriptor, beyond the standard ones; None if the user has closed it."""
+    """A copy of a descriptor above the standard ones; None if the user has closed it."""
     try:
         return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
     except OSError:

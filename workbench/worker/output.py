@@ -1,4 +1,4 @@
-"""What the user's program prints, as records: gathered, capped, and read on beyond the cap."""
+"""What the user's program prints, as records: batched, capped, and drained beyond the cap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GATHER_BYTES = 32_768
 
 
 class OutputStream:
-    """One of stdout and stderr. Emits few records for many small writes, none beyond the cap."""
+    """stdout or stderr. Emits few records for many small writes, none beyond the cap."""
 
     def __init__(self, stream: Literal["stdout", "stderr"], emit: Callable[[Record], None]) -> None:
         self._stream = stream
@@ -43,7 +43,7 @@ class OutputStream:
             self._flush()
 
     def due(self, now: float) -> float | None:
-        """Seconds until what waits has to be emitted; None if nothing waits."""
+        """Seconds until the pending text has to be emitted; None if there is none."""
         return self._since + _GATHER_SECONDS - now if self._waiting else None
 
     def flush_if_due(self, now: float) -> None:

@@ -1,8 +1,8 @@
-"""Recording in the program's own process: of a block (`tcw.record`), or from its first compile to
+"""Records in the program's own process: a block (`tcw.record`), or all from its first compile to
 its end (`TCW_RECORD`, `tcw run`).
 
-The program runs as it would. Its settings and caches are its own, nothing is timed, and an error of
-ours does not reach it.
+The program runs as without it: its settings and caches are its own, nothing is timed, and an error
+of ours does not reach it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def hooked(
 
 
 def finish(recorder: WorkerRecorder, status: Status, exit_code: int | None = None) -> None:
-    """Write what is known at the end."""
+    """Record what is known only at the end."""
     record_changes(recorder)
     bound = recorder.writer.bound
     if bound is not None and (left := bound.last()) is not None:
@@ -63,7 +63,8 @@ def finish(recorder: WorkerRecorder, status: Status, exit_code: int | None = Non
 
 
 def begin(folder: str) -> None:
-    """Record this process from now on, into a new trace in `folder`, which is made if missing."""
+    """Record this process from now on, into a new trace in `folder`, which is created if
+    missing."""
     _process.begin(folder)
 
 
@@ -94,7 +95,7 @@ class _Process:
             target.close()
             raise
         self.stack = stack
-        # The call that compiles has begun before anything counts it.
+        # The first compile is in a call that began before calls were counted.
         recorder.calls = recorder.call = 1
         if not self.registered:
             self.registered = True
@@ -121,7 +122,8 @@ class _Process:
             finish(recorder, status, exit_code)
 
     def _watch_leaving(self) -> None:
-        """`os._exit` skips exit handlers; children of multiprocessing always end by it."""
+        """Finish at `os._exit`, which skips exit handlers; children of multiprocessing always end
+        by it."""
 
         def _exit(status: int) -> Any:
             self._end(None, status if isinstance(status, int) and 0 <= status < 256 else None)
@@ -146,8 +148,8 @@ _process = _Process()
 
 
 class _OwnDescriptor(RecordStream):
-    """A trace whose descriptor the program may close, as a daemon does, and use for a file of its
-    own: that file must not get our records."""
+    """A trace whose descriptor the program may close, as a daemon does, and reuse for a file of its
+    own, which must not get our records."""
 
     def __init__(self, trace: int) -> None:
         super().__init__(trace, -1)
@@ -174,11 +176,8 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
 
 
 def main_file() -> tuple[str, str]:
-    """The program's file, and the folder whose files are the user's own.
-
-    That is the folder of the file, above its packages; for a program that is installed (`pytest`,
-    `torchrun`), or has no file, the current folder.
-    """
+    """The program's file, and the folder that holds the user's own files: that of the file, above
+    its packages; for an installed program (`pytest`, `torchrun`) or none, the current folder."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if not isinstance(file, str) or not os.path.isfile(file):
@@ -200,15 +199,16 @@ def main_file() -> tuple[str, str]:
 
 
 def _bound() -> Bound | None:
-    """Of the trace's size, as the environment has it; None for an unbounded one. A size that is
-    none bounds nothing: `tcw run` has checked its own."""
+    """The limit of the trace's size from the environment; None for no limit. An invalid size is no
+    limit: `tcw run` has checked its own."""
     with contextlib.suppress(ValueError):
         return Bound(size_of(os.environ.get(SAMPLE_VARIABLE, "")))
     return None
 
 
 def _new_trace(folder: Path, file: str) -> TraceFile:
-    """`train-rank0-4711.tcw` in the folder. A process id may come back: then with a number."""
+    """`train-rank0-4711.tcw` in the folder, with a number if that process id has a trace
+    already."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = Path(file).stem
     name = Path(file).parent.name if stem == "__main__" else stem

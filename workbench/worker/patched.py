@@ -1,4 +1,4 @@
-"""torch.compile as the user's file left it: replaced, or called by a script of its own."""
+"""torch.compile as the user's file left it: replaced, or called by its own script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.worker.notes import WorkerRecorder
 
 
 def warn_if_replaced(recorder: Recorder) -> None:
-    """Say so where the user's file has put something else in the place of torch.compile."""
+    """Note that the user's file has replaced torch.compile."""
     if torch.compile is torch_compile:
         return
     code = getattr(torch.compile, "__code__", None)
@@ -36,10 +36,9 @@ def warn_if_replaced(recorder: Recorder) -> None:
 def counting_calls(recorder: WorkerRecorder) -> Iterator[None]:
     """Number the calls of whatever a script has compiled, in `recorder.call`.
 
-    Every compiled callable asks `_callback_from_stance` (torch/_dynamo/eval_frame.py) for its
-    callback as it starts, outside what Dynamo traces, and gives the callback that it was
-    made with; so nothing of the script is wrapped. Where a torch has no such function all calls
-    have the number 0.
+    Every compiled callable gets its callback from `_callback_from_stance`
+    (torch/_dynamo/eval_frame.py) when it starts, outside what Dynamo traces, so nothing of the
+    script has to be wrapped. If a torch lacks this function, all calls have the number 0.
     """
     original = getattr(eval_frame, "_callback_from_stance", None)
     if original is None:

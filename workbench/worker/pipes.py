@@ -13,11 +13,11 @@ class Pipes:
     commands: int
     """Read: the job as one line of JSON, then commands."""
     records: int
-    """Written: the record stream, the same bytes as the trace file, and the end record."""
+    """Written: the record stream, as in the trace file, and the end record."""
     faults: int
     """Written by faulthandler: where the process was when it died or was asked."""
     lifeline: int
-    """Read by the guardian: its end means that the front end is gone or wants an end."""
+    """Read by the guardian: closed when the front end is gone or wants an end."""
     status: int
     """Written by the guardian: the worker's wait status."""
     trace: int
@@ -34,7 +34,7 @@ class Pipes:
         return cls(*(int(number) for number in arguments))
 
     def keep_from_children(self) -> None:
-        """Programs that the user's file starts must not hold our pipes open."""
+        """Close them in programs that the user's file starts."""
         for number in (self.commands, self.records, self.faults, self.trace):
             if number >= 0:
                 os.set_inheritable(number, False)

@@ -14,7 +14,7 @@ from compiler.trace.records import Location
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|triton)[/\\]")
-"""The front end never imports torch, so it cannot ask where it lies."""
+"""The front end never imports torch, so it cannot ask torch for its folder."""
 _OURS = tuple(
     os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
     for name in ("compiler" + os.sep, "viewers" + os.sep, "workbench" + os.sep, "tcw.py")
@@ -22,7 +22,8 @@ _OURS = tuple(
 
 
 def users_own(file: str, root: str) -> bool:
-    """Whether `file` lies in the user's folder and is neither an installed package nor ours."""
+    """Whether `file` lies in the user's folder and belongs neither to an installed package nor to
+    tcw."""
     if not root or not file.startswith(os.path.join(root, "")):
         return False
     inside = os.sep + file[len(os.path.join(root, "")) :]
@@ -35,12 +36,12 @@ def ours(file: str) -> bool:
 
 
 def not_ours(file: str) -> bool:
-    """Whether `file` is neither torch's, the standard library's nor ours."""
+    """Whether `file` is neither torch's, the standard library's nor tcw's."""
     return outside_torch(file) and not ours(file) and not _TORCH.search(file)
 
 
 def deepest(frames: Sequence[Location], root: str) -> Location | None:
-    """Of frames, outermost first: the deepest in the user's own files, else in a library."""
+    """The deepest of these frames (outermost first) in the user's own files, else in a library."""
     for wanted in (lambda file: users_own(file, root), not_ours):
         for frame in reversed(frames):
             if wanted(frame.file):
@@ -75,7 +76,7 @@ def from_summaries(summaries: Iterable[traceback.FrameSummary]) -> list[Location
 
 
 def source_line(location: Location | None) -> str:
-    """The text of a location's line without its end; "" if it cannot be read."""
+    """The source line of a location without its end; "" if it cannot be read."""
     if location is None:
         return ""
     try:
@@ -93,10 +94,8 @@ _ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 
 
 def dumped_frames(dump: str) -> list[Location]:
-    """The current thread's frames in faulthandler's text, outermost first.
-
-    A dump holds several threads; `Current thread` is the one that crashed or was asked.
-    """
+    """The current thread's frames in faulthandler's text, outermost first. A dump holds several
+    threads; `Current thread` is the one that crashed or was asked."""
     blocks = re.split(r"^(?=Current thread |Thread 0x)", dump, flags=re.MULTILINE)
     chosen = [block for block in blocks if block.startswith("Current thread")] or blocks
     frames = []

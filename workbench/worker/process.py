@@ -1,4 +1,4 @@
-"""The worker's main: dispatch, the protocol, and an end record whatever happens."""
+"""The worker's main: dispatch, the protocol, and an end record in every case."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from workbench.worker.pipes import Pipes
 
 
 def run(argv: list[str]) -> None:
-    """Do what the front end started this process for: `record CACHES PIPES…`, `doctor`, or
-    `guarded CACHES LIFELINE STATUS`."""
+    """Do what the front end started this process for: `record CACHES PIPES…`, `doctor`, or `guarded
+    CACHES LIFELINE STATUS`."""
     verb, *rest = argv or [""]
     if verb == "record":
         caches, *numbers = rest

@@ -12,7 +12,7 @@ from compiler.trace.records import Part, Settings
 from compiler.trace.writer import clean
 
 DUMP_SIGNAL = signal.SIGRTMAX - 2
-"""Makes the worker's main thread write where it is; a number that programs do not use."""
+"""Makes the worker's main thread write where it is; a signal that programs do not use."""
 
 
 def plain(settings: Settings) -> Settings:
@@ -31,14 +31,14 @@ class Job(Part):
     started: float
     """Start of the recording on the monotonic clock, which all processes share."""
     file: bytes
-    """The file's name as the system has it: JSON cannot carry a name that is no UTF-8."""
+    """The file's name as the system has it: JSON cannot carry a name that is not UTF-8."""
     arguments: tuple[bytes, ...]
     driven: bool = False
-    """A person drives it: it waits before its first step, and takes commands."""
+    """Whether a person drives it: then it waits before its first step, and takes commands."""
     first_run: int = 1
-    """Number of its first run, where it is driven."""
+    """The number of its first run, if it is driven."""
     rerun: Rerun | None = None
-    """What was requested, where the worker of an earlier run is gone."""
+    """The run that was requested, if the worker of an earlier run is gone."""
 
     @classmethod
     def of(

@@ -13,15 +13,7 @@ import msgspec
 from compiler.control.commands import Rerun
 from compiler.control.live import Live
 from compiler.control.user_error import UserError
-from compiler.trace.records import (
-    End,
-    Failure,
-    Progress,
-    Run,
-    Settings,
-    Status,
-    Warned,
-)
+from compiler.trace.records import End, Failure, Progress, Run, Settings, Status, Warned
 from compiler.trace.writer import TraceWriter
 from workbench.worker.blame import of_recording
 from workbench.worker.edited import edited_texts, read_as
@@ -59,7 +51,7 @@ def record(pipes: Pipes) -> NoReturn:
     faulthandler.enable(pipes.faults)
     faulthandler.register(DUMP_SIGNAL, pipes.faults, all_threads=True)
     for standard in (sys.stdout, sys.stderr):
-        # As on a terminal: what was printed is out before the next thing goes wrong.
+        # As on a terminal: what was printed is out before anything else can fail.
         standard.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     start = start_of(settings, job.started)
     root = os.path.dirname(os.path.abspath(settings.file))
@@ -67,7 +59,7 @@ def record(pipes: Pipes) -> NoReturn:
     resting: list[RecordingOutcome] = []
 
     def end(outcome: RecordingOutcome) -> NoReturn:
-        """Write the end record and end this process, from whichever thread."""
+        """Write the end record and end this process, from any thread."""
         flush_output()
         writer.hold()
         # It goes to the front end alone, which appends it when all output is in the trace.
@@ -111,14 +103,11 @@ def record(pipes: Pipes) -> NoReturn:
 
 
 def run_record(number: int, settings: Settings, rerun: Rerun | None) -> Run:
-    """The record that a run of a driven recording begins with."""
+    """The record with which a run of a driven recording begins."""
     if rerun is None:
         return Run(number=number, settings=settings)
     return Run(
-        number=number,
-        settings=settings,
-        because=rerun.because,
-        compared_with=rerun.compare_with,
+        number=number, settings=settings, because=rerun.because, compared_with=rerun.compare_with
     )
 
 
@@ -140,7 +129,7 @@ def _perform(
     recorder.source(code.file)
     recorder.emit(Progress(stage="load", activity="importing torch"))
     try:
-        # Only now torch is imported, and with it everything of ours that a recording needs.
+        # Only now import torch, and with it everything of ours that a recording needs.
         from workbench.worker import session
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "torch":
@@ -159,7 +148,8 @@ def _perform(
     from workbench.worker.driven import Driven
 
     def rests(ended: tuple[Status, int | None] | None) -> None:
-        """A run is over and the person may leave (or the next one begins)."""
+        """Tell the front end that a run is over and the person may leave (or that the next one
+        begins)."""
         resting[:] = [] if ended is None else [RecordingOutcome(*ended)]
 
     return RecordingOutcome(*Driven(recorder, code, calls, live, job, rests).runs())
@@ -173,7 +163,7 @@ def specified(settings: Settings) -> list[CallSpecification]:
 
 
 def _first_line(descriptor: int) -> tuple[bytes, bytes]:
-    """The job, and what was read beyond it."""
+    """The job, and the bytes read beyond it."""
     data = b""
     while b"\n" not in data:
         part = os.read(descriptor, 65536)

@@ -1,7 +1,7 @@
-"""A call of what a script compiles, taken out of it: the model and inputs of a profile.
+"""One call of what a script compiles: the model and inputs of a profile.
 
-The script runs with a `torch.compile` that runs everything eagerly until the wanted call, and is
-left there. What surrounded the call (autocast, no_grad) surrounds the profile as well.
+The script runs with a `torch.compile` that runs everything eagerly, and is abandoned at the wanted
+call. The context of the call (autocast, no_grad) is that of the profile as well.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from workbench.worker.user_code import UserCode
 
 
 class _Left(BaseException):
-    """The script is left; no `except Exception` of its holds that up."""
+    """Abandons the script; its own `except Exception` does not catch this."""
 
 
 class _Compiling:
-    """Stands for `torch.compile`."""
+    """Replaces `torch.compile`."""
 
     def __init__(self, file: str, wanted: int) -> None:
         self.file = file
@@ -38,7 +38,7 @@ class _Compiling:
         self.calls = 0
         self.found: Loaded | None = None
         self.place = ""
-        """Where the call is, and what surrounds it, in words."""
+        """Where the call is, and its context, in words."""
 
     def __call__(self, model: Any = None, **options: Any) -> Any:
         if model is None:
@@ -66,7 +66,7 @@ class _Compiling:
         return self._asked(model, lambda: compiled)
 
     def _asked(self, eager: Model, given: Callable[[], Model]) -> Model:
-        """Counts calls, and leaves the script at the wanted one; `given` is then the model."""
+        """Counts calls, and abandons the script at the wanted one; `given` is then the model."""
 
         @functools.wraps(eager if not isinstance(eager, torch.nn.Module) else eager.forward)
         def called(*positional: Any, **keyword: Any) -> Any:
@@ -86,11 +86,9 @@ class _Compiling:
 
 
 def load_call(code: UserCode, wanted: int) -> tuple[Loaded, str]:
-    """Run the script up to this call (from 1) of what it compiles: what is called, with its inputs;
-    and where that was, in words.
-
-    Raises `UserError` where it makes no such call, and whatever the script raises.
-    """
+    """Run the script up to this call (from 1) of what it compiles. Returns what is called, with its
+    inputs, and where that was, in words. Raises `UserError` if it makes no such call, and whatever
+    the script raises."""
     compiling = _Compiling(code.file, wanted)
     undo = patch(torch, "compile", compiling)
     try:
@@ -124,7 +122,7 @@ def _line_in(file: str, frame: FrameType | None) -> int:
 
 
 def _surroundings() -> tuple[Callable[[], AbstractContextManager[Any]], list[str]]:
-    """What makes the grad mode and autocast that are in force now anew; and their words."""
+    """What restores the current grad mode and autocast; and their words."""
     inference, grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
     casts = [
         (device, torch.get_autocast_dtype(device))

@@ -1,4 +1,4 @@
-"""The calls of one recording: compiled, then eager for comparison, then both for time."""
+"""The calls of one recording: compiled, then eager for comparison, then both for timing."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
 
 
 def step_aside(settings: Settings, root: str) -> None:
-    """From here on the process is the user's program: everything of ours is imported."""
+    """From here on the process belongs to the user's program: everything of ours is imported."""
     register(settings)
     isolation.step_aside()
     isolation.prepare_path(root, [settings.file, *settings.arguments])
 
 
 def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
-    """Run the file as the script that it is, recorded."""
+    """Run the file as a script, recorded."""
     name = os.path.basename(code.file)
     recorder.emit(Progress(stage="load", activity=f"running {name}"))
     with patched.counting_calls(recorder):
@@ -110,12 +110,12 @@ def load(
 
 
 def takes_a_call(settings: Settings) -> bool:
-    """Whether a script is run for one call that it makes, rather than as it is."""
+    """Whether a script is run for one call that it makes."""
     return settings.script_call or settings.profile
 
 
 def _call_of(recorder: WorkerRecorder, code: UserCode) -> Loaded:
-    """The call of a script that is wanted, as the only one of a model."""
+    """The wanted call of a script, as the only one of a model."""
     wanted = recorder.settings.profiled_call
     loaded, place = load_call(code, wanted)
     recorder.settings = msgspec.structs.replace(recorder.settings, profiled_call=1)
@@ -146,7 +146,7 @@ def _guarded(recorder: WorkerRecorder, doing: str, action: Callable[[], object])
 
 
 class Session:
-    """One model, compiled by each engine in turn, each as if it were the first."""
+    """One model, compiled by each engine in turn, as if each were the first."""
 
     def __init__(self, recorder: WorkerRecorder, loaded: Loaded) -> None:
         self.recorder = recorder
@@ -157,7 +157,7 @@ class Session:
         self.around = loaded.around
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
-        """What was called so far, an engine each."""
+        """The calls made so far, by engine."""
         self._inside: Inside | None = None
 
     def calls(self) -> Ended:
@@ -239,8 +239,8 @@ class Session:
         return twin.model
 
     def _compile_side_by_side(self, done: list[EngineCalls]) -> None:
-        """Both engines' code at once, for timing: what they compiled before was dropped between
-        them."""
+        """Compile with both engines at once, for timing: their earlier code was dropped in
+        between."""
         torch._dynamo.reset()
         limit = 2 * torch._dynamo.config.recompile_limit
         with torch._dynamo.config.patch(recompile_limit=limit):
@@ -250,6 +250,6 @@ class Session:
 
 
 def start_over(recorder: WorkerRecorder) -> None:
-    """As if nothing had been compiled yet: the next engine's ids count from 0 as well."""
+    """Forget what was compiled, so that the next engine's ids count from 0 as well."""
     torch._dynamo.reset()
     recorder.start_over()

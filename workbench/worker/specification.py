@@ -63,7 +63,7 @@ class CallSpecification:
 
 
 class SpecificationError(ValueError):
-    """What does not fit the language; the message shows the text and points into it."""
+    """Text that does not fit the language; the message shows the text and points into it."""
 
     def __init__(self, text: str, column: int, problem: str) -> None:
         self.column = column
@@ -197,7 +197,7 @@ class _Parser:
             raise self.error("unterminated string")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an unknown escape is the user's own affair
+                warnings.simplefilter("ignore")  # do not warn of unknown escapes
                 return str(ast.literal_eval(found[0]))
         except (SyntaxError, ValueError) as error:
             raise self.error("invalid string literal") from error

@@ -33,7 +33,7 @@ def _number(name: str) -> int | None:
 
 
 def _tool_version() -> str:
-    """This tool's installed version; "0+unknown" in a checkout that is not installed."""
+    """The installed version of tcw; "0+unknown" in a checkout that is not installed."""
     try:
         return importlib.metadata.version("tcw")
     except importlib.metadata.PackageNotFoundError:

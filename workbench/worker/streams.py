@@ -1,4 +1,4 @@
-"""Where records go: the trace file, and from the worker the front end's pipe."""
+"""Where records go: the trace file, and from the worker also the front end's pipe."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class RecordStream:
 
     The user's program runs in this process, so a full disk or a closed descriptor must not become
     an exception in the middle of a compile. The first such error is kept in `lost`, and the trace
-    ends there. Forked children of the user's program inherit the stream and stay silent.
+    ends there. Forked children of the user's program inherit the stream and write nothing.
     """
 
     def __init__(self, trace: int, pipe: int) -> None:
         self.lost = ""
-        """What kept records out of the trace file; "" for nothing."""
+        """Why records did not reach the trace file; "" if all did."""
         self.on_lost: Callable[[str], object] = lambda words: None
-        """Told of it at once."""
+        """Called with it at once."""
         self.pipe_lost = False
-        """Nothing reaches the front end from here on."""
+        """Whether the front end gets nothing from here on."""
         self._trace = trace
         self._pipe = pipe
         self._process = os.getpid()

@@ -1,4 +1,4 @@
-"""torch's settings as the recording asks for them, while the model is compiled and called."""
+"""torch's settings that the recording asks for, while the model is compiled and called."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from workbench.worker.places import users_own
 
 @contextmanager
 def applied(lines: Sequence[str], names: Mapping[str, Any], root: str = "") -> Iterator[None]:
-    """Make the settings of these lines, and take them back. `names`: what the user's file binds;
-    a function that is put into a set is looked for there, then in the user's other modules under
-    `root`.
+    """Apply these lines as settings, and undo them at the end.
 
-    Raises `UserError` for a line that is not a setting, and for an unknown name.
+    `names`: what the user's file binds. A function for a setting that is a set is looked up there,
+    then in the user's other modules under `root`. Raises `UserError` for a line that is not a
+    setting, and for an unknown name.
     """
     with ExitStack() as stack:
         for line in lines:
@@ -51,7 +51,7 @@ def _value(module: Any, setting: TorchSetting, names: Mapping[str, Any], root: s
 
 
 def _function(name: str, names: Mapping[str, Any], root: str) -> Any:
-    """What a dotted name means in the user's file, else in another module of theirs."""
+    """The value of a dotted name in the user's file, else in another module of theirs."""
     first, *rest = name.split(".")
     users = (
         vars(module)

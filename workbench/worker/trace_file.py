@@ -23,10 +23,8 @@ class TraceFile:
     """Where the front end's own records go; workers append to the same descriptor."""
 
     def __init__(self, path: Path | None, on_record: OnRecord) -> None:
-        """`path` is overwritten; None writes nothing to disk.
-
-        Raises `OutputRefused` where it is not a trace, or another recording is writing to it.
-        """
+        """`path` is overwritten; None writes nothing to disk. Raises `OutputRefused` if it is not a
+        trace, or another recording is writing to it."""
         self.started = time.monotonic()
         self.on_record = on_record
         self.descriptor = -1 if path is None else _opened(path)
@@ -34,19 +32,19 @@ class TraceFile:
         self.writer = TraceWriter(self.file, started=self.started)
 
     def emit(self, made: Record) -> None:
-        """Add a record of the front end's own."""
+        """Add a record of the front end."""
         self.writer.emit(made)
         self.on_record(made)
 
     def close_partial_line(self) -> None:
-        """A worker that was killed while it wrote has left a line without an end."""
+        """End the line that a worker left open when it was killed while writing."""
         if self.descriptor >= 0:
             size = os.fstat(self.descriptor).st_size
             if size and os.pread(self.descriptor, 1, size - 1) != b"\n":
                 self.file(b"\n")
 
     def lines(self) -> int:
-        """How many lines are in the file, whoever wrote them; 0 where none can be read back."""
+        """How many lines are in the file, whoever wrote them; 0 if it cannot be read."""
         found = place = 0
         with contextlib.suppress(OSError):
             while self.descriptor >= 0 and (data := os.pread(self.descriptor, _READ_BYTES, place)):
@@ -64,7 +62,7 @@ class TraceFile:
 
 
 def _opened(path: Path) -> int:
-    """A descriptor of a new trace, or of one that was there, locked and emptied."""
+    """A descriptor of a new trace, or of an existing one, locked and emptied."""
     check(path, TRACE)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | SAFELY, 0o644)
@@ -81,7 +79,7 @@ def _opened(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> None:
-    """Keep other recordings out until the trace is closed, or all its workers are gone: they
+    """Keep other recordings out until the trace is closed and all its workers are gone: they
     inherit the lock with the descriptor."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,8 +92,8 @@ def _lock(descriptor: int) -> None:
 
 
 def is_recording(file: Path) -> bool:
-    """Whether a process still records into this trace, as far as its lock says: a log of torch's,
-    and a trace on a file system without locks, have none."""
+    """Whether a process still records into this trace, by its lock. A log of torch's has none, nor
+    has a trace on a file system without locks."""
     try:
         descriptor = os.open(file, os.O_RDONLY | SAFELY)
     except OSError:

@@ -24,20 +24,19 @@ class UserCode:
     bound: frozenset[str] = frozenset()
     """Names that its top level binds, as far as its text shows."""
     star: bool = False
-    """It has an `import *`, so it may bind others."""
+    """Whether it has an `import *`, so that it may bind others."""
     classes: dict[str, int] = field(default_factory=dict)
     """Top-level classes with their lines."""
     compiles: bool = False
-    """It mentions `….compile(…)` or `@….compile`, so it may call torch.compile itself."""
+    """Whether it mentions `….compile(…)` or `@….compile`, so that it may call torch.compile
+    itself."""
     module: str = ""
-    """Name in `sys.modules` of the module that was made of it; "" before it was loaded."""
+    """Name in `sys.modules` of the module made of it; "" before it is loaded."""
 
 
 def read_user_code(path: str, text: str | None = None) -> UserCode:
-    """Read and parse. Raises `UserError` with the place where Python cannot read it.
-
-    `text`: what it is run as, in place of what it has.
-    """
+    """Read and parse. Raises `UserError` with the place if Python cannot read it. `text`: what to
+    run instead of the file's text."""
     file = os.path.abspath(path)
     shown = os.path.basename(file)
     try:
@@ -74,7 +73,7 @@ def read_user_code(path: str, text: str | None = None) -> UserCode:
         raise UserError(
             f"{shown} is not Python source: {error}",
             type=type(error).__name__,
-            location=Location(file=file, line=_first_line_with(data, b"\0")),
+            location=Location(file=file, line=_line_of_null(data)),
         ) from error
     return _survey(UserCode(file, code), tree)
 
@@ -82,19 +81,19 @@ def read_user_code(path: str, text: str | None = None) -> UserCode:
 def _decoded(data: bytes) -> str:
     """The text, by its byte order mark or its encoding cookie, else UTF-8."""
     encoding = "utf-8"
-    # where the first lines are not UTF-8 the cookie cannot be read, and decoding says which byte
+    # if the first lines are not UTF-8 the cookie is unreadable; decoding reports the byte
     with contextlib.suppress(SyntaxError):
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return data.decode(encoding)
 
 
-def _first_line_with(data: bytes, what: bytes) -> int:
-    at = data.find(what)
-    return data.count(b"\n", 0, at) + 1 if at >= 0 else 1
+def _line_of_null(data: bytes) -> int:
+    """The first line with a null byte, else 1."""
+    return data.partition(b"\0")[0].count(b"\n") + 1 if b"\0" in data else 1
 
 
 def _syntax_error(error: SyntaxError, file: str, data: bytes) -> UserError:
-    line = error.lineno or _first_line_with(data, b"\0")
+    line = error.lineno or _line_of_null(data)
     column = end_column = None
     if error.text is not None and error.offset:
         column = len(error.text[: error.offset - 1].encode("utf-8", "replace"))
@@ -149,7 +148,8 @@ def _survey(user: UserCode, tree: ast.Module) -> UserCode:
 
 
 def _is_main_check(test: ast.expr) -> bool:
-    """`__name__ == "__main__"`: false where the file is loaded for its model."""
+    """Whether this is `__name__ == "__main__"`, which is false if the file is loaded for its
+    model."""
     return isinstance(test, ast.Compare) and any(
         isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(test)
     )

@@ -9,7 +9,7 @@ Advised = str | Advice | tuple[Advice, ...]
 
 
 def as_advice(found: Advised) -> tuple[Advice, ...]:
-    """All of it as `Advice`."""
+    """The advice found, as `Advice` items."""
     if isinstance(found, str):
         found = Advice(text=found)
     return found if isinstance(found, tuple) else (found,)

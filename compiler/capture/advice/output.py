@@ -133,10 +133,7 @@ def _public(module: str) -> str:
 
 
 def _reorder(function: str, effect: str) -> Advice:
-    return Advice(
-        text=f"Allow {function} to be moved: {effect}",
-        code=_ALLOW.format(function),
-    )
+    return Advice(text=f"Allow {function} to be moved: {effect}", code=_ALLOW.format(function))
 
 
 def _outside(function: str) -> Advice:

@@ -26,7 +26,7 @@ class Family:
     held: str
     """The dtype in which the function makes them."""
     dtypes: tuple[str, ...]
-    """Those that it can be asked for."""
+    """The dtypes that can be requested."""
     shared: bool = True
     """Threads share it: most of its time goes to what is made of the words."""
 

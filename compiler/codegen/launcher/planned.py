@@ -10,13 +10,13 @@ from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.segment import (
     KernelCall,
     NewTensor,
-    Number,
     Parameter,
     Passed,
     ReturnedValue,
     SegmentFunction,
-    Tensor,
-    Unused,
+    SymbolParameter,
+    TensorParameter,
+    UnusedParameter,
     ViewOf,
 )
 from compiler.loops.graph import Input, Operand
@@ -53,7 +53,9 @@ def segment_function(segment: Segment, forms: Forms, kernels: Kernels) -> Segmen
     """
     made = _function(segment, forms, kernels, segment.name, (), None)
     symbols = dict.fromkeys((*segment.sizes, *made.symbols))
-    return replace(made, parameters=(*map(Tensor, segment.takes), *map(Number, symbols)))
+    return replace(
+        made, parameters=(*map(TensorParameter, segment.takes), *map(SymbolParameter, symbols))
+    )
 
 
 def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction | None:
@@ -75,11 +77,11 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
     parameters: list[Parameter] = []
     for name in graph.parameters:
         if name not in inputs:
-            parameters.append(Number(name))
+            parameters.append(SymbolParameter(name))
         elif name in segment.takes:
-            parameters.append(Tensor(name))
+            parameters.append(TensorParameter(name))
         else:
-            parameters.append(Unused(name))
+            parameters.append(UnusedParameter(name))
     if not passed <= set(graph.parameters):
         return None
     made = _function(segment, forms, kernels, DIRECT, tuple(parameters), tuple(answers))

@@ -49,27 +49,27 @@ class TensorForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class TensorParameter:
     """A tensor parameter."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class SymbolParameter:
     """An integer parameter, the value of a symbol."""
 
     symbol: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unused:
+class UnusedParameter:
     """A parameter that no kernel needs."""
 
     name: str
 
 
-Parameter = Tensor | Number | Unused
+Parameter = TensorParameter | SymbolParameter | UnusedParameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class KernelCall:
 class KernelSite:
     """The line of a text that calls a kernel: `NAME(p, s, workspace, error);`.
 
-    The line stands in a block of its own, in which `p` are the pointers, and in the function
+    The line is in a block of its own, in which `p` are the pointers, and in the function
     `SEGMENT_run`, in which `n` are the segment's numbers.
     """
 
@@ -135,7 +135,7 @@ ReturnedValue = NewTensor | ViewOf | Passed | Size | None
 
 @dataclass(frozen=True, slots=True)
 class SegmentFunction:
-    """Everything that the text of a segment depends on."""
+    """All that the text of a segment depends on."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -218,7 +218,7 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
     elif workspace != 0:
         lines.append(f"  char* const workspace = arena + {c_expression(segment.arena_bytes)};")
     sites: list[KernelSite] = []
-    symbols = tuple(p.symbol for p in segment.parameters if isinstance(p, Number))
+    symbols = tuple(p.symbol for p in segment.parameters if isinstance(p, SymbolParameter))
     for call in segment.calls:
         pointers = ", ".join(where[name] for name in call.pointers)
         lines.append(f"  {{  // {call.comment}" if call.comment else "  {")
@@ -238,13 +238,13 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
 
 
 def _symbols(segment: SegmentFunction) -> list[str]:
-    numbers = [p.symbol for p in segment.parameters if isinstance(p, Number)]
+    numbers = [p.symbol for p in segment.parameters if isinstance(p, SymbolParameter)]
     return [f"  const long {symbol} = n[{i}];" for i, symbol in enumerate(numbers)]
 
 
 def _places(segment: SegmentFunction) -> dict[str, str]:
     """C text of each buffer's address."""
-    tensors = [p.name for p in segment.parameters if isinstance(p, Tensor)]
+    tensors = [p.name for p in segment.parameters if isinstance(p, TensorParameter)]
     names = [*tensors, *(name for name, _ in segment.outputs)]
     places = {name: f"t[{i}]" for i, name in enumerate(names)}
     for name, offset in segment.temporaries:
@@ -305,7 +305,9 @@ def _shapes_text(segment: SegmentFunction, shapes: list[Size]) -> list[str]:
 
 def _results(segment: SegmentFunction, places: list[int]) -> list[str]:
     outputs = {name: i for i, (name, _) in enumerate(segment.outputs)}
-    parameters = {p.name: i for i, p in enumerate(segment.parameters) if not isinstance(p, Number)}
+    parameters = {
+        p.name: i for i, p in enumerate(segment.parameters) if not isinstance(p, SymbolParameter)
+    }
     rows: list[str] = []
     for answer, place in zip(segment.results, places, strict=True):
         if isinstance(answer, NewTensor):
@@ -326,7 +328,7 @@ def _description(
     segment: SegmentFunction, shape_count: int, outputs: bool, results: bool
 ) -> list[str]:
     name = segment.name
-    letters = {Tensor: "t", Number: "n", Unused: "-"}
+    letters = {TensorParameter: "t", SymbolParameter: "n", UnusedParameter: "-"}
     kinds = "".join(letters[type(parameter)] for parameter in segment.parameters)
     static = all(isinstance(size, int) for size in _shapes(segment)[0])
     shapes = f"{name}_shapes, 0" if static else f"0, {name}_shapes_of"

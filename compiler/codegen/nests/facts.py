@@ -70,7 +70,7 @@ class Facts:
                 self.levels[statement.name] = 1 + max(below, default=0) if is_let else 0
 
     def of(self, nest: Nest) -> Facts:
-        """Those of another nest; these if it is the same."""
+        """The facts of another nest; these if it is the same nest."""
         return self if nest is self.nest else Facts(nest)
 
     def is_main(self, statement: Statement) -> bool:

@@ -13,7 +13,7 @@ from compiler.loops.nest import Let, Nest, Reduction, ScanAlong
 Emitted = TypeVar("Emitted")
 
 NAMED = (Let, Reduction, ScanAlong, Local)
-"""What has the name of a value of its nest."""
+"""Expressions and statements with the name of a value of their nest."""
 
 
 @dataclass(slots=True)
@@ -21,13 +21,14 @@ class Form:
     """A nest without its names."""
 
     key: object = None
-    """Equal for nests of which one's code serves all."""
+    """Equal for nests that can share code."""
     buffers: dict[str, int] = field(default_factory=dict)
     """The nest's buffers -> their numbers."""
     _values: dict[str, int] = field(default_factory=dict)
 
     def of(self, value: Any) -> object:
-        """A part of a nest with numbers in place of names, and without what code does not have."""
+        """A part of a nest with numbers in place of names, and without what does not affect
+        code."""
         if isinstance(value, tuple):
             return tuple(map(self.of, value))
         if isinstance(value, float):
@@ -51,7 +52,7 @@ class Form:
 
 @cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
-    """Those that code depends on: all but where the code comes from."""
+    """The fields that code depends on: all but the origins."""
     left_out = {"origins", "name"} if kind is Nest else {"origins"}
     return tuple(one.name for one in fields(kind) if one.name not in left_out)
 
@@ -75,7 +76,8 @@ class Repeated(Generic[Emitted]):
         self._known: dict[object, tuple[Form, Emitted]] = {}
 
     def code(self, form: Form, emitted: Callable[[], Emitted]) -> Emitted:
-        """That of an earlier nest of this form, for this nest's buffers; else what is emitted."""
+        """The code of an earlier nest of this form, for this nest's buffers; else newly emitted
+        code."""
         known = self._known.get(form.key)
         if known is None:
             made = emitted()

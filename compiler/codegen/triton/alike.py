@@ -22,7 +22,7 @@ from functools import lru_cache
 from itertools import accumulate, count, islice
 from operator import attrgetter
 
-from compiler.codegen.triton.kernel import Kernel, Number
+from compiler.codegen.triton.kernel import NumberParameter, TritonKernel
 from compiler.loops.sizes import Size
 
 SMALL = 1 << 20
@@ -36,7 +36,7 @@ FIRST = "first"
 CONSTANT = frozenset({"arange", "static_range"})
 """Functions whose arguments Triton needs when it compiles."""
 NARROW = frozenset({"int8", "int16", "uint8", "uint16", "*i8", "*i16", "*u8", "*u16"})
-"""Where integers wrap around, a number would have to have their dtype."""
+"""Operators on integers that wrap around, where a number would need their dtype."""
 WIDE = frozenset({"float64", "fp64", "*fp64"})
 POWER = "power of two"
 """The kind of a number whose remainders `power_remainder` of functions.py takes as fast."""
@@ -48,14 +48,14 @@ _DIGITS = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 class _Literal:
     text: str
     kept: bool
-    """It must stay in the text."""
+    """The number must stay in the text."""
     kind: str
     """A number that only others of its kind may replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a number stands in a text, from its first character to behind its last."""
+    """The span of a number in a text, its end exclusive."""
 
     start: int
     end: int
@@ -63,7 +63,7 @@ class _Place:
     """The variable whose remainder by the number is taken; "" for others."""
 
 
-def shared(kernels: Sequence[Kernel]) -> list[Kernel]:
+def shared(kernels: Sequence[TritonKernel]) -> list[TritonKernel]:
     """The same kernels in their order; those that are alike with numbers as parameters, so that
     their keys are equal."""
     groups: dict[object, dict[str, list[int]]] = {}
@@ -91,7 +91,7 @@ def shared(kernels: Sequence[Kernel]) -> list[Kernel]:
     return made
 
 
-def _candidates(kernels: Sequence[Kernel]) -> list[int]:
+def _candidates(kernels: Sequence[TritonKernel]) -> list[int]:
     """The places of kernels with one that differs from them in digits only. The others need not be
     parsed."""
     groups: dict[object, list[int]] = {}
@@ -102,8 +102,8 @@ def _candidates(kernels: Sequence[Kernel]) -> list[int]:
     return sorted(place for group in several for place in group)
 
 
-def _likeness(kernel: Kernel, literals: Sequence[_Literal]) -> object:
-    """What kernels have in common that can be one."""
+def _likeness(kernel: TritonKernel, literals: Sequence[_Literal]) -> object:
+    """A key that is equal for kernels that can be joined."""
     text, _, tail = kernel.key.rpartition("\n")
     bare = _replaced(text, ("#",) * len(literals))
     kinds = tuple(one.text if one.kept else one.kind for one in literals)
@@ -271,7 +271,7 @@ def _replaced(text: str, names: Sequence[str], powers: Sequence[int] = ()) -> st
     return "".join((*pieces, text[last:]))
 
 
-def _elements(kernel: Kernel) -> float:
+def _elements(kernel: TritonKernel) -> float:
     """Positions of all programs; infinite if they are unknown."""
     whole = 1.0
     for size, block, factor in (kernel.programs, *_across(kernel)):
@@ -279,24 +279,24 @@ def _elements(kernel: Kernel) -> float:
     return whole * kernel.tile.x_block * max(kernel.tile.r_block, 1)
 
 
-def _across(kernel: Kernel) -> Iterator[tuple[Size, int, int]]:
+def _across(kernel: TritonKernel) -> Iterator[tuple[Size, int, int]]:
     if kernel.across is not None:
         yield (*kernel.across, 1)
 
 
-def _names(kernels: Sequence[Kernel], most: int) -> list[str]:
+def _names(kernels: Sequence[TritonKernel], most: int) -> list[str]:
     """Names for the parameters that none of these kernels uses."""
     every = (f"number_{n}" for n in count())
     return list(islice((n for n in every if not any(n in k.body for k in kernels)), most))
 
 
 def _with_numbers(
-    kernel: Kernel,
+    kernel: TritonKernel,
     literals: Sequence[_Literal],
     differing: Sequence[int],
     columns: Sequence[tuple[str, ...]],
     names: Sequence[str],
-) -> Kernel:
+) -> TritonKernel:
     """The kernel with these literals as parameters; those that go together in all are one."""
     parameters: dict[tuple[str, ...], str] = {}
     named = {n: parameters.setdefault(columns[n], names[len(parameters)]) for n in differing}
@@ -317,8 +317,8 @@ def _with_numbers(
 
 def _number(
     name: str, literals: Sequence[_Literal], n: int, columns: Sequence[tuple[str, ...]]
-) -> Number:
+) -> NumberParameter:
     text = literals[n].text
     if not text.isdigit():
-        return Number(name, "fp32", float(text))
-    return Number(name, "i32", int(text), math.gcd(ALIGNED, *map(int, columns[n])))
+        return NumberParameter(name, "fp32", float(text))
+    return NumberParameter(name, "i32", int(text), math.gcd(ALIGNED, *map(int, columns[n])))

@@ -23,12 +23,7 @@ from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local
-from compiler.loops.nest import (
-    Reduction,
-    ScanAlong,
-    Statement,
-    Write,
-)
+from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.sizes import Size, multiply, product
 
 RESERVED = (
@@ -39,11 +34,11 @@ RESERVED = (
     | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
     | {"xmask", "rmask", "xrun", "rrun", "xrunmask", "rrunmask", "start", "chunk", "zero", "block"}
 )
-"""What no variable of a kernel may be called."""
+"""Names that no variable of a kernel may have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberParameter:
     """A parameter in place of a number, in which kernels differ that are alike otherwise."""
 
     name: str
@@ -55,7 +50,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class TritonKernel:
     """One kernel's text, and how it is launched."""
 
     body: str
@@ -80,7 +75,7 @@ class Kernel:
     tile: Tile
     divisible: tuple[str, ...] = ()
     """Sizes that are multiples of 16."""
-    numbers: tuple[Number, ...] = ()
+    numbers: tuple[NumberParameter, ...] = ()
     """Parameters after the sizes."""
 
 
@@ -99,7 +94,7 @@ class Writer:
     ) -> None:
         """`dtypes`: of each buffer, pseudo-buffers of the workspace included. `streamed`: buffers
         that are too large to be found in a cache again. `divisible`: symbols that are multiples of
-        16, so that rows of such lengths begin where a thread may load several elements at once."""
+        16, so that a thread may load several elements at once from the start of such a row."""
         nest, facts = part.nest, Facts(part.nest)
         if tile.looped and tile.online:
             nest = with_online_sums(facts, lambda _: True, nan_in_both=True)
@@ -122,7 +117,7 @@ class Writer:
         self.counts: dict[str, str] = {}
         """Sums of squared distances -> how many elements they are of."""
 
-    def write(self) -> Kernel:
+    def write(self) -> TritonKernel:
         form = self.part.form
         if form == "riding":
             self._riding()
@@ -132,7 +127,7 @@ class Writer:
             self._once()
         return self._kernel()
 
-    def _kernel(self) -> Kernel:
+    def _kernel(self) -> TritonKernel:
         head = ", ".join((*self.bases.values(), *self.symbols))
         lines: list[tuple[str, tuple[str, ...]]] = [("@triton.jit", ())]
         lines.append((f"def NAME({head}):", ()))
@@ -146,7 +141,7 @@ class Writer:
         parallel = self.tile.r_block and not any(a.reduced for a in self.nest.axes)
         types = tuple(POINTERS[self.dtypes[buffer]] for buffer in self.buffers)
         names = [*self.symbols, *self.names.given]
-        return Kernel(
+        return TritonKernel(
             body=body,
             pointers=tuple(self.buffers),
             types=types,
@@ -264,7 +259,7 @@ class Writer:
         return text if (x or (self.x.block == 1 and r)) and r else self._tile(text)
 
     def masked(self, statement: Reduction | ScanAlong, scope: Scope, mask: str) -> str:
-        """The same; what the mask leaves out changes no result."""
+        """As `full`; what the mask leaves out changes no result."""
         text = self.full(statement, scope)
         if not mask:
             return text

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.triton.kernel import Kernel, Number
+from compiler.codegen.triton.kernel import NumberParameter, TritonKernel
 from compiler.codegen.triton.nests import Kernels
 from compiler.loops.nest import Nest
 from compiler.loops.sizes import Size, add, c_expression
 
 SIGNATURE = "void* const* pointers, const long* sizes, char* workspace, int* error"
 NOTHING = f"static void @({SIGNATURE}) {{}}\n"
-"""The function of a nest whose kernel another one launches with its own."""
+"""The function of a nest whose kernel another function launches."""
 
 
 def host_body(
@@ -60,11 +60,11 @@ def host_body(
 _TYPES = {"i32": "int", "fp32": "float"}
 
 
-def _literal(number: Number) -> str:
+def _literal(number: NumberParameter) -> str:
     return repr(number.value) + ("f" if number.type == "fp32" else "")
 
 
-def _programs(kernel: Kernel) -> str:
+def _programs(kernel: TritonKernel) -> str:
     size, block, factor = kernel.programs
     text = _blocks(size, block)
     if factor > 1:

@@ -1,7 +1,7 @@
-"""What a GPU offers a kernel, and how much of it one asks for: a model in a few numbers.
+"""What a GPU offers a kernel, and how much of it one needs: a model in a few numbers.
 
-A processor hides the time of memory if enough bytes are on their way: about 32 KB on an A100 and
-64 KB on an H100 (Little's law: latency times bandwidth). A program's share of them is its tile.
+A processor hides the latency of memory if enough bytes are in flight: about 32 KB on an A100 and 64
+KB on an H100 (Little's law: latency times bandwidth). A program's share of them is its tile.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ UNKNOWN = 1024
 PERSISTENT = 1 << 14
 """Maximum length of a row that a program keeps in registers."""
 COLUMN = 64
-"""The same of one that lies across memory, of which a program takes many."""
+"""Maximum length of a row across memory, of which a program takes many."""
 RIDING = 1 << 13
-"""The same where sums over the rows ride along, which take registers too."""
+"""Maximum length if sums over the rows ride along, which take registers too."""
 RIDING_STAGES = 3
-"""Steps whose loads are on their way at a time in such a program."""
+"""Steps of such a program whose loads are in flight at a time."""
 STEP = 1 << 11
 """Minimum number of elements that a program takes in a step."""
-ON_THEIR_WAY = 96 << 10
-"""Bytes on their way to a processor from which on more of them do not help."""
+MOST_IN_FLIGHT = 96 << 10
+"""Bytes in flight per processor beyond which more do not help."""
 PART = 1 << 13
 """Minimum number of elements of a part of a row."""
 
@@ -38,7 +38,7 @@ def part_step(rows: int, across: bool) -> int:
 
 
 def positions_across(rows: int) -> int:
-    """How many rows that lie across memory a program takes together."""
+    """How many rows across memory a program takes together."""
     return min(1 << max(max(rows, 1) - 1, 0).bit_length(), 64)
 
 
@@ -57,8 +57,8 @@ class Limits:
 
     @property
     def in_flight(self) -> int:
-        """Bytes on their way to a processor that keep the memory busy: its bandwidth, which is two
-        transfers a clock, times the latency of a loaded one, about 1.5 µs."""
+        """Bytes in flight per processor that keep the memory busy: its bandwidth, which is two
+        transfers a clock, times its latency under load, about 1.5 µs."""
         machine = self.architecture
         seconds = 1.5e-6
         each = 2 * machine.memory_clock_khz * 1e3 * machine.memory_bus_bits / 8
@@ -95,11 +95,11 @@ class Limits:
     def riding_programs(self, rows: int, length: int, riders: int, bytes_read: int) -> int:
         """How many programs share the rows if each also sums over its rows; 0 if none can.
 
-        As few as have enough on its way, since each leaves a row of sums. `bytes_read`: per element
+        As few as have enough in flight, since each leaves a row of sums. `bytes_read`: per element
         of a row.
         """
         if length * riders > 2 * RIDING or length > RIDING:
             return 0
         step = RIDING_STAGES * max(length, STEP) * bytes_read
-        each = min(max(ON_THEIR_WAY // step, 1), 4)
+        each = min(max(MOST_IN_FLIGHT // step, 1), 4)
         return max(min(each * self.processors, -(-rows // 4)), 1)

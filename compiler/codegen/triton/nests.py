@@ -9,7 +9,7 @@ from compiler.codegen.choices import Chooser, of_nest
 from compiler.codegen.nests.rounding import without_round_trips
 from compiler.codegen.nests.workspace import Workspace
 from compiler.codegen.triton import questions
-from compiler.codegen.triton.kernel import Kernel, Writer
+from compiler.codegen.triton.kernel import TritonKernel, Writer
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.split import Split
@@ -30,11 +30,11 @@ chance, and with different tiles they cannot share a launch."""
 class Kernels:
     """What one nest becomes."""
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[TritonKernel, ...]
     workspace: Workspace
 
 
-Measure = Callable[[Sequence[Kernel], Workspace], list[float | None]]
+Measure = Callable[[Sequence[TritonKernel], Workspace], list[float | None]]
 """Microseconds that each of these kernels takes, which do the same; None if that is unknown."""
 
 
@@ -59,7 +59,7 @@ def emit(
     parts = split.parts()
     known = {**dtypes, **{name: dtype for name, (dtype, _) in split.workspace.places.items()}}
 
-    def written(part: Part, tile: Tile) -> Kernel:
+    def written(part: Part, tile: Tile) -> TritonKernel:
         others = (other.nest.reads() for other in parts if other is not part)
         large = streamed(part, limits) - elsewhere.union(*others)
         return Writer(
@@ -67,7 +67,7 @@ def emit(
         ).write()
 
     asked = of_nest(chooser, nest)
-    found: list[Kernel] = []
+    found: list[TritonKernel] = []
     for number, part in enumerate(parts):
         tile = choose(part, limits)
         if asked is not None or measure is not None:
@@ -86,7 +86,7 @@ def emit(
 
 
 def _measured(
-    tiles: Sequence[Tile], measure: Measure, kernels: Sequence[Kernel], split: Split
+    tiles: Sequence[Tile], measure: Measure, kernels: Sequence[TritonKernel], split: Split
 ) -> dict[str, float]:
     took = measure(kernels, split.workspace)
     pairs = zip(tiles, took, strict=True)

@@ -11,30 +11,13 @@ from compiler.codegen.nests.moments import partner
 from compiler.codegen.nests.simplify import regroup, remade
 from compiler.codegen.nests.workspace import Workspace
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import (
-    Address,
-    Const,
-    Expression,
-    Local,
-    Op,
-    Read,
-    convert,
-    rewrite,
-)
-from compiler.loops.nest import (
-    Axis,
-    Let,
-    Nest,
-    Reduction,
-    ScanAlong,
-    Statement,
-    Write,
-)
+from compiler.loops.expressions import Address, Const, Expression, Local, Op, Read, convert, rewrite
+from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
 from compiler.loops.sizes import Size, multiply
 
-Form = Literal["pointwise", "rows", "partial", "riding", "totals"]
+PartForm = Literal["pointwise", "rows", "partial", "riding", "totals"]
 LINE = 128
-"""Bytes: what starts in the workspace starts at a multiple of it."""
+"""Alignment in the workspace, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +38,7 @@ class Partial:
 class Part:
     """One kernel: its nest, whose reduced axes are the row."""
 
-    form: Form
+    form: PartForm
     nest: Nest
     partials: dict[str, Partial] = field(default_factory=dict)
     programs: int = 0
@@ -68,7 +51,7 @@ class Planned:
 
     row: frozenset[int]
     kept: frozenset[int]
-    form: Form
+    form: PartForm
     programs: int = 0
     members: list[Reduction | ScanAlong] = field(default_factory=list)
     riders: list[Reduction] = field(default_factory=list)
@@ -78,7 +61,7 @@ class Planned:
 
 
 class Placed:
-    """What of a nest is computed by which kernel."""
+    """Which kernel computes which part of a nest."""
 
     def __init__(self, nest: Nest, facts: Facts, means: Mapping[str, Expression]) -> None:
         self.nest, self.facts, self.means = nest, facts, means

@@ -127,11 +127,7 @@ class Passes:
             self.values.put(partial.buffer, where, text, self.x.mask, self.root)
             if partial.counts:
                 self.values.put(
-                    partial.counts,
-                    where,
-                    self.writer.counts[name],
-                    self.x.mask,
-                    self.root,
+                    partial.counts, where, self.writer.counts[name], self.x.mask, self.root
                 )
 
     def _pass(self, effects: Sequence[Statement], start: str, end: str) -> None:

@@ -28,11 +28,11 @@ def tile(
     tiles = {one.words: one for one in (default, *others)}
     numbers = numbers_of(part, limits, default)
     numbers |= {f"us_{words}": took for words, took in microseconds.items()}
-    flight, wanted = numbers["bytes_on_their_way"], numbers["most_bytes_on_their_way"]
+    flight, wanted = numbers["bytes_in_flight"], numbers["most_bytes_in_flight"]
     reason = (
         f"{plural(default.a_thread, 'element')} a thread, "
         f"{plural(int(numbers['programs']), 'program')}, "
-        f"{flight} of {wanted} bytes on their way to a processor"
+        f"{flight} of {wanted} bytes in flight per processor"
     )
     if microseconds:
         best = microseconds[default.words]
@@ -41,7 +41,7 @@ def tile(
         KIND,
         default.words,
         list(tiles),
-        "measured" if microseconds else "bytes on their way",
+        "measured" if microseconds else "bytes in flight",
         reason,
         numbers=numbers,
         means=MEANS,
@@ -76,6 +76,6 @@ def numbers_of(part: Part, limits: Limits, tile: Tile) -> dict[str, int | float]
         "elements_a_thread": tile.a_thread,
         "registers_at_least": registers,
         "programs_a_processor": resident,
-        "bytes_on_their_way": resident * step,
-        "most_bytes_on_their_way": limits.in_flight,
+        "bytes_in_flight": resident * step,
+        "most_bytes_in_flight": limits.in_flight,
     }

@@ -16,7 +16,7 @@ from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.moments import with_moments
 from compiler.codegen.nests.simplify import simplify
 from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.parts import Form, Part, Parts, Placed, Planned
+from compiler.codegen.triton.parts import Part, PartForm, Parts, Placed, Planned
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read
 from compiler.loops.nest import (
@@ -132,7 +132,7 @@ class Split:
             if same and row and not (alone and kernel.form == "partial"):
                 return kernel
         programs = 1 if alone else self._programs(row, kept)
-        form: Form = "partial" if programs > 1 else "rows"
+        form: PartForm = "partial" if programs > 1 else "rows"
         made = Planned(row, kept, form, programs)
         self.placed.kernels.append(made)
         return made

@@ -11,13 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.codegen.triton.limits import (
-    RIDING_STAGES,
-    STEP,
-    Limits,
-    part_step,
-    positions_across,
-)
+from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits, part_step, positions_across
 from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
@@ -30,7 +24,7 @@ VECTOR = 16
 PER_THREAD = 32
 """Elements of a row that a thread holds."""
 MOST_A_THREAD = 128
-"""More elements than that do not fit in registers, whatever is computed."""
+"""The most elements that fit in registers, for any computation."""
 STEPS = 1 << 14
 """Elements of a long row that a program takes at a time."""
 MOMENTS = 1 << 13
@@ -59,7 +53,7 @@ class Tile:
     looped: bool = False
     """A row takes several steps of `r_block`."""
     stages: int = 1
-    """Steps of the kernel's loop whose loads are on their way at a time."""
+    """Steps of the kernel's loop whose loads are in flight at a time."""
     online: bool = True
     """A looped row is read once for its greatest element and a sum relative to it."""
 

@@ -13,7 +13,7 @@ from textwrap import dedent
 
 from compiler.codegen.nests.names import Names, anonymous
 from compiler.codegen.triton.alike import shared
-from compiler.codegen.triton.kernel import RESERVED, Kernel
+from compiler.codegen.triton.kernel import RESERVED, TritonKernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels
 from compiler.loops.dtypes import BYTES
@@ -69,7 +69,7 @@ def _in_segments(program: Program, plan: Plan | None) -> Iterator[Nest | None]:
         yield None
 
 
-def together(kernels: Sequence[Kernel], title: str) -> Kernel:
+def together(kernels: Sequence[TritonKernel], title: str) -> TritonKernel:
     """One kernel whose blocks are those of all of these, one after another.
 
     Kernels that are alike are one piece of its text: a block looks up its pointers and numbers, and
@@ -80,7 +80,7 @@ def together(kernels: Sequence[Kernel], title: str) -> Kernel:
     names = Names(RESERVED)
     parameters: dict[str, str] = {}
     types: dict[str, str] = {}
-    pieces: dict[str, list[Kernel]] = {}
+    pieces: dict[str, list[TritonKernel]] = {}
     for kernel in kernels:
         pieces.setdefault(kernel.key, []).append(kernel)
         for buffer, kind in zip(kernel.pointers, kernel.types, strict=True):
@@ -114,7 +114,7 @@ def together(kernels: Sequence[Kernel], title: str) -> Kernel:
 
 
 def _calls(
-    pieces: Sequence[Sequence[Kernel]], parameters: Mapping[str, str], names: Names
+    pieces: Sequence[Sequence[TritonKernel]], parameters: Mapping[str, str], names: Names
 ) -> list[str]:
     """The lines in which a block finds its piece, and what that works on."""
     lines: list[str] = []
@@ -161,7 +161,7 @@ def _key(
     kinds: Sequence[str],
     warps: int,
 ) -> str:
-    """The pieces' keys and the calls with numbered names, as `Kernel.key`."""
+    """The pieces' keys and the calls with numbered names, as `TritonKernel.key`."""
     parts = [key.rpartition("\n") for key in pieces]
     text = "".join(part.replace("tl.program_id(0)", "block") for part, _, _ in parts)
     text += "block = tl.program_id(0)\n" + anonymous(dedent("\n".join(calls)), list(names), "#")
@@ -169,7 +169,7 @@ def _key(
     return f"{text}\n{' '.join(kinds)} {warps} {tails}"
 
 
-def _count(kernel: Kernel) -> int:
+def _count(kernel: TritonKernel) -> int:
     size, block, factor = kernel.programs
     assert isinstance(size, int)
     count = -(-size // block) * factor
@@ -180,7 +180,7 @@ def _count(kernel: Kernel) -> int:
     return count
 
 
-def _have_work(kernels: Sequence[Kernel]) -> bool:
+def _have_work(kernels: Sequence[TritonKernel]) -> bool:
     """Whether each kernel can run with the most warps that one of them has."""
     warps = max(kernel.warps for kernel in kernels)
     return all(

@@ -14,7 +14,7 @@ from compiler.codegen.nests.names import Names, title_of
 from compiler.codegen.nests.same import Repeated, form_of
 from compiler.codegen.triton import functions
 from compiler.codegen.triton.alike import shared
-from compiler.codegen.triton.kernel import RESERVED, Kernel
+from compiler.codegen.triton.kernel import RESERVED, TritonKernel
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels, Measure, emit
@@ -37,10 +37,10 @@ class _Module:
 
     def __init__(self) -> None:
         self.names = Names(RESERVED)
-        self.kernels: list[tuple[str, Kernel]] = []
+        self.kernels: list[tuple[str, TritonKernel]] = []
         self._numbers: dict[str, int] = {}
 
-    def add(self, kernel: Kernel, wanted: str) -> int:
+    def add(self, kernel: TritonKernel, wanted: str) -> int:
         """The kernel's number."""
         number = self._numbers.get(kernel.key)
         if number is None:
@@ -52,7 +52,7 @@ class _Module:
         return device_module(self.kernels)
 
 
-def device_module(kernels: Sequence[tuple[str, Kernel]]) -> DeviceModule:
+def device_module(kernels: Sequence[tuple[str, TritonKernel]]) -> DeviceModule:
     """Kernels by name as one text, with the functions that they call."""
     needs = sorted({name for _, kernel in kernels for name in kernel.needs})
     text = HEAD + "".join(f"\n\n{functions.text(name)}" for name in needs)
@@ -80,19 +80,19 @@ def device_module(kernels: Sequence[tuple[str, Kernel]]) -> DeviceModule:
     return DeviceModule(text, tuple(found))
 
 
-def _digest(kernel: Kernel) -> str:
+def _digest(kernel: TritonKernel) -> str:
     parts = [HEAD, *map(functions.text, sorted(kernel.needs)), kernel.key]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _divisible(kernel: Kernel) -> tuple[tuple[int, int], ...]:
+def _divisible(kernel: TritonKernel) -> tuple[tuple[int, int], ...]:
     sizes = [16 if size in kernel.divisible else 1 for size in kernel.sizes]
     numbers = [number.multiple for number in kernel.numbers]
     known = enumerate((*sizes, *numbers), len(kernel.types))
     return tuple((place, many) for place, many in known if many > 1)
 
 
-def named(kernel: Kernel, name: str) -> str:
+def named(kernel: TritonKernel, name: str) -> str:
     """The kernel's text with its name, and with names after it for its pieces."""
     return _NAME.sub(lambda found: f"{found[1]}{name}", kernel.body)
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from compiler.codegen.triton.kernel import Writer
 
 LONG = 60
-"""Maximum length of a text that stands inside another one."""
+"""Maximum length of a text inside another one."""
 LITERALS = frozenset(
     {"add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "where", "maximum", "minimum"}
     | {"bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "fmax", "fmin"}
@@ -70,7 +70,7 @@ class Values(NestValues[Scope]):
         """Elements that a thread has side by side."""
 
     def begin_loop(self, axes: tuple[int, ...]) -> Scope:
-        """The scope of a loop over axes. What another loop computed is not known in it."""
+        """The scope of a loop over axes. Values of another loop are unknown in it."""
         root = self.writer.root
         root.axes = frozenset(range(len(self.writer.nest.axes))) - frozenset(axes)
         self.defined = {n: (s, t) for n, (s, t) in self.defined.items() if s is root}

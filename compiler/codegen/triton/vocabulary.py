@@ -83,7 +83,7 @@ class Unwritable(Exception):
 
 
 def literal(number: bool | int | float, dtype: str) -> str:
-    """A number as it stands beside a tile of its dtype."""
+    """A number as an operand beside a tile of its dtype."""
     if dtype == "bool":
         return str(bool(number))
     if dtype in FLOATS:

@@ -68,8 +68,7 @@ class FusionRecords:
 def groups_record(compiled: GraphState, fusion: Fusion) -> FusionGroups:
     """The nests and calls that result from fusion."""
     return FusionGroups(
-        graph=compiled.id,
-        groups=tuple(_group(compiled, step) for step in fusion.program.steps),
+        graph=compiled.id, groups=tuple(_group(compiled, step) for step in fusion.program.steps)
     )
 
 

@@ -15,18 +15,7 @@ from compiler.graphs.labels import copy_label, node_label
 from compiler.graphs.nodes import COMPUTING, describe_graph, target_name
 from compiler.graphs.provenance import copied_origins, kept_lines
 from compiler.loops.expressions import Op, walk
-from compiler.loops.graph import (
-    Buffer,
-    Call,
-    Graph,
-    Input,
-    Map,
-    Reduce,
-    Result,
-    Scan,
-    Store,
-    reads,
-)
+from compiler.loops.graph import Buffer, Call, Graph, Input, Map, Reduce, Result, Scan, Store, reads
 from compiler.loops.sizes import Size
 from compiler.trace import records
 from compiler.trace.records import Lowered, Record, SchedulerNode

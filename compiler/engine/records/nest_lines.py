@@ -10,15 +10,7 @@ from collections.abc import Iterable
 
 from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, Op, SizeOf
 from compiler.loops.graph import Compute, Map, Reduce, Scan, Store, reads
-from compiler.loops.layouts import (
-    Layout,
-    Shape,
-    View,
-    normalize,
-    refine,
-    row_major,
-    strides_over,
-)
+from compiler.loops.layouts import Layout, Shape, View, normalize, refine, row_major, strides_over
 from compiler.loops.sizes import Size
 from compiler.trace import records
 from compiler.trace.records import LoopLine

@@ -36,11 +36,7 @@ def readable(edge: Edge, space: Space) -> Refusal | None:
     return Refusal("access", f"{reader.name} reads single elements of the rows of {producer.name}")
 
 
-WORDS = {
-    "order": "in another order",
-    "slice": "in part",
-    "division": "by division and remainder",
-}
+WORDS = {"order": "in another order", "slice": "in part", "division": "by division and remainder"}
 
 
 def _other_rows(edge: Edge, mask: Mask | None) -> Refusal:

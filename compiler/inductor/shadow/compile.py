@@ -49,7 +49,7 @@ WITHOUT_TIMING: dict[str, object] = {
 """Settings that would make Inductor run something on a GPU during code generation."""
 
 TIMED = ("max_autotune", "max_autotune_gemm", "coordinate_descent_tuning", "benchmark_fusion")
-"""Those of them whose outcome is a choice that their users want to see."""
+"""The measuring settings whose outcome is a choice that users want to see."""
 
 
 class Generated(BaseException):

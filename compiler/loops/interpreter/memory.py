@@ -7,15 +7,7 @@ from typing import Any
 
 import torch
 
-from compiler.loops.expressions import (
-    Const,
-    Expression,
-    Gather,
-    IndexTerm,
-    Op,
-    ReadIndexed,
-    SizeOf,
-)
+from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Op, ReadIndexed, SizeOf
 from compiler.loops.graph import DRAWS, Call, Graph, Input, Operand
 from compiler.loops.interpreter.draws import ATEN
 from compiler.loops.interpreter.operators import Value, apply, register_dtype, rounded, torch_dtype

@@ -87,11 +87,7 @@ class Grid:
     """The positions of some axes of a nest; the other axes have size 1."""
 
     def __init__(
-        self,
-        state: State,
-        sizes: tuple[int, ...],
-        axes: tuple[int, ...],
-        values: dict[str, Value],
+        self, state: State, sizes: tuple[int, ...], axes: tuple[int, ...], values: dict[str, Value]
     ) -> None:
         self.state = state
         self.sizes = sizes

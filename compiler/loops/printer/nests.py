@@ -20,13 +20,7 @@ from dataclasses import dataclass
 from compiler.loops.expressions import Local
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.printer.expressions import expression_text, with_terms
-from compiler.loops.printer.words import (
-    STORE_SIGNS,
-    address_text,
-    axis_name,
-    escaped,
-    with_comment,
-)
+from compiler.loops.printer.words import STORE_SIGNS, address_text, axis_name, escaped, with_comment
 
 INDENT = "    "
 SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}

@@ -10,13 +10,7 @@ from compiler.loops.sizes import Size, at_least, multiply, terms
 
 LETTERS = "ijklmnpqrst"
 COMMENT_COLUMN = 76
-STORE_SIGNS = {
-    "set": "=",
-    "add": "+=",
-    "mul": "*=",
-    "maximum": "maximum=",
-    "minimum": "minimum=",
-}
+STORE_SIGNS = {"set": "=", "add": "+=", "mul": "*=", "maximum": "maximum=", "minimum": "minimum="}
 """What stands between the element that a store writes and its value, by mode."""
 
 

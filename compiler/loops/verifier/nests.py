@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.loops.expressions import (
-    Address,
-    Expression,
-    Local,
-    Position,
-    Read,
-    ReadIndexed,
-    walk,
-)
+from compiler.loops.expressions import Address, Expression, Local, Position, Read, ReadIndexed, walk
 from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
 from compiler.loops.verifier.expressions import check_dtype, check_expression
 from compiler.loops.verifier.graphs import check_reduction

@@ -163,10 +163,7 @@ def step_records_of(
                 return list(_measured(eager, other, number, compiled, inputs, numbers, team))
     except Exception as error:  # anything that the user's optimizer raises
         host.emit(
-            Warned(
-                message=f"the optimizer's step was not measured: {reason_of(error)}",
-                asked=True,
-            )
+            Warned(message=f"the optimizer's step was not measured: {reason_of(error)}", asked=True)
         )
         return []
     finally:

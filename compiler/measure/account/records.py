@@ -223,9 +223,7 @@ def _timeline(call: int, side: Side, found: SideRounds, names: dict[int, str]) -
     lap = found.laps["probed"][found.typical()]
     moments = [
         Moment(
-            of=names[one.key],
-            start=max(0.0, (one.start - lap.start) / 1e9),
-            seconds=one.ns / 1e9,
+            of=names[one.key], start=max(0.0, (one.start - lap.start) / 1e9), seconds=one.ns / 1e9
         )
         for one in lap.readings
         if one.key in names

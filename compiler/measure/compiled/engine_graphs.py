@@ -103,15 +103,8 @@ class EngineGraph(Redirected):
         self.compiled = compiled
         self.module = module
         """The lowered graph; its nodes are those of the `/lowered` graph's record."""
-        self.arguments: list[Any] | None = None
-        super().__init__(self._first_call if keep_arguments else compiled.outermost)
+        super().__init__(compiled.outermost, keep_arguments)
         self._names = {site.function: None for site in compiled.artifact.sites}
-
-    def _first_call(self, arguments: list[Any]) -> Any:
-        """Stores the first arguments."""
-        self.arguments = copied(arguments)
-        self.call = self.compiled.outermost
-        return self.call(arguments)
 
     @property
     def kernels(self) -> Collection[str]:

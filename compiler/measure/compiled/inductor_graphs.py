@@ -16,7 +16,7 @@ import torch
 
 from compiler.control.hooks import Hook, patch
 from compiler.measure.compiled.alone import NotAlone, Step
-from compiler.measure.compiled.redirected import Boxed, Redirected
+from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadows, copied
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.rounds.whole_runs import DeviceRun
@@ -51,21 +51,12 @@ class InductorGraph(Redirected):
 
     def __init__(self, module: Any, keep_arguments: bool = True) -> None:
         self.module = module
-        self.arguments: list[Any] | None = None
-        self.generated: Boxed = module.call
-        """The wrapper as Inductor generated it."""
-        super().__init__(self._first_call if keep_arguments else self.generated)
+        super().__init__(module.call, keep_arguments)
         with open(module.__file__, encoding="utf-8") as stream:
             self.source = stream.read()
         self._languages = dict(_KERNEL.findall(self.source))
         self._texts: dict[str, str] = dict(_TEXT.findall(self.source))
         module.call = self.boxed()
-
-    def _first_call(self, arguments: list[Any]) -> Any:
-        """Stores the first arguments."""
-        self.arguments = copied(arguments)
-        self.call = self.generated
-        return self.generated(arguments)
 
     def probe(self, graph: str) -> InductorProbe:
         """A probe of this graph, under its id in the recording."""
@@ -78,9 +69,6 @@ class InductorGraph(Redirected):
     def text(self, kernel: str) -> str:
         text: str = self._texts.get(kernel, "")
         return text
-
-    def run(self, arguments: list[Any]) -> Any:
-        return self.generated(arguments)
 
     def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
         if self.arguments is None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from compiler.measure.compiled.shadows import copied
+
 Boxed = Callable[[list[Any]], Any]
 """Takes its arguments in a list, which it empties."""
 
@@ -13,9 +15,21 @@ Boxed = Callable[[list[Any]], Any]
 class Redirected:
     """Receives AOTAutograd's calls; the overhead is one attribute lookup per call."""
 
-    def __init__(self, call: Boxed) -> None:
-        self.call = call
+    def __init__(self, generated: Boxed, keep_arguments: bool = False) -> None:
+        self.generated = generated
+        """The graph as the engine compiled it."""
+        self.call = self._first_call if keep_arguments else generated
         """The current target of a call of the graph."""
+        self.arguments: list[Any] | None = None
+        """Copies of the first call's arguments, if they are kept."""
+
+    def _first_call(self, arguments: list[Any]) -> Any:
+        self.arguments = copied(arguments)
+        self.call = self.generated
+        return self.generated(arguments)
+
+    def run(self, arguments: list[Any]) -> Any:
+        return self.generated(arguments)
 
     def boxed(self) -> Boxed:
         """The callable for AOTAutograd."""

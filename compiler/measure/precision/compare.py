@@ -122,10 +122,7 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
     if count == undecided.numel() or count > max(1, _LEFT_OUT * undecided.numel()):
         return (
             OutputPrecision(
-                node=node,
-                error=float(error.max()),
-                eager_error=eager_error,
-                bound=bound,
+                node=node, error=float(error.max()), eager_error=eager_error, bound=bound
             ),
             None,
             f"rounding decides {count} of its {undecided.numel()} elements",

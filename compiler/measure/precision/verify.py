@@ -67,10 +67,7 @@ class GraphVerifier:
     """Verifies one run of one compiled graph."""
 
     def __init__(
-        self,
-        module: fx.GraphModule,
-        memory: BufferContents,
-        wanted: Collection[int] = (),
+        self, module: fx.GraphModule, memory: BufferContents, wanted: Collection[int] = ()
     ) -> None:
         """`wanted`: steps whose cut is always stored."""
         self.module = module

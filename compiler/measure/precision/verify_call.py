@@ -31,13 +31,7 @@ from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import BACKWARD, kernel_of_steps
 from compiler.trace.matching import base_graph
 from compiler.trace.precision import worst_output
-from compiler.trace.records import (
-    Engine,
-    Kernel,
-    KernelPrecision,
-    SchedulerNode,
-    Warned,
-)
+from compiler.trace.records import Engine, Kernel, KernelPrecision, SchedulerNode, Warned
 
 
 @dataclass

@@ -20,15 +20,7 @@ from compiler.measure.regions.alignment import words
 from compiler.measure.work.kernel_work import GraphWork
 from compiler.measure.work.operations import Work
 from compiler.trace.matching import base_graph
-from compiler.trace.records import (
-    Graph,
-    Kernel,
-    Location,
-    MemoryPlan,
-    Node,
-    Record,
-    SchedulerNode,
-)
+from compiler.trace.records import Graph, Kernel, Location, MemoryPlan, Node, Record, SchedulerNode
 
 NodeRef = tuple[str, str]
 """(id of a graph, name of a node)."""

@@ -409,10 +409,9 @@ def label(origins: Origins, group: Grouped) -> str:
 
 
 def _spoken(name: str) -> str:
-    return {
-        "scaled_dot_product_attention": "attention",
-        "truediv": "div",
-    }.get(name, name.replace("_", " "))
+    return {"scaled_dot_product_attention": "attention", "truediv": "div"}.get(
+        name, name.replace("_", " ")
+    )
 
 
 def locations(group: Grouped) -> tuple[Location, ...]:

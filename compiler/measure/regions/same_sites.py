@@ -31,9 +31,7 @@ def as_captured(
 
 
 def same_sites(
-    captured: Iterable[Site],
-    eager: Iterable[Site],
-    canonical: Canonical = lambda path: path,
+    captured: Iterable[Site], eager: Iterable[Site], canonical: Canonical = lambda path: path
 ) -> dict[Site, tuple[Site, ...]]:
     """For each site of one captured graph, the corresponding sites of the eager call.
 

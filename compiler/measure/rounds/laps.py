@@ -58,9 +58,9 @@ class Lap:
     """When each phase began, and when the last one ended, on the host's clock, in nanoseconds as in
     `start`."""
     eager: list[EagerRun] = field(default_factory=list)
-    """What torch's profiler saw outside graphs …"""
+    """The operations that torch's profiler saw outside graphs."""
     inside: list[LibraryCall] = field(default_factory=list)
-    """… and the operations that it saw inside them."""
+    """The operations that it saw inside graphs."""
     busy: dict[CallPhase, float] = field(default_factory=dict)
     """Seconds in which the device worked for each phase."""
 

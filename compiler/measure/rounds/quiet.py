@@ -9,9 +9,9 @@ from compiler.measure.rounds.laps import Laps, Side
 LEAST = 7
 """The minimum number of rounds that are kept."""
 FEW = 3
-"""This many undisturbed runs of one kind are better than any number of disturbed ones …"""
+"""This many undisturbed runs of one kind are better than any number of disturbed ones."""
 ENOUGH = 12
-"""… and this many undisturbed rounds; with fewer, the less disturbed half is kept."""
+"""From this many undisturbed rounds on, only these are kept; else the less disturbed half."""
 
 
 def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:

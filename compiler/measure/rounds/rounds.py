@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 WARM_UPS = 2
 FEWEST = 3
-"""The number of rounds that are made even if `Plan.patience` is over."""
+"""The number of rounds that are made even if `RoundsPlan.patience` is over."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class RoundsPlan:
     rounds: int
     """The wanted number of undisturbed rounds."""
     seconds: float = inf
-    """Time budget of all rounds …"""
+    """Time budget of all rounds."""
     busy_seconds: float = 0.0
-    """… if other programs use the processors, at least this …"""
+    """The least time budget if other programs use the processors."""
     least: int = FEWEST
-    """… beyond which this many rounds are still made …"""
+    """Rounds that are made even beyond the budget."""
     patience: float = inf
-    """… unless they take longer than this."""
+    """Seconds after which `FEWEST` rounds suffice."""
     extension: int = 1
     """At most this many times `rounds` are made if some are disturbed."""
 
@@ -85,10 +85,7 @@ def in_rounds(
     with no_collection():
         began = time.perf_counter()
         while not plan.ended(
-            done,
-            time.perf_counter() - began,
-            team is not None and team.contended,
-            undisturbed,
+            done, time.perf_counter() - began, team is not None and team.contended, undisturbed
         ):
             told(done)
             count = min(in_a_row(), plan.most - done)

@@ -25,9 +25,9 @@ Thread = int
 """As the system numbers it (`gettid`)."""
 
 _WAITING = 0.1
-"""A machine is contended if a thread has no processor for more than this share of the runs …"""
+"""A machine is contended if a thread has no processor for more than this share of the runs."""
 _TOLD_BY = 0.2
-"""… over at least this many seconds of runs."""
+"""The seconds of runs that are needed to tell."""
 
 
 def team_of(threads: int) -> list[Thread]:

@@ -270,8 +270,7 @@ class _Copies:
         most half of the time is subtracted."""
         return tuple(
             Bandwidth(
-                bytes=size,
-                per_second=size / max(best.seconds - self._empty, best.seconds / 2),
+                bytes=size, per_second=size / max(best.seconds - self._empty, best.seconds / 2)
             )
             for size, best in self.best.items()
             if best.settled

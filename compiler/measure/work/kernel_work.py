@@ -13,14 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from compiler.measure.work.operations import NOTHING, Work, operation_named, values_of, work_of_node
-from compiler.trace.records import (
-    Buffer,
-    Graph,
-    Kernel,
-    MemoryPlan,
-    Node,
-    SchedulerNode,
-)
+from compiler.trace.records import Buffer, Graph, Kernel, MemoryPlan, Node, SchedulerNode
 
 Home = tuple[str, int]
 """A kernel id, and the index of the call."""

@@ -80,7 +80,7 @@ def _key(kernel: DeviceKernel, arch: str) -> str:
 
 def in_threads(make: Callable[[T], R], these: Sequence[T], lines: Sequence[int]) -> list[R]:
     """The results of compiling these kernels, in their order. `lines` of each: the longest begin
-    first, so that none of them is alone at the end."""
+    first, so that none of them runs alone at the end."""
     order = sorted(range(len(these)), key=lambda number: -lines[number])
     with ThreadPoolExecutor(threads_for(len(these))) as pool:
         begun = {number: pool.submit(make, these[number]) for number in order}

@@ -17,7 +17,7 @@ import msgspec
 import torch
 
 from compiler.codegen.nests.workspace import Workspace
-from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.kernel import TritonKernel
 from compiler.codegen.triton.unit import device_module
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Input, Result
@@ -47,7 +47,7 @@ class Timing:
         self.store = store
         self.values: Mapping[str, Any] = program.graph.values()
 
-    def __call__(self, kernels: Sequence[Kernel], workspace: Workspace) -> list[float | None]:
+    def __call__(self, kernels: Sequence[TritonKernel], workspace: Workspace) -> list[float | None]:
         """Microseconds of each; None for one that cannot be compiled or launched here."""
         sizes = [self._bytes(name, workspace) for name in kernels[0].pointers]
         identity = [FORMAT, [one.key for one in kernels], sizes, self.arch, triton_version()]
@@ -84,7 +84,7 @@ class Timing:
         return self._number(product(value.shape)) * BYTES[value.dtype]
 
     def measured(
-        self, kernels: Sequence[Kernel], codes: Sequence[Code | None], sizes: Sequence[int]
+        self, kernels: Sequence[TritonKernel], codes: Sequence[Code | None], sizes: Sequence[int]
     ) -> list[float | None]:
         """Microseconds of each, now. `codes`: None of one that does not compile. `sizes`: bytes of
         each buffer."""
@@ -101,7 +101,7 @@ class Timing:
                     found.append(took)
         return found
 
-    def _code(self, kernel: Kernel) -> Code | None:
+    def _code(self, kernel: TritonKernel) -> Code | None:
         """What `load_kernels` takes; None if it does not compile."""
         module = device_module([("candidate", kernel)])
         try:
@@ -112,7 +112,7 @@ class Timing:
         return None if code is None else (code, binary.name, binary.threads, binary.shared)
 
     def _time(
-        self, kernel: Kernel, code: Any, pointers: Sequence[int], flush: int, events: Any
+        self, kernel: TritonKernel, code: Any, pointers: Sequence[int], flush: int, events: Any
     ) -> float:
         held: list[Any] = [ctypes.c_uint64(pointer) for pointer in pointers]
         held += [ctypes.c_int64(self._number(symbol(name))) for name in kernel.sizes]

@@ -186,7 +186,7 @@ def _through_stages(module: dict[str, Any], kernel: DeviceKernel, arch: str, tex
 
 @dataclass(frozen=True, slots=True)
 class _Triton:
-    """What is taken from Triton."""
+    """What this uses of Triton."""
 
     target: Any
     source: Any

@@ -142,9 +142,9 @@ class DynamicSize(Part):
     value: Whole | float | None = None
     """Its value in the call that compiled."""
     lower: Whole | float | None = None
-    """Least value that the guards accept; None if unbounded …"""
+    """The least value that the guards accept; None if unbounded."""
     upper: Whole | float | None = None
-    """… and the greatest."""
+    """The greatest value that the guards accept; None if unbounded."""
 
 
 class Guards(Record):
@@ -238,7 +238,7 @@ class DdpBucket(Part):
     limit: Bytes
     """The size from which on it was full."""
     parameters: tuple[str, ...]
-    """Those that need gradients, last used first."""
+    """Parameters that need gradients, last used first."""
     nodes: Count
     """Nodes of the captured graph."""
     extended: Count = 0
@@ -246,9 +246,9 @@ class DdpBucket(Part):
     extended_bytes: Bytes = 0
     """Of the parameters that came with them."""
     first: Location | None = None
-    """The user's line of its first node that has one …"""
+    """The user's line of its first node that has one."""
     last: Location | None = None
-    """… and of its last."""
+    """The user's line of its last node that has one."""
 
 
 class DdpBuckets(Record):
@@ -277,9 +277,9 @@ class EagerCollective(Record):
     group: str = ""
     """torch's name of the group, which may be another one on each rank."""
     number: Count = 0
-    """It is the n-th of this process since the recording started."""
+    """Its number among those of this process since the recording started."""
     count: Count = 0
-    """It is the n-th of those that are alike."""
+    """Its number among those that are alike."""
     location: Location | None = None
     """The user's line; None for one that torch starts without any."""
     call: Count = 0
@@ -320,9 +320,9 @@ class Step(Record):
     opcode: str
     argument: str = ""
     popped: Count = 0
-    """How many entries left the stack since the previous step at this depth …"""
+    """The number of entries that left the stack since the previous step at this depth."""
     pushed: tuple[StackValue, ...] = ()
-    """… and which were pushed, bottom first."""
+    """The entries that were pushed since then, bottom first."""
     set_locals: dict[str, StackValue] = {}
     deleted_locals: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import (
-    Index,
-    Location,
-    Number,
-    Part,
-    Record,
-    TextHash,
-)
+from compiler.trace.records.base import Index, Location, Number, Part, Record, TextHash
 from compiler.trace.records.loops import LoopLine
 
 
@@ -100,9 +93,9 @@ class Decided(Record):
     by: str = ""
     """Id of that override, if it is about another decision: a veto on two of the same nodes."""
     wanted: str = ""
-    """The choice of an override that was refused …"""
+    """The choice of an override that was refused."""
     refused: str = ""
-    """… and the rule that forbids it."""
+    """The rule that forbids `wanted`."""
     shown: Shown = Shown()
     """Filled in while a person is asked."""
     pair: FusionPair | None = None

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import (
-    Count,
-    Error,
-    Index,
-    Location,
-    Noise,
-    Record,
-    Seconds,
-)
+from compiler.trace.records.base import Count, Error, Index, Location, Noise, Record, Seconds
 from compiler.trace.records.measure import Timed
 from compiler.trace.records.session import Settings, Stage
 
@@ -113,9 +105,9 @@ class WhatIf(Record):
     """Two runs compared by measurement, kernel by kernel or as a whole."""
 
     base: Index
-    """Number of the run …"""
+    """The number of the base run."""
     run: Index
-    """… and of the one that was compared with it."""
+    """The number of the run that is compared with it."""
     scope: Literal["kernel", "graph", "call"]
     """What was timed: kernels that do the same work, a compiled graph, or a whole call."""
     graph: str = ""

@@ -45,12 +45,7 @@ class _Message:
 
 
 def graph_break(
-    text: str,
-    files: Files,
-    compile_id: str,
-    attempt: int,
-    frame: FrameStart | None,
-    callers: int,
+    text: str, files: Files, compile_id: str, attempt: int, frame: FrameStart | None, callers: int
 ) -> GraphBreak:
     """The record of one break. `frame`: the compile it was in, as far as the log has it; `callers`:
     how many of the user's frames called it."""

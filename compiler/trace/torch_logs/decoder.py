@@ -78,7 +78,7 @@ def is_log(head: bytes) -> bool:
 
 
 class LogDecoder:
-    """Decodes the bytes of a log into records, however they are split."""
+    """Decodes the bytes of a log into records, for any split of the bytes."""
 
     def __init__(self, name: str = "", process: int | None = None) -> None:
         """`name`: of the file; it may have the rank. `process`: the id of the one to decode; None
@@ -159,11 +159,7 @@ class LogDecoder:
         open_ = self._frames.open()
         why = f"the log ends within the compile of {open_[-1]}" if open_ else ""
         self._emit(
-            End(
-                status="incomplete" if open_ else "ok",
-                seconds=round(self._last, 6),
-                reason=why,
-            )
+            End(status="incomplete" if open_ else "ok", seconds=round(self._last, 6), reason=why)
         )
         self.ended = True
         return [*records, *self._taken()]

@@ -101,7 +101,7 @@ def _small(value: object) -> bool:
 
 
 class EntryReader:
-    """Splits a log into entries, however its bytes arrive."""
+    """Splits a log into entries, for any split of its bytes."""
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses

@@ -95,11 +95,7 @@ class Metrics:
                 "backend_compile_time_s",
                 "aot_autograd_cumulative_compile_time_us",
             ),
-            (
-                "inductor_compile",
-                "inductor_compile_time_s",
-                "inductor_cumulative_compile_time_us",
-            ),
+            ("inductor_compile", "inductor_compile_time_s", "inductor_cumulative_compile_time_us"),
             (
                 "GraphLowering.compile_to_fn",
                 "code_gen_time_s",

@@ -238,13 +238,7 @@ class _Parser:
         self._add("output", "output", "output", value, "", None)
 
     def _add(
-        self,
-        name: str,
-        op: str,
-        target: str,
-        args: str,
-        annotation: str,
-        location: Location | None,
+        self, name: str, op: str, target: str, args: str, annotation: str, location: Location | None
     ) -> None:
         words = (match.group() for match in _WORD.finditer(_KEYWORD.sub("", args)))
         value = tensor_meta(annotation)

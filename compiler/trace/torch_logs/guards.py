@@ -21,11 +21,7 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.refs import digits
-from compiler.trace.source_names import (
-    SOURCE,
-    guard_name,
-    readable,
-)
+from compiler.trace.source_names import SOURCE, guard_name, readable
 from compiler.trace.torch_logs.places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)

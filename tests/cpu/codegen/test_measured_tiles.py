@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import compiler.runtime.gpu.measure as measure
-from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.kernel import TritonKernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit
 from compiler.fusion.weights import GPU
@@ -49,7 +49,7 @@ class Card:
             assert all(code[:4] == b"\x7fELF" for code, *_ in codes)
             return [None] * len(codes)
 
-        def time(self_: Timing, kernel: Kernel, *_: Any) -> float:
+        def time(self_: Timing, kernel: TritonKernel, *_: Any) -> float:
             self.timed.append(kernel.tile.words)
             if kernel.tile.words in refused:
                 raise DriverError("cuFuncSetAttribute: invalid argument (1)")
@@ -76,7 +76,7 @@ def default_and_others() -> tuple[str, list[str]]:
     """The tile of the only kernel, and what else is measured."""
     found: list[list[str]] = []
 
-    def noted(kernels: Sequence[Kernel], _: Any) -> list[float | None]:
+    def noted(kernels: Sequence[TritonKernel], _: Any) -> list[float | None]:
         found.append([kernel.tile.words for kernel in kernels])
         return [None] * len(kernels)
 

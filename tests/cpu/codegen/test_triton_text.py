@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.kernel import TritonKernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
 from compiler.codegen.triton.together import launches
@@ -35,7 +35,7 @@ def kernels(fn, *inputs: torch.Tensor, comment: str = "y = f(x)", dynamic: bool 
     return [k for nest in nests for k in emit(nest, dtypes, limits, origins).kernels]
 
 
-def text(found: list[Kernel]) -> str:
+def text(found: list[TritonKernel]) -> str:
     """The kernels, with what a launch takes."""
     parts = []
     for number, kernel in enumerate(found):
@@ -271,7 +271,7 @@ def test_tiles_are_decisions() -> None:
     (decision,) = asked
     assert decision.kind == "tile"
     assert decision.numbers["programs"] == 2048
-    assert decision.numbers["bytes_on_their_way"] > 0
+    assert decision.numbers["bytes_in_flight"] > 0
     assert usual.device is not None
     assert other.device is not None
     assert other.device.text != usual.device.text

@@ -25,7 +25,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from compiler.codegen.triton import functions
-from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.kernel import TritonKernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
 from compiler.codegen.triton.together import launches
@@ -92,7 +92,7 @@ class Libdevice:
         return call
 
 
-def interpreted(kernel: Kernel) -> Any:
+def interpreted(kernel: TritonKernel) -> Any:
     """The kernel as an interpreted function."""
     name = f"<kernel {next(_numbers)}>"
     text = HEAD + "".join(f"\n\n{functions.text(one)}" for one in sorted(kernel.needs))

@@ -10,7 +10,8 @@ from viewers.recording import Recording
 from viewers.summary.differences import difference
 from viewers.summary.differences.words import call_words
 from workbench.cli.in_turn import ROUNDS, TURNS, in_turn
-from workbench.cli.trials import Driver, OnRecord, Start
+from workbench.cli.trials import OnRecord, Start
+from workbench.worker.client import Driver
 
 SIDES = ((Settings(file="/a.py"), ""), (Settings(file="/b.py"), "/python"))
 
@@ -56,7 +57,7 @@ def timed(first: list[float], second: list[float], reason: str = "") -> tuple[Wh
     def started_by(python: str) -> Start:
         return sides[python].start
 
-    found = in_turn(SIDES, started_by=started_by)
+    found = in_turn(SIDES, start=started_by)
     assert all(one.stopped for one in sides.values()), "a worker is left"
     return found, log
 

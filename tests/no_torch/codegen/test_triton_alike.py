@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.codegen.triton import alike
 from compiler.codegen.triton.alike import shared
-from compiler.codegen.triton.kernel import Kernel
+from compiler.codegen.triton.kernel import TritonKernel
 from compiler.codegen.triton.tiles import Tile
 
 TILE = Tile((0,), (1,), 64, 32, 4, looped=True)
@@ -38,9 +38,9 @@ def NAME(a, b):
 """
 
 
-def kernel(body: str, *types: str, programs: int = 10_000, tile: Tile = TILE) -> Kernel:
+def kernel(body: str, *types: str, programs: int = 10_000, tile: Tile = TILE) -> TritonKernel:
     lines = [line for line in body.splitlines(keepends=True) if not line.strip().startswith("#")]
-    return Kernel(
+    return TritonKernel(
         body=body,
         pointers=("a", "b"),
         types=types or ("*bf16", "*fp32"),
@@ -55,7 +55,7 @@ def kernel(body: str, *types: str, programs: int = 10_000, tile: Tile = TILE) ->
     )
 
 
-def sums(rows: int, columns: int, parts: int, chunk: int = 128) -> Kernel:
+def sums(rows: int, columns: int, parts: int, chunk: int = 128) -> TritonKernel:
     return kernel(SUMS.format(rows=rows, columns=columns, parts=parts, chunk=chunk))
 
 
@@ -98,7 +98,7 @@ def test_another_tile() -> None:
     assert shared(both) == both
 
 
-def images(size: int, more: str = "", *types: str, programs: int) -> Kernel:
+def images(size: int, more: str = "", *types: str, programs: int) -> TritonKernel:
     return kernel(IMAGES.format(size=size, more=more), *types, programs=programs)
 
 
@@ -111,7 +111,7 @@ def test_what_positions_are_divided_by() -> None:
     assert two.numbers[0].value == 51
 
 
-def scaled(columns: int, block: int = 1024, at: str = "x") -> Kernel:
+def scaled(columns: int, block: int = 1024, at: str = "x") -> TritonKernel:
     return kernel(SCALED.format(columns=columns, block=block, at=at))
 
 

@@ -25,7 +25,7 @@ async def test_any_pane_in_any_place(open_trace: Open, block_file: Path) -> None
         await reader.choose("show output beside")
         assert len(reader.bench.stage.panes) == 4
         await reader.choose("show guards beside")
-        assert "4 panes are the most" in reader.lines()[-1]
+        assert "at most 4 panes" in reader.lines()[-1]
         await reader.press("Z")
         assert len(reader.bench.stage.panes) == 3
         await reader.choose("put the panes back")

@@ -85,7 +85,7 @@ async def test_a_pair_of_a_list_of_which_nobody_was_asked(drive: Drive) -> None:
         driver.bench.view.pair = FUSE + "_1"
         await driver.go("source")
         await driver.press("f")
-        assert "it is decided: fuse was the engine's choice" in driver.lines()[-1]
+        assert "nothing to change: fuse was the engine's choice" in driver.lines()[-1]
         await driver.press("v", "enter")
         rerun = driver.sent[-1]
         assert isinstance(rerun, Rerun)
@@ -187,7 +187,7 @@ async def test_a_trace_is_not_written_over(
         await reader.press("v", "down", "enter")
         await reader.type(str(recorded))
         await reader.press("enter")
-        assert "is there already" in reader.lines()[-1]
+        assert "exists already" in reader.lines()[-1]
         assert again.first is None
 
 

@@ -14,11 +14,7 @@ from compiler.trace.records import Run, WhatIf
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.decisions import (
-    DecisionChange,
-    DecisionChanges,
-    decision_changes,
-)
+from viewers.summary.differences.decisions import DecisionChange, DecisionChanges, decision_changes
 from viewers.summary.differences.effects import Effect, effects_of
 from viewers.summary.differences.figures import (
     CountChange,
@@ -33,7 +29,7 @@ from viewers.summary.differences.figures import (
     setting_changes,
 )
 from viewers.summary.differences.kernel_changes import KernelChange, kernel_changes
-from viewers.summary.differences.lines import DiffLine, Hunk, Sign, TextDiff, diff_lines
+from viewers.summary.differences.lines import Sign, TextDiff, diff_lines
 from viewers.summary.differences.measured import MeasuredDifference, measured_of
 from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
 from viewers.summary.differences.vetoes import Veto, vetoes_of
@@ -119,18 +115,14 @@ __all__ = [
     "CountChange",
     "DecisionChange",
     "DecisionChanges",
-    "DiffLine",
     "Difference",
     "Effect",
     "Figure",
-    "Hunk",
     "KernelChange",
     "MeasuredDifference",
-    "SettingChange",
     "Sign",
     "TextDiff",
     "Veto",
-    "WhatIfVerdict",
     "diff_lines",
     "difference",
 ]

@@ -127,7 +127,7 @@ class Alignment:
         return after > before
 
     def _sizes(self, graph: str) -> list[int]:
-        """How many nodes the graph has in the base and in the run; 0 where it is not recorded."""
+        """How many nodes the graph has in the base and in the run; 0 if it is not recorded."""
         names = (f"{graph}/lowered", graph)
         found = [
             next((side.graphs[one] for one in names if one in side.graphs), None)

@@ -22,7 +22,7 @@ class EditedLines:
     """Lines of a file that only one side has, next to each other."""
 
     file: str
-    """As the run calls it."""
+    """The file's name in the run."""
     before: range
     """Lines of the base, from 1; may be empty."""
     after: range
@@ -123,7 +123,7 @@ class Causes:
 
 
 def _quoted(text: str, before: str) -> str:
-    """What is there of a line, with what differs from the line before the edit in sight."""
+    """A part of a line that shows its difference from the line before the edit."""
     pairs = enumerate(zip(text, before, strict=False))
     start = next((at for at, (one, other) in pairs if one != other), min(len(text), len(before)))
     if start + _LEAST_TEXT <= _MOST_TEXT or len(text) <= _MOST_TEXT:

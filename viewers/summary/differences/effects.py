@@ -243,7 +243,7 @@ def _inputs(change: OperationChange) -> str:
 
 
 def _fusions(difference: Difference) -> Iterator[Effect]:
-    """Those that an override asked for, then those lost, then those gained."""
+    """Fusions that an override asked for, then those lost, then those gained."""
     changes = [one for one in difference.decisions.changes if one.kind == "fuse"]
     for one in changes:
         if one.change in ("vetoed", "forced"):

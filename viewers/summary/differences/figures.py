@@ -7,12 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.trace.records import (
-    CacheLookup,
-    Guards,
-    Run,
-    TorchSettings,
-)
+from compiler.trace.records import CacheLookup, Guards, Run, TorchSettings
 from viewers.recording import Recording
 from viewers.summary import BreakSite, Summary
 from viewers.summary.differences.alignment import Alignment, MatchedLine
@@ -54,7 +49,7 @@ class CountChange:
 
 @dataclass(frozen=True)
 class NamedKey:
-    """What is counted, equal in both runs, and how it is called."""
+    """A key of what is counted, equal in both runs, and its name."""
 
     key: Hashable
     words: str = field(compare=False)

@@ -75,9 +75,7 @@ def kernel_changes(alignment: Alignment, by_lines: bool) -> tuple[KernelChange, 
     else:
         work = (
             matching.work_by_origins(
-                first,
-                matching.identities(base.all(SchedulerNode), alignment.node),
-                alignment.node,
+                first, matching.identities(base.all(SchedulerNode), alignment.node), alignment.node
             ),
             matching.work_by_origins(second, matching.identities(run.all(SchedulerNode))),
         )

@@ -5,27 +5,15 @@ Pure functions of the ranks' recordings.
 
 from __future__ import annotations
 
-from viewers.summary.ranks.collectives import Started, started
-from viewers.summary.ranks.divergence import (
-    Divergence,
-    RankMember,
-    Side,
-    Wait,
-    first_divergence,
-    rank_words,
-)
+from viewers.summary.ranks.collectives import started
+from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence, rank_words
 from viewers.summary.ranks.events import Kind
-from viewers.summary.ranks.times import CompileTimes, RankTimes, compile_times, rank_times
+from viewers.summary.ranks.times import compile_times, rank_times
 
 __all__ = [
-    "CompileTimes",
     "Divergence",
     "Kind",
     "RankMember",
-    "RankTimes",
-    "Side",
-    "Started",
-    "Wait",
     "compile_times",
     "first_divergence",
     "rank_times",

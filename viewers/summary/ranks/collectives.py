@@ -91,7 +91,7 @@ def operation_name(target: str) -> str:
 
 
 def started(recording: Recording) -> tuple[Started, ...]:
-    """All of them; those of a compiled graph once, where it is compiled."""
+    """All collectives; those of a compiled graph once, at its compile."""
     scheduled = {base_graph(one.graph) for one in recording.all(Collectives) if one.graph}
     traced = {one.compile_id for one in recording.all(Graph) if one.kind in _HALVES}
     found: list[Started] = []

@@ -66,7 +66,7 @@ class Divergence:
     condition: Place | None = None
     """The line that decides it, if the source has one."""
     why: str = ""
-    """The cause in words, where it is not a condition."""
+    """The cause in words, if it is not a condition."""
     fix: str = ""
     waits: tuple[Wait, ...] = ()
 
@@ -112,7 +112,7 @@ _RUN: tuple[Kind, ...] = (
 )  # fmt: skip
 _CACHED: tuple[Kind, ...] = ("cache",)
 _NOT_OF_HITS: tuple[Kind, ...] = ("kernel", "collective")
-"""What is not recorded of a graph that a cache has served."""
+"""Kinds that are not recorded of a graph that a cache has served."""
 
 
 def _cached_apart(lists: Iterable[tuple[Event, ...]]) -> set[str]:

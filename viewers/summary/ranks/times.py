@@ -14,9 +14,9 @@ from viewers.summary.ranks.divergence import RankMember
 from viewers.summary.ranks.events import function_of
 
 STRAGGLER = 1.2
-"""Times the median from which on a rank is a straggler …"""
+"""A straggler compiles more than this many times the median."""
 STRAGGLER_SECONDS = 0.5
-"""… if it also took so much longer."""
+"""A straggler also compiles this many seconds longer than the median."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,7 @@ def rank_times(members: Sequence[RankMember]) -> tuple[RankTimes, ...]:
     totals = [sum(took.values()) for took in _seconds(members)]
     usual = statistics.median(totals) if totals else 0.0
     return tuple(
-        RankTimes(
-            one.rank,
-            total,
-            total > usual * STRAGGLER and total > usual + STRAGGLER_SECONDS,
-        )
+        RankTimes(one.rank, total, total > usual * STRAGGLER and total > usual + STRAGGLER_SECONDS)
         for one, total in zip(members, totals, strict=True)
     )
 

@@ -58,8 +58,8 @@ Section = Callable[[SectionView], list[TextLine]]
 
 
 def section(name: str) -> Section:
-    """The function that draws section `name` of `SECTIONS`. Where the recording was read from a log
-    that holds no such facts, it says so."""
+    """The function that draws section `name` of `SECTIONS`. For a log without such facts, it says
+    so."""
     found: Section = import_module(f"viewers.text.sections.{name}").section
     return lambda view: [heading(name, NOT_IN_LOG)] if _lacks(view, name) else found(view)
 

@@ -101,7 +101,7 @@ def _size(bucket: DdpBucket) -> str:
 
 
 def _outside(view: SectionView, found: Sequence[Started]) -> list[TextLine]:
-    """Those that are alike in one row, with how often they were recorded to run."""
+    """One row for operations that are alike, with the recorded number of runs."""
     likes: dict[object, tuple[Started, int]] = {}
     for one in found:
         likes[one.key, one.place] = (

@@ -48,9 +48,5 @@ def _row(one: Decided) -> list[Cell]:
     if one.refused:
         return [one.id, (one.choice, "bad"), f"{one.wanted} was refused: {one.refused}"]
     if one.overridden:
-        return [
-            one.id,
-            (one.choice, "warn"),
-            f"overridden; the default is {one.default}  {why}",
-        ]
+        return [one.id, (one.choice, "warn"), f"overridden; the default is {one.default}  {why}"]
     return [one.id, (one.choice, "accent"), (why, "dim")]

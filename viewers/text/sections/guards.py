@@ -48,8 +48,7 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
     function = next(wrapped, record.function)
     lines = [
         heading(
-            f"guards {record.compile_id} {function}".rstrip(),
-            plural(record.count, "guard") + cost,
+            f"guards {record.compile_id} {function}".rstrip(), plural(record.count, "guard") + cost
         )
     ]
     if record.dynamic:

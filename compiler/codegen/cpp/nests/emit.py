@@ -20,7 +20,7 @@ from compiler.codegen.cpp.nests.short_positions import with_short_positions
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base
 from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.function import Function, Part
+from compiler.codegen.function import Function, PhaseLines
 from compiler.codegen.nests.names import Names, anonymous, base_name, title_of
 from compiler.codegen.nests.rounding import without_round_trips
 from compiler.codegen.nests.symbols import symbols
@@ -91,7 +91,7 @@ def emit(
             (place, origins) for place, (_, origins) in enumerate(whole.lines, 1) if origins
         ),
         parts=tuple(
-            Part(call=body + call + 1, loop=start + (part.loops[0] if part.loops else 1) + 1)
+            PhaseLines(call=body + call + 1, loop=start + (part.loops[0] if part.loops else 1) + 1)
             for part, call, start in zip(function.parts, function.calls, starts, strict=True)
         ),
         loops=tuple(place + 1 for place in whole.loops),

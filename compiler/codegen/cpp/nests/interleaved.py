@@ -42,7 +42,7 @@ def interleaved(effects: Sequence[Write], facts: Facts, step: Size, lanes: int) 
 
 
 def all_interleaved(facts: Facts, lane: int, lanes: int) -> Iterator[Write]:
-    """The writes that are interleaved if this axis is on so many lanes."""
+    """The writes that are interleaved if this axis is on this number of lanes."""
     writes = [statement for statement in facts.nest.statements if isinstance(statement, Write)]
     at = 0
     while at < len(writes):

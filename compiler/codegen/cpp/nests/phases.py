@@ -474,7 +474,7 @@ def _spreads(facts: Facts, isa: Isa, choose: NestChooser | None) -> bool:
 
 
 def _few_results(facts: Facts, isa: Isa, mains: list[Statement]) -> bool:
-    """Whether so few results have so many elements that threads should share each reduction."""
+    """Whether threads should share each reduction: few results, of many elements each."""
     if is_small(facts, DIVIDED):
         return False
     kept = long = 1

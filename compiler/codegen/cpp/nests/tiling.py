@@ -35,11 +35,11 @@ PAGE, WAYS = 4096, 8
 LARGE = 1 << 21
 """Elements of a nest that exceeds the caches; its tiles are processed in squares."""
 SQUARE = 128
-"""Rows and columns of such a square."""
+"""Rows and columns of a square."""
 BLOCK_BYTES = 1 << 15
 """Total size of the blocks into which a nest's tiles are transposed: they stay in L1 during use."""
 BLOCK_COLUMNS = 128
-"""Columns of such a block: eight lines per float32 row, so that few rows are open at a time."""
+"""Columns of a block: eight lines per float32 row, so that few rows are open at a time."""
 
 
 def tile_axis(

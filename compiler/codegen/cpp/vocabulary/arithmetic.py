@@ -11,7 +11,7 @@ from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
-    from compiler.codegen.cpp.vocabulary.operators import Form
+    from compiler.codegen.cpp.vocabulary.operators import Syntax
 
 _BINARY = {
     # NaN wins: comparing with it is false, so the first select takes b's and the second keeps a's
@@ -37,9 +37,9 @@ def bits(lanes: Lanes, held: str) -> tuple[str, str, str]:
     return lanes.signed(8), "0x7fffffffffffffffL", "(-9223372036854775807L - 1)"
 
 
-def where(lanes: Lanes, held: str) -> Form:
+def where(lanes: Lanes, held: str) -> Syntax:
     """mask ? a : b."""
-    plain = operators.Form("{0} ? {1} : {2}", infix=True)
+    plain = operators.Syntax("{0} ? {1} : {2}", infix=True)
     if lanes.count == 1 or (BYTES[held] == 4 or held == "bool"):
         return plain
     register, mask = lanes.type(held), lanes.type("bool")
@@ -50,7 +50,7 @@ def where(lanes: Lanes, held: str) -> Form:
             f"{{ return {_mask_for(lanes, 'mask', BYTES[held])} ? a : b; }}"
         ),
     )
-    return operators.Form("where({0}, {1}, {2})")
+    return operators.Syntax("where({0}, {1}, {2})")
 
 
 def _mask_for(lanes: Lanes, mask: str, size: int) -> str:

@@ -133,9 +133,9 @@ def exp_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> str:
     return exp(lanes, register, held, above=False)
 
 
-def define_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> None:
+def define_nonpositive(lanes: Lanes, register: str) -> None:
     """Add `exp_nonpositive(x)` to the prelude, for the body of another function."""
-    body = exp_nonpositive(lanes, register, held)
+    body = exp_nonpositive(lanes, register)
     arithmetic.function(lanes, "exp_nonpositive", f"{register} x", register, body)
 
 

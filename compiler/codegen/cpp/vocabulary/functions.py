@@ -57,7 +57,7 @@ _WIDE_FUSED: dict[str, Callable[[Lanes, str], str]] = {
     "log2": wide_logarithms.log2,
     "log10": wide_logarithms.log10,
 }
-"""Those that need the instruction of a fused multiply-add."""
+"""Functions that need the instruction of a fused multiply-add."""
 _FUSED: dict[str, Callable[[Lanes, str, str], str]] = {
     "sin": lambda lanes, register, held: circular.sine(lanes, register, "sin", held),
     "cos": lambda lanes, register, held: circular.sine(lanes, register, "cos", held),

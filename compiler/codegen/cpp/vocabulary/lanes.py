@@ -86,7 +86,7 @@ class Lanes:
         """The widest integer that a register of this nest holds; argmax uses it."""
         self._constants: dict[str, tuple[str, bool | int | float]] = {}
         self._types: dict[str, str] = {}
-        self._forms: dict[tuple[str, str, str], operators.Form] = {}
+        self._forms: dict[tuple[str, str, str], operators.Syntax] = {}
 
     # Types and values
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Syntax:
     """The syntax of an operator: `text` has a placeholder for each operand."""
 
     text: str
@@ -66,12 +66,12 @@ _BOOL = {
 _INTEGER_IDENTITY = frozenset({"floor", "ceil", "trunc", "round"})
 
 
-def form(lanes: Lanes, op: str, operand: str, dtype: str) -> Form:
+def form(lanes: Lanes, op: str, operand: str, dtype: str) -> Syntax:
     """The form of `op` on operands of dtype `operand`. Raises KeyError if ATen has none."""
     if op == "convert":
-        return Form(conversions.convert(lanes, "{0}", operand, dtype), infix=True)
+        return Syntax(conversions.convert(lanes, "{0}", operand, dtype), infix=True)
     if op == "rounded":
-        return Form("{0}", infix=True)  # the argument is the conversion, which rounds
+        return Syntax("{0}", infix=True)  # the argument is the conversion, which rounds
     held = compute_dtype(operand)
     if op == "where":
         return arithmetic.where(lanes, held)
@@ -84,9 +84,9 @@ def form(lanes: Lanes, op: str, operand: str, dtype: str) -> Form:
     return _of_floats(lanes, op, held) if held in FLOATS else _of_integers(lanes, op, held)
 
 
-def _comparison(lanes: Lanes, text: str, held: str, two: bool) -> Form:
+def _comparison(lanes: Lanes, text: str, held: str, two: bool) -> Syntax:
     wrapped = conversions.to_mask(lanes, text, held)
-    return Form(wrapped, infix=True, literals=two and _literal(held))
+    return Syntax(wrapped, infix=True, literals=two and _literal(held))
 
 
 def _literal(held: str) -> bool:
@@ -94,71 +94,71 @@ def _literal(held: str) -> bool:
     return BYTES[held] >= 4
 
 
-def _of_bools(lanes: Lanes, op: str) -> Form:
+def _of_bools(lanes: Lanes, op: str) -> Syntax:
     """Logical operators; lanes are 0 or -1."""
     if op in _BOOL:
-        return Form(_BOOL[op], infix=True)
+        return Syntax(_BOOL[op], infix=True)
     if op in _BITS:
-        return Form(f"{{0}} {_BITS[op]} {{1}}", infix=True)
+        return Syntax(f"{{0}} {_BITS[op]} {{1}}", infix=True)
     if op in _COMPARE:
         # false < true, although the masks are 0 and -1
         swapped = {"lt": ">", "le": ">=", "gt": "<", "ge": "<="}
         symbol = swapped.get(op, _COMPARE[op]) if lanes.count > 1 else _COMPARE[op]
-        return Form(f"{{0}} {symbol} {{1}}", infix=True)
+        return Syntax(f"{{0}} {symbol} {{1}}", infix=True)
     if op == "bitwise_not":
-        return Form("!{0}" if lanes.count == 1 else "~{0}", infix=True)
+        return Syntax("!{0}" if lanes.count == 1 else "~{0}", infix=True)
     if op in ("abs", "sign", "max_quick", "min_quick", "convert"):
-        return Form({"max_quick": "{0} | {1}", "min_quick": "{0} & {1}"}.get(op, "{0}"), True)
+        return Syntax({"max_quick": "{0} | {1}", "min_quick": "{0} & {1}"}.get(op, "{0}"), True)
     if op in ("isnan", "isinf", "signbit"):
-        return Form("{0} & false" if lanes.count == 1 else "{0} & 0", infix=True)
+        return Syntax("{0} & false" if lanes.count == 1 else "{0} & 0", infix=True)
     raise KeyError(f"{op} is not defined on bool")
 
 
-def _question(lanes: Lanes, op: str, held: str) -> Form:
+def _question(lanes: Lanes, op: str, held: str) -> Syntax:
     """isnan, isinf, signbit."""
     if held in INTEGERS:
         text = "{0} < 0" if op == "signbit" and held != "uint8" else "{0} != {0}"
         return _comparison(lanes, text, held, two=False)
     if op == "isnan":
         return _comparison(lanes, "{0} != {0}", held, two=False)
-    return Form(arithmetic.question(lanes, op, held))
+    return Syntax(arithmetic.question(lanes, op, held))
 
 
-def _of_floats(lanes: Lanes, op: str, held: str) -> Form:
+def _of_floats(lanes: Lanes, op: str, held: str) -> Syntax:
     if op in _INFIX:
-        return Form(f"{{0}} {_INFIX[op]} {{1}}", infix=True, literals=True)
+        return Syntax(f"{{0}} {_INFIX[op]} {{1}}", infix=True, literals=True)
     if op == "neg":
-        return Form("-{0}", infix=True)
+        return Syntax("-{0}", infix=True)
     if op == "reciprocal":
         one = "1.0f" if held == "float32" else "1.0"
-        return Form(f"{one} / {{0}}", infix=True)
+        return Syntax(f"{one} / {{0}}", infix=True)
     if op in DIVISIONS:
-        return Form(division.of_floats(lanes, op, held))
+        return Syntax(division.of_floats(lanes, op, held))
     if op in arithmetic.FLOAT_FUNCTIONS:
-        return Form(arithmetic.of_floats(lanes, op, held))
+        return Syntax(arithmetic.of_floats(lanes, op, held))
     name = functions.function(lanes, op, held)
     if name is None:
         raise KeyError(f"{op} is not defined on {held}")
-    return Form(name)
+    return Syntax(name)
 
 
-def _of_integers(lanes: Lanes, op: str, held: str) -> Form:
+def _of_integers(lanes: Lanes, op: str, held: str) -> Syntax:
     narrow = lanes.count == 1 and BYTES[held] < 4
     cast = f"({SCALARS[held]})" if narrow else ""
     symbol = _BITS.get(op) or (_INFIX.get(op) if op != "div" else None)
     if symbol:
         text = f"{cast}({{0}} {symbol} {{1}})" if cast else f"{{0}} {symbol} {{1}}"
-        return Form(text, infix=True, literals=_literal(held))
+        return Syntax(text, infix=True, literals=_literal(held))
     if op in ("neg", "bitwise_not"):
         text = "-{0}" if op == "neg" else "~{0}"
-        return Form(f"{cast}({text})" if cast else text, infix=True)
+        return Syntax(f"{cast}({text})" if cast else text, infix=True)
     if op in _INTEGER_IDENTITY:
-        return Form("{0}", infix=True)
+        return Syntax("{0}", infix=True)
     if op in DIVISIONS:
-        return Form(division.of_integers(lanes, op, held))
+        return Syntax(division.of_integers(lanes, op, held))
     if op == "gcd":
-        return Form(divisors.gcd(lanes, held))
-    return Form(arithmetic.of_integers(lanes, op, held))
+        return Syntax(divisors.gcd(lanes, held))
+    return Syntax(arithmetic.of_integers(lanes, op, held))
 
 
 def with_constant(

@@ -88,12 +88,7 @@ def _together(rows: Sequence[RegionRow]) -> RegionRow:
     )
 
 
-def _cause(
-    index: Index,
-    row: RegionRow,
-    rows: Sequence[RegionRow],
-    mask: Mask | None,
-) -> Cause:
+def _cause(index: Index, row: RegionRow, rows: Sequence[RegionRow], mask: Mask | None) -> Cause:
     """`mask`: a mask that eager's attention does not have."""
     fused, stayed = _fused(row), _stayed(row)
     backward = "backward" in fused[0].operation

@@ -7,12 +7,7 @@ from collections.abc import Iterable, Sequence
 from compiler.trace.records import Advice, Decided, Kernel, KernelBinary
 from viewers.labels import kernel_label
 from viewers.summary.profile.causes.cause import Cause, cause_of
-from viewers.summary.profile.causes.suggestions import (
-    MAX_AUTOTUNE,
-    mode,
-    other_engine,
-    override,
-)
+from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine, override
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 from viewers.words import bytes_text, plural

@@ -100,7 +100,7 @@ def named(names: Iterable[str], limit: int = 4) -> str:
 
 
 def operations_text(operations: Sequence[EagerOperation], limit: int = 4) -> str:
-    """`aten.mul.Tensor ×2, aten.add.Tensor`; views where there is nothing else."""
+    """`aten.mul.Tensor ×2, aten.add.Tensor`; views if there is nothing else."""
     working = [one for one in operations if one.launches] or operations
     return named((one.operation for one in working), limit)
 
