@@ -6,6 +6,7 @@ from compiler.control.hooks import Hook
 from compiler.engine import (
     autograd_function,
     convolution_library,
+    drawn_numbers,
     foreach,
     maximum_flow,
     repeated_pieces,
@@ -27,6 +28,7 @@ HOOKS: tuple[Hook, ...] = (
     repeated_pieces.HOOK,
     autograd_function.HOOK,
     convolution_library.HOOK,
+    drawn_numbers.HOOK,
     foreach.HOOK,
     kept.HOOK,
     wrapper_helpers.HOOK,
