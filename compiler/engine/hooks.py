@@ -6,7 +6,6 @@ from compiler.control.hooks import Hook
 from compiler.engine import (
     autograd_function,
     convolution_library,
-    drawn_numbers,
     foreach,
     maximum_flow,
     repeated_pieces,
@@ -14,7 +13,7 @@ from compiler.engine import (
     resampling,
     unread_texts,
 )
-from compiler.graphs import lazy_modules
+from compiler.graphs import drawn_numbers, lazy_modules
 from compiler.lowering import kept
 from compiler.runtime import addresses, generator, operations, vector_functions, wrapper_helpers
 from compiler.runtime.gpu import cuda_graphs
