@@ -61,4 +61,9 @@ async def test_every_screen_is_ascii(
             await reader.bench.rebuild()
             await pilot.pause()
             assert "".join(reader.lines()).isascii(), name
+            if name == "overview":
+                assert " Enter open " in reader.lines()[-1]
+            elif name == "settings":
+                assert " Enter compile again so " in reader.lines()[-1]
+                assert any("Enter others" in line for line in reader.lines())
             assert reader.cells() == [120] * 40
