@@ -59,6 +59,11 @@ def _visible(character: str) -> str:
     return f"<U+{code:04X}>"
 
 
+def spelled(words: str) -> str:
+    """The key `⏎` as a word, for terminals without the glyph."""
+    return words.replace("⏎", "Enter")
+
+
 GLYPHS = {
     "✗": "x", "✓": "v", "↻": "~", "↺": "<", "→": ">", "←": "<", "↑": "^", "↓": "v",
     "×": "x", "±": "~", "µ": "u", "Δ": "d", "…": ".", "›": ">", "‹": "<", "·": "-",

@@ -14,9 +14,10 @@ from typing import Any
 from compiler.capture import guard_book
 from compiler.capture.callers import Caller
 from compiler.capture.guard_tree import parse_global_state
+from compiler.capture.shape_lines import line_behind
 from compiler.capture.values import describe_value, type_name
 from compiler.graphs.current import name_of
-from compiler.trace.failed_guard import GuardFailure, guard_behind, take_apart
+from compiler.trace.failed_guard import GuardFailure, bare, guard_behind, take_apart
 from compiler.trace.records import FailedGuard, Guard, Location
 from compiler.trace.source_names import SOURCE, readable
 
@@ -99,7 +100,8 @@ def why_not(
             expected=expected,
             seen=seen,
             tested=tested,
-            location=guard.location if guard is not None else None,
+            location=_shape_line(parts, failure, scope, entry)
+            or (guard.location if guard is not None else None),
         ),
         what=failure.what,
         index=failure.index,
@@ -197,6 +199,26 @@ def _failing_part(parts: Sequence[str], own_words: str) -> GuardFailure:
     if len(failures) == 1 and failures[0].what != "alias":
         return failures[0]
     return take_apart(own_words)
+
+
+def _shape_line(
+    parts: Sequence[str],
+    failure: GuardFailure,
+    scope: GuardScope,
+    entry: guard_book.CacheEntry | None,
+) -> Location | None:
+    """The line that made torch demand a condition on sizes."""
+    if failure.what != "shape" or entry is None:
+        return None
+    part = next((part for part in parts if bare(part) == failure.text), "")
+    sources = list(dict.fromkeys(SOURCE.findall(failure.text)))
+    try:
+        seen = int(scope.look_up(sources[0])) if len(sources) == 1 else None
+    except Exception:
+        seen = None
+    files = [entry.code.co_filename, *(line.file for line in entry.own_lines.values())]
+    files += [guard.location.file for guard in entry.guards if guard.location is not None]
+    return line_behind(part, seen, files)
 
 
 def _values(

@@ -10,6 +10,7 @@ from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import describe_graph
+from compiler.graphs.random_operations import misread_numbers
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -24,6 +25,7 @@ def install(recorder: Recorder) -> Uninstall:
         if frame is not None and not recorder.quiet and recorder.attempt not in frame.graphs:
             frame.graphs.add(recorder.attempt)
             with Safely(recorder, "a captured graph"):
+                recorder.misread_numbers += misread_numbers(gm)
                 recorder.emit(
                     describe_graph(
                         gm.graph,

@@ -174,7 +174,7 @@ def _location(tried: TriedEntry, caller: Caller, code: Any, root: str) -> Locati
     `self`, whose declaration says nothing. A value that a graph break left on the stack is located
     at that line, and a guard without a line (global state) at the function's first.
     """
-    line = tried.guard.location if tried.guard is not None else None
+    line = tried.failed.location
     if line is not None and users_own(line.file, root):
         return line
     resumed_at = resumes_at(code)

@@ -40,6 +40,9 @@ class Recorder:
     """The same in CPU seconds, including child processes that were waited for."""
     random_operations: list[RandomOperation] = field(default_factory=list)
     """Random operations of all graphs that AOTAutograd traced, set by its hook."""
+    misread_numbers: list[RandomOperation] = field(default_factory=list)
+    """Numbers that Python's `random` draws and Inductor's code misreads, set by the hook of
+    captured graphs (`compiler.graphs.drawn_numbers`)."""
     graphs_unknown: bool = True
     """Whether there may be compiled graphs that no hook has seen: AOTAutograd's hook is missing, or
     its cache has served some."""
@@ -145,6 +148,7 @@ class Recorder:
         self.attempt = self._kernels = 0
         self.compiled_in_call.clear()
         self.random_operations.clear()
+        self.misread_numbers.clear()
 
     def next_kernel(self) -> str:
         """A fresh kernel id: `k0`, `k1`, …"""

@@ -23,6 +23,7 @@ from compiler.engine.attention_masks import attention_masks
 from compiler.engine.autograd_function import short_autograd_functions
 from compiler.engine.compile import compile_graph
 from compiler.engine.decompositions import decompositions
+from compiler.engine.drawn_numbers import as_they_come
 from compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from compiler.engine.partition import partition
 from compiler.engine.recording import current, listening
@@ -59,6 +60,7 @@ def backend(
     asked = MODES[mode or "default"]
     if (options or {}).get(CUDA_GRAPHS):
         asked = asked._replace(cuda_graphs=True)
+    example_inputs = as_they_come(graph_module, example_inputs)
     may_train = _may_train(graph_module, example_inputs)
     kind: GraphKind = "forward" if may_train else "inference"
     with _listening(gate):

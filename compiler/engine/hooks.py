@@ -13,7 +13,7 @@ from compiler.engine import (
     resampling,
     unread_texts,
 )
-from compiler.graphs import lazy_modules
+from compiler.graphs import drawn_numbers, lazy_modules
 from compiler.lowering import kept
 from compiler.runtime import addresses, generator, operations, vector_functions, wrapper_helpers
 from compiler.runtime.gpu import cuda_graphs
@@ -27,6 +27,7 @@ HOOKS: tuple[Hook, ...] = (
     repeated_pieces.HOOK,
     autograd_function.HOOK,
     convolution_library.HOOK,
+    drawn_numbers.HOOK,
     foreach.HOOK,
     kept.HOOK,
     wrapper_helpers.HOOK,

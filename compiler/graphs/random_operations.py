@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import fx
 
+from compiler.graphs.drawn_numbers import drawn_numbers
 from compiler.graphs.nodes import node_stack
 from compiler.trace.records import RandomOperation
 
@@ -32,6 +33,14 @@ def random_operations(module: fx.GraphModule) -> Iterator[RandomOperation]:
             ):
                 stack = node_stack(node)
                 yield RandomOperation(name=_name(node), location=stack[-1] if stack else None)
+
+
+def misread_numbers(module: fx.GraphModule) -> Iterator[RandomOperation]:
+    """Numbers of Python's `random` that Inductor's code reads in another dtype than torch passes
+    them, each at the line of its first use."""
+    for _, node in drawn_numbers(module):
+        stacks = [stack for user in node.users if (stack := node_stack(user))]
+        yield RandomOperation(name="random", location=stacks[0][-1] if stacks else None)
 
 
 def _name(node: fx.Node) -> str:

@@ -6,10 +6,12 @@ import itertools
 import os
 import re
 import select
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,30 +48,35 @@ def build(
 
     `scratch` is a folder for the temporary result. Raises `BuildFailed`.
     """
-    handle, name = tempfile.mkstemp(suffix=".so", dir=scratch)
-    os.close(handle)
-    command = [*compiler.command, *flags, "-x", "c++", "-", "-x", "none", *libraries, "-o", name]
-    try:
+    with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as folder:
+        name = os.path.join(folder, "unit.so")
+        inputs = [*flags, "-x", "c++", "-", "-x", "none", *libraries]
+        command = [*compiler.command, *inputs, "-o", name]
         began = time.perf_counter()
-        code, words, cpu_seconds = _run(command, text)
+        code, words, cpu_seconds = _run(command, text, folder)
         wall_seconds = time.perf_counter() - began
         if code:
             raise BuildFailed(_reason(command[0], code, words, text))
-        library = Path(name).read_bytes()
+        try:
+            library = Path(name).read_bytes()
+        except FileNotFoundError:
+            library = b""
         if not library.startswith(b"\x7fELF"):
             raise BuildFailed(f"{command[0]} produced no shared library")
         return Built(library, cpu_seconds, wall_seconds)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
-def _run(command: Sequence[str], text: str) -> tuple[int, str, float]:
-    """Exit code, output, and CPU seconds. Only wait4 reports the CPU time of a single child."""
+def _run(command: Sequence[str], text: str, folder: str) -> tuple[int, str, float]:
+    """Exit code, output, and CPU seconds. Only wait4 reports the CPU time of a single child.
+
+    `folder` is for the compiler's own temporary files, which it leaves behind if it is killed.
+    """
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as said:
         source.write(text.encode())
         source.seek(0)
+        own = {**os.environ, "TMPDIR": folder}
         try:
-            process = subprocess.Popen(command, stdin=source, stdout=said, stderr=said)
+            process = subprocess.Popen(command, stdin=source, stdout=said, stderr=said, env=own)
         except OSError as error:
             raise BuildFailed(f"{command[0]} does not start: {error.strerror or error}") from error
         code, seconds = _wait(process)
@@ -88,11 +95,23 @@ def _wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
         process.returncode = 0
         return 0, 0.0
     except BaseException:
-        process.kill()
-        process.wait()
+        _stop(process)
         raise
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_utime + usage.ru_stime
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Kill the compiler and the programs that it runs, which would go on without it."""
+    try:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    except OSError:
+        children = []
+    process.kill()
+    for child in children:
+        with suppress(OSError):
+            os.kill(int(child), signal.SIGKILL)
+    process.wait()
 
 
 def _ended(pid: int) -> bool:

@@ -75,6 +75,8 @@ class Theme:
     """Styles by role and tint."""
 
     name: ThemeName
+    spells_keys: bool = False
+    """The key `⏎` is written as a word, for terminals without the glyph."""
 
     @cached_property
     def colours(self) -> dict[str, str]:

@@ -32,6 +32,9 @@ GLYPHS: dict[FindingKind, str] = {
 }  # fmt: skip
 
 
+_TOLERANCES = "outside the default tolerances of torch.testing.assert_close"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that needs attention. All texts may contain the user's words: show them as data."""
@@ -199,7 +202,7 @@ def _numerics(recording: Recording) -> list[Finding]:
             cost="results",
             title=f"compiled results differ from eager{where}: {how}",
             place=None,
-            notes=("outside the default tolerances of torch.testing.assert_close",),
+            notes=tuple(filter(None, (_TOLERANCES, numerics.note))),
             source=numerics,
         )
     ]

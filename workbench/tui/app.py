@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -61,7 +62,9 @@ class Workbench(App[None]):
         `follow`: looks at that folder again; None if nothing has changed."""
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
         super().__init__(ansi_color=colourless)
-        self.look: Theme = THEMES["mono" if colourless else theme or "dark"]
+        self.look: Theme = replace(
+            THEMES["mono" if colourless else theme or "dark"], spells_keys=ascii_only
+        )
         self.feed: Feed = FileFeed(source) if isinstance(source, Path) else source
         self.theme_chosen = theme is not None or colourless
         self.predict = predict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from textual import events
 from textual.app import ComposeResult
@@ -99,7 +100,7 @@ class Bench(Screen[None]):
         self.remembering = Remembering(
             self, self.driving, self.breaking, self.layouts, theme_chosen
         )
-        self.commands = Commands()
+        self.commands = Commands(self.look.spells_keys)
         tool = Tool(
             self,
             self.commands,
@@ -250,7 +251,7 @@ class Bench(Screen[None]):
 
     async def use_theme(self, name: ThemeName) -> None:
         """Repaint everything in another theme."""
-        self.look = THEMES[name]
+        self.look = replace(THEMES[name], spells_keys=self.look.spells_keys)
         self.styles.background = self.look.background
         for pane in self.panes():
             pane.theme = self.look

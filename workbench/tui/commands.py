@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from viewers.plain import spelled
+
 CommandRun = Callable[[], Awaitable[None] | None]
 Method = TypeVar("Method", bound=Callable[..., Awaitable[None] | None])
 _DECLARED = "declared_command"
@@ -51,7 +53,9 @@ def command(words: str, *keys: str, shown: str = "", also: str = "") -> Callable
 class Commands:
     """The commands of a screen's controllers, in the order in which they are declared."""
 
-    def __init__(self) -> None:
+    def __init__(self, spells_keys: bool = False) -> None:
+        """`spells_keys`: see `viewers.kit.theme.Theme`."""
+        self._spells_keys = spells_keys
         self.by_name: dict[str, ScreenCommand] = {}
         self.by_key: dict[str, ScreenCommand] = {}
 
@@ -66,9 +70,8 @@ class Commands:
                 continue
             name = method_name.rstrip("_")
             run: CommandRun = getattr(controller, method_name)
-            made = ScreenCommand(
-                declared.words, declared.keys, declared.shown, declared.also, name, run
-            )
+            shown = spelled(declared.shown) if self._spells_keys else declared.shown
+            made = ScreenCommand(declared.words, declared.keys, shown, declared.also, name, run)
             taken = [name, *made.keys] if name in self.by_name else []
             taken += [key for key in made.keys if key in self.by_key]
             if taken:

@@ -97,10 +97,11 @@ _BADGES: tuple[Line, ...] = (
 def lines(commands: Commands, pane: str, name: str) -> list[Line]:
     """At most twenty."""
     found: list[Line] = [((name, "title"),), ((SENTENCES.get(pane, ""), "text"),), ()]
+    column = max(9, *(len(commands.keys(key)) + 1 for key, *_ in _KEYS))
     for key, words, other, more in _KEYS:
         found.append(
             (
-                (pad(commands.keys(key), 9), "key"),
+                (pad(commands.keys(key), column), "key"),
                 (pad(words, 26), "text"),
                 (pad(commands.keys(other), 9), "key"),
                 (more, "text"),

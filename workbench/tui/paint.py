@@ -10,7 +10,7 @@ from rich.segment import Segment
 from viewers.kit.spans import Line, clip, width_of
 from viewers.kit.theme import Theme, Tint
 from viewers.panes.rows import Row
-from viewers.plain import plain
+from viewers.plain import plain, spelled
 
 _BLANKS = re.compile(r"(^\s+|\s{2,}|\s+$)")
 """Not underlined where a tint is an underline."""
@@ -24,11 +24,16 @@ def harmless(line: Line) -> Line:
     return tuple((plain(words), role) for words, role in line)
 
 
+def _legible(line: Line, theme: Theme) -> Line:
+    line = harmless(line)
+    return tuple((spelled(words), role) for words, role in line) if theme.spells_keys else line
+
+
 def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> list[Segment]:
     """A row in `width` cells, its body scrolled by `left`. `‹` and `›` mark what is cut; at least
     one blank separates the body from the words at the right."""
     gutter = clip(harmless(row.gutter), 0, width)
-    right, line = harmless(row.right), harmless(row.body)
+    right, line = _legible(row.right, theme), _legible(row.body, theme)
     room = width - width_of(gutter)
     if right and width_of(right) > max(0, room - min(width_of(line), 10)):
         right = ()

@@ -34,6 +34,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE = 5.0
 """Seconds after which it gives up on a process that cannot be killed (waiting for a disk)."""
 
+_POLITE = 0.2
+"""Seconds that a worker's programs have to end by themselves, when the worker is stopped."""
 
 CACHES_PREFIX = "tcw-recording-"
 _CACHES = re.compile(re.escape(CACHES_PREFIX) + r"[0-9a-f]{32}")
@@ -112,6 +114,7 @@ def _guard(child: int, lifeline: int, status: int, child_died: int, wake: int, c
         if lifeline in ready and not os.read(lifeline, 4096):
             stopped = True
     if waited is None:
+        _end_programs(child)
         with contextlib.suppress(OSError):
             os.killpg(child, signal.SIGKILL)
     found = _kill_descendants(child)
@@ -202,6 +205,30 @@ def _reap(child: int) -> int | None:
             return found
         if pid == child:
             found = status
+
+
+def _end_programs(child: int) -> None:
+    """Ask the programs that the worker has started to end, while it stands still.
+
+    A C++ compiler removes its temporary files then; nothing else knows their names.
+    """
+    with contextlib.suppress(OSError):
+        os.kill(child, signal.SIGSTOP)
+    programs = descendants(child)
+    for pid in programs:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _POLITE
+    while time.monotonic() < deadline and any(map(_runs, programs)):
+        time.sleep(0.002)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0] != b"Z"
+    except (OSError, IndexError):
+        return False
 
 
 def _kill_descendants(child: int) -> int | None:

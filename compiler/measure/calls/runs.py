@@ -146,6 +146,9 @@ def loss_of(outputs: Any) -> torch.Tensor:
     return sum(means[1:], start=means[0])
 
 
+Generator = Literal["torch", "random", "NumPy"]
+
+
 @dataclass(frozen=True)
 class RandomState:
     """The random generators that a model may draw from."""
@@ -175,16 +178,24 @@ class RandomState:
         if self.numpy is not None and numpy is not None:
             numpy.random.set_state(self.numpy)
 
-    def drawn_since(self) -> bool:
-        """Whether torch's or Python's generator has been used since."""
+    def drawn_since(self) -> frozenset[Generator]:
+        """The generators that have been used since."""
         now = RandomState.now()
-        return (
-            not torch.equal(now.torch_cpu, self.torch_cpu)
-            or any(
-                not torch.equal(a, b) for a, b in zip(now.torch_cuda, self.torch_cuda, strict=False)
-            )
-            or now.python != self.python
-        )
+        found: set[Generator] = set()
+        if not torch.equal(now.torch_cpu, self.torch_cpu) or any(
+            not torch.equal(a, b) for a, b in zip(now.torch_cuda, self.torch_cuda, strict=False)
+        ):
+            found.add("torch")
+        if now.python != self.python:
+            found.add("random")
+        if self.numpy is not None and _numpy_words(now.numpy) != _numpy_words(self.numpy):
+            found.add("NumPy")
+        return frozenset(found)
+
+
+def _numpy_words(state: Any) -> tuple[Any, ...]:
+    """What `numpy.random.get_state` returns, comparable."""
+    return tuple(one.tobytes() if hasattr(one, "tobytes") else one for one in state)
 
 
 class Twin:

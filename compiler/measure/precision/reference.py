@@ -11,7 +11,14 @@ from msgspec import structs
 
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import Model, PreparedRun, RandomState, Twin, prepare
+from compiler.measure.calls.runs import (
+    Generator,
+    Model,
+    PreparedRun,
+    RandomState,
+    Twin,
+    prepare,
+)
 from compiler.measure.host import Host
 from compiler.measure.precision.numerics import OutputComparison
 from compiler.trace.records import Engine, RandomOperation, Warned
@@ -19,6 +26,14 @@ from compiler.trace.records import Engine, RandomOperation, Warned
 _WHY = (
     "torch.compile draws different random numbers from eager: "
     "torch._inductor.config.fallback_random = True makes them equal"
+)
+_NUMPY = (
+    "torch.compile draws NumPy's random numbers with torch's generator: "
+    "torch._dynamo.config.use_numpy_random_stream = True leaves them to NumPy, with a graph break"
+)
+_MISREAD = (
+    "torch passes numbers that Python's random draws as float64 to code that Inductor compiles for "
+    "float32"
 )
 _UNSTEADY = (
     "not comparable: eager returns a different result each time "
@@ -36,7 +51,10 @@ class Reference:
         self.engine = engine
         self.twin = Twin(model)
         self._comparison = OutputComparison()
-        self._random = False
+        self._incomparable = ""
+        """Why the two sides drew different random numbers; "" if they did not."""
+        self._misread = False
+        """Whether a difference comes from numbers that torch passes in another dtype."""
         self._unsteady: bool | None = None
         """Whether eager disagrees with itself; None until a difference made that a question."""
         self._before = RandomState.now()
@@ -65,20 +83,32 @@ class Reference:
             reference = prepare(self.twin.model, inputs, self.host.settings.grad)
             theirs = reference.result(reference())
             drew = self._before.drawn_since()
+            left = after.drawn_since()
         pairs = [
             (list(leaves(ours.outputs)), list(leaves(theirs.outputs))),
             (ours.gradients, theirs.gradients),
             _changed_inputs(inputs, run, reference),
         ]
         accepted = [self._comparison.add(call, *pair) for pair in pairs]
-        # code outside compiled graphs draws the same numbers on both sides
-        draws = bool(self.host.recorder.random_operations) or self.host.recorder.graphs_unknown
-        draws &= self.engine == "inductor"  # ours draws through ATen, as eager does
-        self._random |= drew and draws and not all(accepted)
+        if not all(accepted):
+            self._explain(drew, left)
         if not all(accepted) and self._unsteady is None:
             with self.host.unrecorded():
                 self._unsteady = self._disagrees(call, inputs)
         after.restore()
+
+    def _explain(self, drew: frozenset[Generator], left: frozenset[Generator]) -> None:
+        """A difference of a call in which eager drew from these generators, and left those in
+        another state than the compiled model did."""
+        recorder = self.host.recorder
+        # code outside compiled graphs draws the same numbers on both sides
+        draws = bool(recorder.random_operations) or recorder.graphs_unknown
+        if draws and "NumPy" in left:
+            self._incomparable = _NUMPY
+        elif draws and drew & {"torch", "random"} and self.engine == "inductor":
+            # our engine draws through ATen, as eager does
+            self._incomparable = self._incomparable or _WHY
+        self._misread |= bool(recorder.misread_numbers) and self.engine == "inductor"
 
     def _disagrees(self, call: int, inputs: InputSet) -> bool:
         """Whether eager, from equal states and random numbers, gives two results: then its code
@@ -97,18 +127,27 @@ class Reference:
     def finish(self) -> None:
         """Record the verdict."""
         found = self._comparison.record()
-        if self._random:
+        recorder = self.host.recorder
+        if self._misread:
+            note = f"{_MISREAD} ({_places(recorder.misread_numbers)})"
+            found = structs.replace(found, note=note)
+        elif self._incomparable:
             # a difference explained by different random numbers is not an error
-            drawn = tuple(self.host.recorder.random_operations)
-            note = "; ".join(filter(None, (random_note(drawn), _WHY, found.note)))
+            drawn = tuple(recorder.random_operations)
+            drawer = "drawn by torch, not NumPy: " if self._incomparable is _NUMPY else ""
+            note = "; ".join((random_note(drawn, drawer), self._incomparable))
             found = structs.replace(found, within=None, note=note, random=drawn)
         elif self._unsteady:
             found = structs.replace(found, within=None, note=_UNSTEADY)
         self.host.emit(found)
 
 
-def random_note(drawn: Sequence[RandomOperation]) -> str:
+def random_note(drawn: Sequence[RandomOperation], drawer: str = "") -> str:
     """`random: not comparable (dropout at model.py:12)`."""
+    return f"random: not comparable ({drawer}{_places(drawn) or _UNKNOWN})"
+
+
+def _places(drawn: Sequence[RandomOperation]) -> str:
     places = [
         f"{one.name} at {os.path.basename(one.location.file)}:{one.location.line}"
         if one.location
@@ -117,7 +156,7 @@ def random_note(drawn: Sequence[RandomOperation]) -> str:
     ]
     if len(drawn) > _SHOWN:
         places.append(f"{len(drawn) - _SHOWN} more")
-    return f"random: not comparable ({', '.join(places) or _UNKNOWN})"
+    return ", ".join(places)
 
 
 def _changed_inputs(

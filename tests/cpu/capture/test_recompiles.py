@@ -419,3 +419,37 @@ def test_a_guard_inside_torch_is_placed_where_torch_says() -> None:
     (found,) = recorded.all(Recompile)
     assert found.failed[0].name == "self.param_groups[0]['lr']"
     assert f"/{os.path.basename(found.location.file)}:{found.location.line} " in found.reason
+
+
+def halved(value):
+    if value.shape[1] % 2 == 0:
+        return value[:, ::2]
+    return value
+
+
+def compared(value):
+    if value.shape[0] > 5 and halved(value).shape[0] < 20:
+        return value * 2
+    return halved(value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "line", "function"),
+    [
+        ((9, 8), (4, 8), "if value.shape[0] > 5 and", "compared"),
+        ((9, 8), (21, 8), "if value.shape[0] > 5 and", "compared"),
+        ((3, 8), (7, 8), "if value.shape[0] > 5 and", "compared"),
+        ((9, 8), (9, 7), "if value.shape[1] % 2 == 0:", "halved"),
+    ],
+)
+def test_a_condition_on_sizes_is_located_at_the_line_that_makes_it(
+    capture: Capture, first: Any, second: Any, line: str, function: str
+) -> None:
+    compiled = torch.compile(compared, backend="eager", dynamic=True)
+    for shape in (first, second):
+        capture.call(lambda shape=shape: compiled(torch.ones(shape)))
+    (found,) = capture.all(Recompile)
+    assert found.source_line.strip().startswith(line)
+    assert found.location is not None
+    assert found.location.function == function
+    assert found.failed[0].location == found.location

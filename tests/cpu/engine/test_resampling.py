@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo.testing
 from torch.nn import functional
 
 import compiler.engine.compile as stages
@@ -76,12 +77,58 @@ def calls_of_training(
     return calls
 
 
+@pytest.mark.parametrize(
+    ("mode", "rank", "aligned", "by"),
+    [
+        ("nearest", 2, None, "size"),
+        ("nearest-exact", 3, None, "size"),
+        ("bilinear", 2, True, "size"),
+        ("bicubic", 2, False, "factor"),
+        ("linear", 1, False, "factor"),
+    ],
+)
+def test_symbolic_sizes(mode: str, rank: int, aligned: bool | None, by: str) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        sizes = [2 * size + 1 for size in x.shape[2:]]
+        how: Any = {"size": sizes} if by == "size" else {"scale_factor": 1.5}
+        return functional.interpolate(x.sin(), mode=mode, align_corners=aligned, **how) * 2
+
+    compiles = torch._dynamo.testing.CompileCounterWithBackend(backend)
+    compiled = torch.compile(model, backend=compiles, dynamic=True)
+    for more in (0, 2):
+        x = torch.randn(2, 3, *(size + more for size in SHAPES[rank][2:]), requires_grad=True)
+        found, expected = compiled(x), model(x)
+        torch.testing.assert_close(found, expected)
+        down = torch.randn_like(expected)
+        (ours,) = torch.autograd.grad(found, x, down)
+        (eager,) = torch.autograd.grad(expected, x, down)
+        torch.testing.assert_close(ours, eager)
+    assert compiles.frame_count == 1
+
+
+@pytest.mark.parametrize("packet", resampling.RESAMPLING)
+def test_gradients_of_fake_tensors_have_the_strides_of_real_ones(packet: Any) -> None:
+    operation = getattr(torch.ops.aten, f"{packet.__name__}_backward").default
+    rank = int(packet.__name__[-2])
+    aligned = [False] if "linear" in packet.__name__ or "cubic" in packet.__name__ else []
+    sizes = [9, 10, 11][:rank]
+    gradient = torch.randn(2, 3, *(2 * size for size in sizes))
+    formats = {2: torch.channels_last, 3: torch.channels_last_3d}
+    for one in (torch.contiguous_format, formats.get(rank, torch.contiguous_format)):
+        laid = gradient.contiguous(memory_format=one)
+        given = (laid, list(laid.shape[2:]), [2, 3, *sizes])
+        real = operation(*given, *aligned, *([None] * rank))
+        assert resampling._gradient_of(operation, *given).stride() == real.stride()
+
+
 def test_torch_decomposes_as_before_afterwards() -> None:
-    before = [dict(operation.py_kernels) for operation in resampling._overloads()]
+    every = [*resampling._overloads(), *resampling._gradients()]
+    before = [dict(operation.py_kernels) for operation in every]
     with resampling.resampling_whole([torch.zeros(1)]):
         assert not any(
             key in operation.py_kernels
             for operation in resampling._overloads()
+            if operation._overloadname == "default"
             for key in resampling._BEFORE_AUTOGRAD
         )
-    assert [dict(operation.py_kernels) for operation in resampling._overloads()] == before
+    assert [dict(operation.py_kernels) for operation in every] == before

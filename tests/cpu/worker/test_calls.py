@@ -11,6 +11,7 @@ from torch._C._dynamo import eval_frame
 from compiler.trace.records import (
     CallEnd,
     CallStart,
+    Engine,
     Environment,
     Graph,
     Kernel,
@@ -152,6 +153,40 @@ def test_random_numbers_outside_of_graphs_excuse_no_difference(tmp_path: Path) -
     (numerics,) = found.all(Numerics)
     assert numerics.within is False
     assert numerics.random == ()
+
+
+@pytest.mark.parametrize("engine", ["inductor", "tcw"])
+def test_numbers_that_torch_draws_for_numpy_are_named(tmp_path: Path, engine: Engine) -> None:
+    text = """
+        import numpy as np, torch
+        def model(x):
+            return x + torch.from_numpy(np.random.randn(4, 4)).float()
+        example_inputs = (torch.ones(4, 4, requires_grad=True),)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), until="run", grad="train", engine=engine)
+    (numerics,) = found.all(Numerics)
+    assert numerics.within is None
+    assert numerics.note.startswith(
+        "random: not comparable (drawn by torch, not NumPy: randn at model.py:4); "
+        "torch.compile draws NumPy's random numbers with torch's generator"
+    )
+
+
+def test_numbers_of_random_that_inductor_misreads_are_named(tmp_path: Path) -> None:
+    text = """
+        import random, torch
+        def model(x):
+            return x * random.uniform(1, 2)
+        example_inputs = (torch.ones(4, 4),)
+    """
+    found = recorded(tmp_path, textwrap.dedent(text), until="run")
+    (numerics,) = found.all(Numerics)
+    if numerics.within:
+        pytest.skip("this torch passes drawn numbers as it traced them")
+    assert numerics.note == (
+        "torch passes numbers that Python's random draws as float64 to code that Inductor compiles "
+        "for float32 (random at model.py:4)"
+    )
 
 
 def test_inference_mode(tmp_path: Path) -> None:

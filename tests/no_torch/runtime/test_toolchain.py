@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,25 @@ def test_a_compiler_that_makes_nothing(tmp_path: Path) -> None:
 def test_a_compiler_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="does not start"):
         build("", Compiler((str(tmp_path / "g++"),), ""), ())
+
+
+def test_a_compiler_that_is_stopped_leaves_neither_files_nor_programs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scratch, temporary = tmp_path / "scratch", tmp_path / "tmp"
+    scratch.mkdir()
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("compiler.runtime.build.SECONDS", 1)
+    pid = tmp_path / "pid"
+    slow = script(tmp_path / "g++", f'touch "$TMPDIR/cc.s"; sleep 1000 & echo $! > {pid}; wait')
+    with pytest.raises(BuildFailed, match="stopped after 1 seconds"):
+        build("", Compiler((slow,), ""), (), scratch=scratch)
+    assert not [*scratch.iterdir(), *temporary.iterdir()]
+    state = Path(f"/proc/{pid.read_text().strip()}/stat")
+    for _ in range(100):  # it is killed; whoever inherits it collects it
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        time.sleep(0.02)
+    else:
+        pytest.fail("the compiler's child goes on")

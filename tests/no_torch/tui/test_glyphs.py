@@ -61,4 +61,19 @@ async def test_every_screen_is_ascii(
             await reader.bench.rebuild()
             await pilot.pause()
             assert "".join(reader.lines()).isascii(), name
+            if name == "overview":
+                assert " Enter open " in reader.lines()[-1]
+            elif name == "settings":
+                assert " Enter compile again so " in reader.lines()[-1]
+                assert any("Enter others" in line for line in reader.lines())
             assert reader.cells() == [120] * 40
+
+
+async def test_help_spells_the_key(block_file: Path) -> None:
+    app = Workbench(block_file, ascii_only=True)
+    async with app.run_test(size=(100, 40)) as pilot:
+        reader = Reader(app, pilot)
+        await reader.until(lambda: reader.bench.state != "opening")
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert any("Enter  esc one level in, out" in line for line in reader.lines())

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,3 +103,17 @@ def test_all_end_where_the_front_end_lets_go() -> None:
         assert os.waitstatus_to_exitcode(found.ended()) == -signal.SIGKILL
         with pytest.raises(ProcessLookupError):
             os.kill(found.orphan, 0)
+
+
+def test_programs_of_a_stopped_worker_remove_their_files(tmp_path: Path) -> None:
+    file = tmp_path / "cc.s"
+    program = f"trap 'rm {file}; exit 1' TERM; echo made > {file}; while :; do sleep 0.05; done"
+    run = f"import subprocess; subprocess.run(['sh', '-c', {program!r}])"
+    with guarded(f"{run}; time.sleep(600)") as found:
+        for _ in range(500):
+            if file.exists() and file.read_text():
+                break
+            time.sleep(0.02)
+        found.let_go()
+        assert os.waitstatus_to_exitcode(found.ended()) == -signal.SIGKILL
+    assert not file.exists()

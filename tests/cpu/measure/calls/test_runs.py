@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -86,7 +87,10 @@ def test_random_state() -> None:
     before = RandomState.now()
     assert not before.drawn_since()
     drawn = torch.rand(3), random.random()
-    assert before.drawn_since()
+    assert before.drawn_since() == {"torch", "random"}
+    before.restore()
+    numpy.random.rand(700)
+    assert before.drawn_since() == {"NumPy"}
     before.restore()
     assert not before.drawn_since()
     assert torch.equal(torch.rand(3), drawn[0])

@@ -1,0 +1,33 @@
+"""Numbers that `random` draws in a compiled function are read in the precision in which they come.
+
+The graph's input becomes float64, and its first operation rounds it to the float32 that was traced
+(`compiler.graphs.drawn_numbers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from compiler.graphs.drawn_numbers import drawn_numbers
+
+
+def as_they_come(module: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
+    """Rewrite Dynamo's graph in place. Returns its example inputs, with the drawn numbers in
+    float64."""
+    given = list(inputs)
+    found = list(drawn_numbers(module))
+    for index, node in found:
+        value = node.meta["example_value"]
+        with module.graph.inserting_after(node):
+            rounded = module.graph.call_method("to", (node, torch.float32))
+        rounded.meta = {"example_value": value}
+        node.replace_all_uses_with(rounded, lambda user, rounded=rounded: user is not rounded)
+        node.meta["example_value"] = value.to(torch.float64)
+        given[index] = given[index].to(torch.float64)
+    if found:
+        module.recompile()
+    return given
