@@ -1,12 +1,15 @@
-"""Workers are forked from a process that has torch imported, unless their start is the subject."""
+"""Workers are forked from a process that has torch imported, unless their start is the subject.
+Their cache has the machine's ceilings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from tests.cpu.warm import WarmStart
+from tests.no_torch import profile_building
 from workbench.worker import child
 
 _COLD = pytest.StashKey[bool]()
@@ -29,3 +32,20 @@ def _warm_workers(request: pytest.FixtureRequest, _caches: None) -> Iterator[Non
         patch.setattr(child, "start_process", warm.start)
         yield
     warm.close()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _known_ceilings(_caches: None) -> None:
+    """In the cache folder before the first profile. To measure them takes two seconds of a
+    processor, three where others use the machine, which keeps nothing of it: each profile would
+    measure them again."""
+    from compiler.measure.work import ceilings as measuring  # imports torch
+
+    def known(kind: measuring.DeviceKind = "cpu") -> measuring.Ceilings:
+        found = profile_building.ceilings(kind)
+        return msgspec.structs.replace(found, device=measuring.device_name(kind), kept=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TCW_CACHE_DIR", raising=False)
+        patch.setattr(measuring, "measured", known)
+        measuring.ceilings()

@@ -107,8 +107,9 @@ def prepare_inductor() -> None:
     """What Inductor does once in a process, at its first compile: two seconds of a processor.
 
     It builds programs to see which vectors the compiler and this processor know, and hashes torch's
-    own source and Triton's library. The settings of both are among those that a worker has from
-    this process. What starts a thread is left to the workers.
+    own source, Triton's library and the header of its kernels, all that it includes. The settings
+    of these are among those that a worker has from this process. What starts a thread is left to
+    the workers.
     """
     finders, path = list(sys.meta_path), list(sys.path)
     for name in AT_THE_FIRST_COMPILE:
@@ -119,6 +120,9 @@ def prepare_inductor() -> None:
     cache.torch_key()
     with contextlib.suppress(ImportError, AttributeError):  # no Triton, or another torch
         cache.triton_key()
+    with contextlib.suppress(Exception):  # no C++ compiler, or another torch has others
+        # asks for the compiled header; a kernel is built when somebody calls what this returns
+        cache.CppPythonBindingsCodeCache.load_pybinding_async([], "")
     register_patterns()
     # setuptools, which torch imports to build, adds some of its own
     sys.meta_path[:], sys.path[:] = finders, path

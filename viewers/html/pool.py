@@ -77,12 +77,17 @@ class Pool:
         self.refs.number("")  # 0: a row that shows nothing of the trace
         self.bytes = 0
         """Bytes that the rows take in the file."""
+        self._known: dict[tuple[Line, Line, Line, str], int] = {}
 
     def row(self, row: Row) -> int:
         """The number of a row's text: gutter, body, right, tint."""
+        lines = row.gutter, row.body, row.right, row.tint
+        known = self._known.get(lines)
+        if known is not None:
+            return known
         before = len(self.rows)
         value = spans(row.gutter), spans(row.body), spans(row.right), TINTS.index(row.tint)
-        number = self.rows.number(value)
+        number = self._known[lines] = self.rows.number(value)
         if number == before:
             self.bytes += size(value)
         return number

@@ -16,6 +16,7 @@ from compiler.loops.nest import Nest
 from compiler.processor import feature_flags
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, programs
 from tests.cpu.codegen.units import each_isa
+from tests.long import mostly_long
 
 ISAS = runnable(feature_flags())
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int8)
@@ -131,14 +132,17 @@ def side_by_side(*given: torch.Tensor) -> torch.Tensor:
     return torch.stack([x.t() for x in given], -1)
 
 
+@pytest.mark.parametrize("part", mostly_long(range(2), (0,)))
 @pytest.mark.parametrize("isa", each_isa(ISAS))
-def test_interleaved_results_of_what_lies_across_memory(isa: Isa) -> None:
-    """Tiles in registers, and in blocks of whole tiles for three and four."""
+def test_interleaved_results_of_what_lies_across_memory(isa: Isa, part: int) -> None:
+    """Tiles in registers, and in blocks of whole tiles for three and four. Each part has each count
+    in each dtype, and each dtype and each count in each size."""
     cases = []
-    for dtype in (torch.float32, torch.bfloat16, torch.int8, torch.int64):
-        for rows, columns in ((256, 64), (37, 53)):
+    for kind, dtype in enumerate((torch.float32, torch.bfloat16, torch.int8, torch.int64)):
+        for size, (rows, columns) in enumerate(((256, 64), (37, 53))):
             for count in (2, 3, 4):
-                cases.append([numbers(dtype, rows, columns) for _ in range(count)])
+                if (kind + size + count) % 2 == part:
+                    cases.append([numbers(dtype, rows, columns) for _ in range(count)])
     made = compile_programs([programs(side_by_side, *case)[0] for case in cases], isa)
     for case, program in zip(cases, made, strict=True):
         (got,) = program.run(case)
@@ -223,14 +227,18 @@ def test_few_rows_of_elements_far_apart(isa: Isa) -> None:
         assert torch.equal(got, shuffled(x, y)), (x.dtype, x.shape)
 
 
+@pytest.mark.parametrize("part", mostly_long(range(3), (0,)))
 @pytest.mark.parametrize("isa", each_isa(ISAS))
-def test_few_rows_or_columns(isa: Isa) -> None:
-    """Every number from a quarter of a vector to a whole one, on either side."""
+def test_few_rows_or_columns(isa: Isa, part: int) -> None:
+    """Every number from a quarter of a vector to a whole one, on either side. Each part has each
+    number in each dtype, and each number on each side."""
+    kinds = ((torch.float32, ()), (torch.bfloat16, (3,)), (torch.float64, (2,)))
     cases = [
         (numbers(dtype, *outer, columns, rows), numbers(dtype, *outer, rows, columns))
         for few in range(4, 17)
-        for dtype, outer in ((torch.float32, ()), (torch.bfloat16, (3,)), (torch.float64, (2,)))
-        for rows, columns in ((few, 37), (53, few), (few, 16 - few // 2))
+        for kind, (dtype, outer) in enumerate(kinds)
+        for side, (rows, columns) in enumerate(((few, 37), (53, few), (few, 16 - few // 2)))
+        if (few + kind + side) % 3 == part
     ]
     made = compile_programs([programs(joined, *case)[0] for case in cases], isa)
     for (x, y), program in zip(cases, made, strict=True):

@@ -225,15 +225,16 @@ def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step, clamped
             values = filled(dtype, size)
             for place in (guarded.address, guarded.end(size * BYTES[dtype])):
                 ctypes.memmove(place, values.data_ptr(), size * BYTES[dtype])
-                for first in range(-span - 70, size + 70, 3):
-                    out = torch.zeros(lanes, dtype=values.dtype)
-                    sizes = torch.tensor([size])
-                    unit.call(number, [place, out.data_ptr(), sizes.data_ptr()], first)
-                    at = first + torch.tensor(places)
-                    inside = (at >= 0) & (at < size) | clamped
-                    other = torch.ones((), dtype=values.dtype)
-                    expected = torch.where(inside, values[at.clamp(0, size - 1)], other)
-                    assert torch.equal(out, expected), (dtype, size, first)
+                firsts = torch.arange(-span - 70, size + 70, 3)
+                out = torch.zeros(len(firsts), lanes, dtype=values.dtype)
+                sizes = torch.tensor([size])
+                for first, row in zip(firsts.tolist(), out, strict=True):
+                    unit.call(number, [place, row.data_ptr(), sizes.data_ptr()], first)
+                at = firsts[:, None] + torch.tensor(places)
+                inside = (at >= 0) & (at < size) | clamped
+                other = torch.ones((), dtype=values.dtype)
+                expected = torch.where(inside, values[at.clamp(0, size - 1)], other)
+                assert torch.equal(out, expected), (dtype, size)
 
 
 @each_width

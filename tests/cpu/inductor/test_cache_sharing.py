@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import contextlib, json, sys
+import contextlib, json, os
 import torch
+import torch._inductor.compile_fx  # else each child imports it
 from torch._dynamo.utils import counters
 from compiler.control.recorder import Recorder
 from compiler.pipeline import recording
@@ -37,33 +38,36 @@ def counts(function, hooks):
     found = {**counters["aot_autograd"], **counters["inductor"]}
     return {key: found[key] for key in sorted(found) if key.endswith(("_hit", "_miss", "_bypass"))}
 
-first = sys.argv[1] == "first"
-result = {
-    "recorded second": counts(plain, hooks=not first),
-    "recorded first": counts(watched, hooks=first),
-    "records": [json.loads(line) for line in lines],
-}
-print(json.dumps(result))
+def results(first):
+    return {
+        "recorded second": counts(plain, hooks=not first),
+        "recorded first": counts(watched, hooks=first),
+        "records": [json.loads(line) for line in lines],
+    }
+
+for first in (True, False):
+    child = os.fork()
+    if not child:
+        print(json.dumps(results(first)), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 """
-
-
-def run(cache: Path, which: str) -> dict:
-    root = Path(__file__).parents[3]
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": str(root)}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, which],
-        env=environment, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
     """Each process compiles two functions and records one of them; the second process records the
-    other one."""
+    other one. Both are forks of one that has torch imported and has compiled nothing."""
     cache = tmp_path_factory.mktemp("cache")
-    return run(cache, "first"), run(cache, "second")
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, second = map(json.loads, done.stdout.splitlines()[-2:])
+    return first, second
 
 
 @pytest.mark.parametrize("order", ["recorded first", "recorded second"])

@@ -93,17 +93,15 @@ def test_worse_names_the_line_and_an_accept_accepts(
     assert lines[3] == "  parts.py:5  a new graph break: print(), 1 more graph"
     assert lines[4] == "  because  parts.py:5 is new: print(1)"
 
-    done = tcw(tmp_path, "check", "net", "--format", "json", "--no-cause", "--quiet")
-    assert done.code == 1
-    (target,) = json.loads(done.out)["targets"]
+    formats = ("--format", "sarif=a.sarif", "--format", "markdown=a.md", "--format", "github")
+    more = ("--format", "json=a.json", "--no-cause", "--quiet")
+    done = tcw(tmp_path, "check", "net", *formats, *more)
+    assert done.code == 1, done.err
+    (target,) = json.loads((tmp_path / "a.json").read_text())["targets"]
     assert target["outcome"] == "worse"
     (broken,) = (one for one in target["changes"] if one["group"] == "break")
     assert (broken["line"], broken["standing"]) == (5, "worse")
     assert broken["file"] == str(tmp_path / "parts.py")
-
-    formats = ("--format", "sarif=a.sarif", "--format", "markdown=a.md", "--format", "github")
-    done = tcw(tmp_path, "check", "net", "--no-cause", "--quiet", *formats)
-    assert done.code == 1, done.err
     assert done.out.startswith("::error file=parts.py,line=5,")
     assert json.loads((tmp_path / "a.sarif").read_text())["version"] == "2.1.0"
     assert (tmp_path / "a.md").read_text().startswith("<!-- tcw check -->")

@@ -86,6 +86,7 @@ def _within(seconds: int) -> Iterator[None]:
 def main() -> None:
     first, count, *step = map(int, sys.argv[1:])
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    gc.freeze()  # the collections between traces do not visit what was imported
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(count):
             found = failure_of(first + turn * (step[0] if step else 1), Path(folder))

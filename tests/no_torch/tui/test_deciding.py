@@ -162,8 +162,9 @@ async def test_overrides_of_others_are_not_written_over_unasked(
 
 @pytest.mark.parametrize("what", ["model", "link", "fifo", "folder"])
 async def test_what_holds_no_overrides_is_never_written_over(
-    what: str, drive: Drive, tmp_path: Path
+    what: str, drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     model = tmp_path / "model.py"
     model.write_text("import torch\n")
     file = tmp_path / "chosen"
@@ -177,7 +178,7 @@ async def test_what_holds_no_overrides_is_never_written_over(
         file = model
     async with drive() as driver:
         await driver.press("d", "v", "W", "ctrl+u")
-        await driver.type(str(file))
+        await driver.type(file.name)
         await driver.press("enter")
         assert "to overwrite it" not in driver.text()
         why = "it exists " if what == "model" else "it is "
