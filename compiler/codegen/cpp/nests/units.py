@@ -151,7 +151,7 @@ class Units:
         return head
 
     def run_loop(self) -> str:
-        """The loop over the units of a run; what varies along the other axes is the same in each."""
+        """The loop over the units of a run; all else is the same in each."""
         assert self.run
         last, begin, end = self.run
         return f"for (long {last} = {begin}; {last} < {end}; {last}++)"
