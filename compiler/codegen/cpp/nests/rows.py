@@ -400,7 +400,8 @@ class Loops:
         chained = []
         for one in found:
             additions = self._lane_additions(one, steps)
-            if additions and additions > CHAIN and self.accumulators.rounds(one):
+            many = additions is None or additions > CHAIN
+            if many and one.names and self.accumulators.rounds(one):
                 self.accumulators.open_chain(one)
                 chained.append(one)
         start = "" if more else f"long {name} = 0"
@@ -419,8 +420,11 @@ class Loops:
         onward = f"{name} += {width}" if width > 1 else f"{name}++"
         scope.code.loop(f"for ({start}; {until}; {onward})", body)
         if chained:
+            others, scope.code = scope.code, Code()
             for one in chained:
                 self.accumulators.end_chain(one, scope)
+            others.enclose(f"if ({end} < {bound})", scope.code)
+            scope.code = others
             header = f"for (long {span} = 0; {span} < {bound}; {span} += {length})"
             outside.loop(header, scope.code)
             scope.code = outside
