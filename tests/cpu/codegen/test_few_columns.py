@@ -35,6 +35,13 @@ def test_columns_of_each_run_of_rows_are_registers() -> None:
     assert "step(0" not in wide
 
 
+def test_columns_that_vary_along_a_middle_axis_are_registers() -> None:
+    for sizes in ((512, 6, 13, 3), (64, 16, 40, 8)):
+        body = text(lambda x: x.sum((0, 2)), torch.rand(sizes), comment="y = x.sum((0, 2))")
+        inside = body[body.index("for (long k") :]
+        assert not ADDED.search(inside[: inside.index("store(")]), body
+
+
 def test_the_last_columns_are_added_as_a_whole_vector() -> None:
     """A part of a vector that is stored cannot be forwarded to the next row's load."""
     body = text(lambda x: x.sum(0), torch.rand(512, 234), comment="y = x.sum(0)")

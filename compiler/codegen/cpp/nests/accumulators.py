@@ -101,8 +101,7 @@ class Accumulators:
             if isinstance(s, Reduction) and s.op == "max"
         }
         self._block: list[Accumulator] = []
-        self._block_scope: Scope | None = None
-        self._run_scope: Scope | None = None
+        self._levels: list[tuple[Scope, frozenset[int]]] = []
 
     def begin(self, walk: Pass, scope: Scope, columns: int) -> list[Accumulator]:
         """The accumulators of a pass. Arrays are initialised here, except those that registers
@@ -147,8 +146,15 @@ class Accumulators:
             return False
         if statement.name not in self.riders:
             return accumulator.row_axes == {lane}
-        runs = self.schedule.runs()
-        return self.schedule.chunk is None and {lane} <= set(statement.axes) <= {lane, *runs}
+        if not self._levels or self.schedule.chunk is not None or lane not in statement.axes:
+            return False
+        return self._level(statement) is not self._levels[-1][0]
+
+    def _level(self, statement: Reduction) -> Scope:
+        """The outermost scope in which all that a rider varies along is fixed, but the lanes."""
+        wanted = set(statement.axes) - {self.schedule.lane}
+        found = (scope for scope, fixed in self._levels if wanted <= fixed)
+        return next(found, self._levels[-1][0])
 
     def _op(self, statement: Reduction) -> str:
         """The operation, in a variant that may lose NaN if other reductions propagate it."""
@@ -163,11 +169,8 @@ class Accumulators:
         lane = self.schedule.lane
         if accumulator.columns:
             if accumulator.statement.name in self.riders:
-                assert self._block_scope
-                assert self._run_scope
-                in_run = len(accumulator.statement.axes) > 1
-                accumulator.adds = in_run
-                holder = self._run_scope if in_run else self._block_scope
+                holder = self._level(accumulator.statement)
+                accumulator.adds = holder is not self._levels[0][0]
                 self._block.append(accumulator)
             self._declare(accumulator, holder, columns)
             return
@@ -175,8 +178,8 @@ class Accumulators:
             return
         domain = self.facts.domain(accumulator.statement)
         rides = accumulator.statement.name in self.riders
-        if rides and not accumulator.statement.axes and self._block_scope is not None:
-            holder = self._block_scope
+        if rides and not accumulator.statement.axes and self._levels:
+            holder = self._levels[0][0]
             self._block.append(accumulator)
         if accumulator.array and (lane not in domain) and not rides:
             return
@@ -462,13 +465,13 @@ class Accumulators:
 
     # Blocks of riders
 
-    def open_block(self, block: Scope, run: Scope) -> None:
-        """Some riders have registers that are reset here: full sums, and sums of a few columns.
-        `run`: the scope of a run of units, for columns that vary along other axes of these."""
-        self._block_scope, self._run_scope = block, run
+    def open_block(self, levels: list[tuple[Scope, frozenset[int]]]) -> None:
+        """Some riders have registers: full sums, and sums of a few columns. They are reset in one
+        of these scopes, from that of a block to that of a row, each with the axes fixed in it."""
+        self._levels = levels
 
-    def close_block(self, scope: Scope) -> None:
-        """Finalise the registers that were reset in this scope, that of the block or of a run."""
+    def close_level(self, scope: Scope) -> None:
+        """Finalise the registers that were reset in this scope."""
         for accumulator in self._block:
             self.flush(accumulator, scope)
 

@@ -63,8 +63,7 @@ class Loops:
         self.accumulators = Accumulators(
             self.facts, self.schedule, self.values, self.arrays, self.riders
         )
-        root = Scope(None, self.scalar)
-        inner = Code()
+        root, inner = Scope(None, self.scalar), Code()
         for walk in self.passes.before:
             self._pass(walk, root)
         holder = run = root
@@ -74,7 +73,6 @@ class Loops:
             if units.run:
                 run = Scope(holder, self.scalar, {axis: own.pop(axis) for axis in plan.runs()})
                 run.code.extend(units.run_head())
-            self.accumulators.open_block(holder, run)
         unit = Scope(run, self.scalar, own, partial=units.partial())
         if run is holder:
             unit.code.extend(units.head)
@@ -86,6 +84,12 @@ class Loops:
             child = Scope(body, self.scalar, {axis: (name, 1)})
             opened.append((child, f"for (long {name} = 0; {name} < {size}; {name}++)"))
             body = child
+        if self.riders:
+            fixed = frozenset(plan.outer[: plan.units])
+            levels = [(holder, frozenset[int]()), (run, frozenset(plan.runs())), (unit, fixed)]
+            for child, _ in opened:
+                levels.append((child, levels[-1][1] | child.own.keys()))
+            self.accumulators.open_block(levels)
         if self.schedule.blocks:
             opened += self._blocks(body)
             body = opened[-1][0]
@@ -93,6 +97,7 @@ class Loops:
             self._pass(walk, body)
         for child, header in reversed(opened):
             assert child.parent is not None
+            self.accumulators.close_level(child)
             if header:
                 child.parent.code.loop(header, child.code)
             else:
@@ -104,13 +109,14 @@ class Loops:
             blocks = Blocks(self.schedule, self.values, self.arrays, self.riders)
             blocks.prepare(holder, turn)
             units.block_head(holder.code)
+            self.accumulators.close_level(unit)
             if run is holder:
                 holder.code.loop(units.loop("unit_begin", "unit_end"), unit.code)
             else:
                 run.code.loop(units.run_loop(), unit.code)
-                self.accumulators.close_block(run)
+                self.accumulators.close_level(run)
                 holder.code.loop(units.runs_loop(), run.code)
-            self.accumulators.close_block(holder)
+            self.accumulators.close_level(holder)
             blocks.close(holder, turn)
             if self.turn is not None:
                 inner.add(f"long* turn = (long*)(workspace + {c_expression(self.turn)});")
@@ -385,8 +391,7 @@ class Loops:
         elif tail:
             body = Code()
             body.add(f"const long count = {bound} - {name};")
-            partial = self._lane_body(walk, scope, found, name, 0, "count")
-            body.extend(partial)
+            body.extend(self._lane_body(walk, scope, found, name, 0, "count"))
             scope.code.enclose(f"if ({name} < {bound})", body)
         return self._end_lane(scope)
 
