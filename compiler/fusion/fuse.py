@@ -21,6 +21,7 @@ from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
 from compiler.fusion.pairs import Listener, Pair, Round
 from compiler.fusion.reorder import reordered
+from compiler.fusion.short_reductions import without_short_reductions
 from compiler.fusion.short_runs import without_short_runs
 from compiler.fusion.split import split_at_pieces
 from compiler.fusion.through import in_memory
@@ -64,9 +65,13 @@ def _fuse(graph: Graph, gate: Gate, listener: Listener | None, machine: Machine)
     graph = replace(graph, nodes=with_columns(graph, weights, gate, names))
     graph = replace(graph, nodes=_live(graph))
     fixed = in_memory(graph)
+    if machine.runs:
+        graph = replace(graph, nodes=without_short_reductions(graph, weights))
     graph = replace(graph, nodes=reordered(graph, fixed))
     known_as = listener.known_as if listener is not None else tuple
     graph = replace(graph, nodes=inlined(graph, weights, gate, fixed, names, known_as))
+    if machine.runs:
+        graph = replace(graph, nodes=without_short_reductions(graph, weights))
     pieces = split_at_pieces(graph, gate, names)
     if len(pieces) > len(graph.nodes):
         graph = replace(graph, nodes=_live(replace(graph, nodes=pieces)))

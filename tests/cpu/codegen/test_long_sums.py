@@ -41,6 +41,13 @@ def test_a_long_sum_rounds_little(name: str) -> None:
     assert ((ours.double() - exact) / exact).abs().max() < 4e-6
 
 
+def test_a_long_row_of_unknown_length_rounds_little() -> None:
+    x = torch.full((4, 1_000_003), 0.1)
+    exact = x.double().sum(1)
+    ours = torch.compile(lambda x: x.sum(1), backend="tcw", dynamic=True)(x)
+    assert ((ours.double() - exact) / exact).abs().max() < 4e-6
+
+
 def test_a_small_sum_of_many_rows_has_several_chains() -> None:
     x = torch.randn(2000, 12)
     assert "block < 8;" in text(lambda x: x.sum(0), x, comment="y = x.sum(0)")

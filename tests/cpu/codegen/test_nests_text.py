@@ -389,18 +389,6 @@ def test_a_chunk_of_columns_returns_to_lines_that_are_still_in_the_cache() -> No
     assert "store_strided(" in body, body
 
 
-def test_a_few_columns_stay_in_registers_from_row_to_row() -> None:
-    x = torch.rand(8, 512, 64)
-    for function in (lambda x: x.sum(1), lambda x: x.amax(1), lambda x: x.cumsum(1)):
-        body = text(function, x, comment="y = f(x)")
-        assert all(f"step({place});" in body for place in (0, 16)), body
-        assert "for (long column = 0; column < 64" not in body, body
-    body = text(lambda x: x.sum(1), x, comment="y = x.sum(1)")
-    assert "for (long j = j_begin; j < j_end; j++)" in body, "units that differ in one axis"
-    wide = text(lambda x: x.sum(1), torch.rand(8, 512, 320), comment="y = x.sum(1)")
-    assert "step(0);" not in wide
-
-
 def test_a_product_has_few_chains() -> None:
     """Each of them may underflow by itself, step by step."""
     x = torch.rand(1 << 20)

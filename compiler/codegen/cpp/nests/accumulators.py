@@ -55,6 +55,10 @@ class Accumulator:
     """The array of a long sum's current chain of additions; `array` has the chains before."""
     chains: str = ""
     """The same of registers: the one that has the chains before."""
+    columns: bool = False
+    """Its registers are the vectors of its array, in order."""
+    adds: bool = False
+    """The array of `columns` has other sums, to which those of the registers are added."""
 
     def parameters(self, lanes: Lanes) -> list[str]:
         """Parameters of a step's function: the registers that it updates."""
@@ -66,8 +70,11 @@ class Accumulator:
 
 
 def within(names: list[str], place: int | None) -> str:
-    """The register of a step. With None, its parameter name in the step's function."""
-    return f"{names[0].removesuffix('_0')}_" if place is None else names[place]
+    """The register of a step; the first one after the last. With None, its parameter name in the
+    step's function."""
+    if place is None:
+        return f"{names[0].removesuffix('_0')}_"
+    return names[place if place < len(names) else 0]
 
 
 class Accumulators:
@@ -94,10 +101,11 @@ class Accumulators:
             if isinstance(s, Reduction) and s.op == "max"
         }
         self._block: list[Accumulator] = []
-        self._block_scope: Scope | None = None
+        self._levels: list[tuple[Scope, frozenset[int]]] = []
 
-    def begin(self, walk: Pass, scope: Scope) -> list[Accumulator]:
-        """The accumulators of a pass. Arrays are initialised here."""
+    def begin(self, walk: Pass, scope: Scope, columns: int) -> list[Accumulator]:
+        """The accumulators of a pass. Arrays are initialised here, except those that registers
+        stand for: sums of as many `columns`, in vectors."""
         found: list[Accumulator] = []
         row = frozenset(self.schedule.row())
         for statement in walk.effects:
@@ -115,7 +123,10 @@ class Accumulators:
                     f"{base_name(statement.name)}_sums", dtype, accumulator.row_axes
                 )
                 accumulator.array = array
-                self.arrays.fill_identity(array, statement.op, scope)
+            accumulator.columns = bool(columns) and self._in_registers(accumulator)
+            if accumulator.row_axes and not rider and not accumulator.columns:
+                assert accumulator.array
+                self.arrays.fill_identity(accumulator.array, statement.op, scope)
                 if statement.op in ARG:
                     index = self.vector.index_dtype
                     indices = self.arrays.array(
@@ -128,6 +139,23 @@ class Accumulators:
             found.append(accumulator)
         return found
 
+    def _in_registers(self, accumulator: Accumulator) -> bool:
+        """Whether each lane has a result of its own, and all units of a block add to the same."""
+        statement, lane = accumulator.statement, self.schedule.lane
+        if lane is None or statement.op in ARG or statement.op == "exp_sum":
+            return False
+        if statement.name not in self.riders:
+            return accumulator.row_axes == {lane}
+        if not self._levels or self.schedule.chunk is not None or lane not in statement.axes:
+            return False
+        return self._level(statement) is not self._levels[-1][0]
+
+    def _level(self, statement: Reduction) -> Scope:
+        """The outermost scope in which all that a rider varies along is fixed, but the lanes."""
+        wanted = set(statement.axes) - {self.schedule.lane}
+        found = (scope for scope, fixed in self._levels if wanted <= fixed)
+        return next(found, self._levels[-1][0])
+
     def _op(self, statement: Reduction) -> str:
         """The operation, in a variant that may lose NaN if other reductions propagate it."""
         if statement.op == "exp_sum":
@@ -135,18 +163,29 @@ class Accumulators:
         quick = quick_max(self.facts, statement) or has_online_sum(self.facts, statement)
         return "max_quick" if quick else statement.op
 
-    def declare(self, accumulator: Accumulator, holder: Scope, steps: int) -> None:
-        """Declare registers in the scope that resets them, unless each lane has its own result."""
+    def declare(self, accumulator: Accumulator, holder: Scope, steps: int, columns: int) -> None:
+        """Declare registers in the scope that resets them, unless each lane has its own result and
+        they are too many."""
         lane = self.schedule.lane
+        if accumulator.columns:
+            if accumulator.statement.name in self.riders:
+                holder = self._level(accumulator.statement)
+                accumulator.adds = holder is not self._levels[0][0]
+                self._block.append(accumulator)
+            self._declare(accumulator, holder, columns)
+            return
         if accumulator.array and (lane is None or lane in accumulator.row_axes):
             return
         domain = self.facts.domain(accumulator.statement)
         rides = accumulator.statement.name in self.riders
-        if rides and not accumulator.statement.axes and self._block_scope is not None:
-            holder = self._block_scope
+        if rides and not accumulator.statement.axes and self._levels:
+            holder = self._levels[0][0]
             self._block.append(accumulator)
         if accumulator.array and (lane not in domain) and not rides:
             return
+        self._declare(accumulator, holder, steps)
+
+    def _declare(self, accumulator: Accumulator, holder: Scope, steps: int) -> None:
         lanes = self._lanes(accumulator.statement)
         op, dtype = accumulator.op, accumulator.dtype
         accumulator.holder = holder
@@ -292,6 +331,12 @@ class Accumulators:
         """What is added from here on goes to a chain, which `end_chain` adds to the result."""
         wanted = f"{base_name(accumulator.statement.name)}_chain"
         dtype, holder = accumulator.dtype, accumulator.holder
+        if accumulator.columns:
+            assert accumulator.array
+            assert holder
+            accumulator.adds = True
+            self.arrays.fill_identity(accumulator.array, accumulator.op, holder)
+            return
         if accumulator.names:
             assert holder
             name = accumulator.chains = self.values.names.new(f"{wanted}s")
@@ -309,6 +354,11 @@ class Accumulators:
     def end_chain(self, accumulator: Accumulator, scope: Scope) -> None:
         """Add a chain to those before it."""
         array, chain, dtype = accumulator.array, accumulator.chain, accumulator.dtype
+        if accumulator.columns:
+            self._store_columns(accumulator, scope)
+            start = self.vector.identity(accumulator.op, dtype)
+            scope.code.add(f"{' = '.join(accumulator.names)} = {start};")
+            return
         if accumulator.chains:
             lanes, name = self._lanes(accumulator.statement), accumulator.chains
             whole = self._together(accumulator, accumulator.names, lanes)
@@ -319,6 +369,17 @@ class Accumulators:
         assert array
         assert chain
         self.arrays.add(array, chain, scope)
+
+    def _store_columns(self, accumulator: Accumulator, scope: Scope) -> None:
+        """Store registers in the array that they stand for, or add them to it."""
+        assert accumulator.array
+        base, lanes, dtype = accumulator.array.base, self.vector, accumulator.dtype
+        start = self.values.pointer(base, accumulator.array.address, scope)
+        for place, name in enumerate(accumulator.names):
+            at, value = f"{start} + {place * lanes.count}" if place else start, name
+            if accumulator.adds:
+                value = lanes.combine(accumulator.op, lanes.load(base.dtype, at), name, dtype)
+            scope.code.add(lanes.store(base.dtype, at, value))
 
     def _together(self, accumulator: Accumulator, parts: list[str], lanes: Lanes) -> str:
         """One vector of several registers."""
@@ -334,6 +395,9 @@ class Accumulators:
         if not accumulator.names or accumulator.holder is not scope:
             return
         statement, dtype = accumulator.statement, accumulator.dtype
+        if accumulator.columns:
+            self._store_columns(accumulator, scope)
+            return
         lanes = self._lanes(statement)
         name = self.values.name(("total", statement.name), statement.name)
         if accumulator.op in ARG:
@@ -401,12 +465,13 @@ class Accumulators:
 
     # Blocks of riders
 
-    def open_block(self, scope: Scope) -> None:
-        """Full sums among the riders have registers that are reset here."""
-        self._block_scope = scope
+    def open_block(self, levels: list[tuple[Scope, frozenset[int]]]) -> None:
+        """Some riders have registers: full sums, and sums of a few columns. They are reset in one
+        of these scopes, from that of a block to that of a row, each with the axes fixed in it."""
+        self._levels = levels
 
-    def close_block(self, scope: Scope) -> None:
-        """Finalise those registers."""
+    def close_level(self, scope: Scope) -> None:
+        """Finalise the registers that were reset in this scope."""
         for accumulator in self._block:
             self.flush(accumulator, scope)
 

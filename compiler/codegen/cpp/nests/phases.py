@@ -222,7 +222,7 @@ class NestPhases:
                 axes = [*(a for a in axes if a != lane), lane]
             sizes = [(axis, nest.axes[axis].size) for axis in axes]
             strides, size = dense(sizes, len(nest.axes), lanes)
-            base = Base(rider.name, dtype, writable=True)
+            base = Base(rider.name, dtype, writable=True, padded=True)
             arrays[rider.name] = Array(base, Address(strides), size)
         phase.totals = _totals(phase.blocks, arrays.values())
         for rider in riders:

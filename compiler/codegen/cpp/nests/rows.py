@@ -52,6 +52,7 @@ class Loops:
 
     def rows(self, units: Units, begin: str, end: str) -> Code:
         """The body of the function: all loops from unit `begin` to `end`."""
+        plan = self.schedule
         self.scalar = self.vocabulary.lanes(1)
         self.vector = self.vocabulary.lanes(self.schedule.lanes)
         self.values = Values(self.facts, self.names, self.bases, self.schedule.lane)
@@ -62,16 +63,18 @@ class Loops:
         self.accumulators = Accumulators(
             self.facts, self.schedule, self.values, self.arrays, self.riders
         )
-        root = Scope(None, self.scalar)
-        inner = Code()
+        root, inner = Scope(None, self.scalar), Code()
         for walk in self.passes.before:
             self._pass(walk, root)
-        holder = root
+        holder = run = root
+        own = units.own()
         if self.riders:
-            holder = Scope(root, self.scalar)
-            self.accumulators.open_block(holder)
-        unit = Scope(holder, self.scalar, units.own(), partial=units.partial())
-        if not (self.riders and units.run):
+            holder = run = Scope(root, self.scalar)
+            if units.run:
+                run = Scope(holder, self.scalar, {axis: own.pop(axis) for axis in plan.runs()})
+                run.code.extend(units.run_head())
+        unit = Scope(run, self.scalar, own, partial=units.partial())
+        if run is holder:
             unit.code.extend(units.head)
         body = unit
         opened: list[tuple[Scope, str]] = []
@@ -81,6 +84,12 @@ class Loops:
             child = Scope(body, self.scalar, {axis: (name, 1)})
             opened.append((child, f"for (long {name} = 0; {name} < {size}; {name}++)"))
             body = child
+        if self.riders:
+            fixed = frozenset(plan.outer[: plan.units])
+            levels = [(holder, frozenset[int]()), (run, frozenset(plan.runs())), (unit, fixed)]
+            for child, _ in opened:
+                levels.append((child, levels[-1][1] | child.own.keys()))
+            self.accumulators.open_block(levels)
         if self.schedule.blocks:
             opened += self._blocks(body)
             body = opened[-1][0]
@@ -88,6 +97,7 @@ class Loops:
             self._pass(walk, body)
         for child, header in reversed(opened):
             assert child.parent is not None
+            self.accumulators.close_level(child)
             if header:
                 child.parent.code.loop(header, child.code)
             else:
@@ -99,8 +109,14 @@ class Loops:
             blocks = Blocks(self.schedule, self.values, self.arrays, self.riders)
             blocks.prepare(holder, turn)
             units.block_head(holder.code)
-            holder.code.extend(units.run_loop(unit.code))
-            self.accumulators.close_block(holder)
+            self.accumulators.close_level(unit)
+            if run is holder:
+                holder.code.loop(units.loop("unit_begin", "unit_end"), unit.code)
+            else:
+                run.code.loop(units.run_loop(), unit.code)
+                self.accumulators.close_level(run)
+                holder.code.loop(units.runs_loop(), run.code)
+            self.accumulators.close_level(holder)
             blocks.close(holder, turn)
             if self.turn is not None:
                 inner.add(f"long* turn = (long*)(workspace + {c_expression(self.turn)});")
@@ -130,7 +146,8 @@ class Loops:
             return
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
-        found = self.accumulators.begin(walk, scope)
+        columns = self._columns(walk)
+        found = self.accumulators.begin(walk, scope, columns)
         for one in found:
             if one.statement.name in self.riders:
                 one.guard = self.units.guard(self.facts.domain(one.statement))
@@ -145,7 +162,7 @@ class Loops:
                 header = f"for (long {name} = {size} - 1; {name} >= 0; {name}--)"
             current = Scope(current, self.scalar, {axis: (name, 1)})
             opened.append((current, header))
-        self._open(found, scope, inside, opened, steps)
+        self._open(found, scope, opened, steps, columns)
         chained, chain_axis, span = self._chains(walk, found, loops, scope, steps)
         for accumulator in chained:
             self.accumulators.open_chain(accumulator)
@@ -192,9 +209,9 @@ class Loops:
         self,
         found: list[Accumulator],
         scope: Scope,
-        inside: Scope,
         opened: list[tuple[Scope, str]],
         steps: int,
+        columns: int,
     ) -> None:
         """Declare register accumulators in the scopes where they are reset."""
         for accumulator in found:
@@ -202,7 +219,7 @@ class Loops:
             for child, _ in opened:
                 if set(child.own) & accumulator.row_axes:
                     holder = child
-            self.accumulators.declare(accumulator, holder, steps)
+            self.accumulators.declare(accumulator, holder, steps, columns)
 
     def _chains(
         self, walk: Pass, found: list[Accumulator], loops: list[int], scope: Scope, steps: int
@@ -267,17 +284,21 @@ class Loops:
         lane = self.schedule.lane
         if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
             return 1
-        whole = self._columns(walk, lane)
-        if whole:
-            return whole
+        width = self.units.lane_width()
+        if width is not None and self._columns(walk):
+            return max(width // self.schedule.lanes, 1)
         steps = self._cheap_steps(walk, lane)
         if self.choose is not None and self.schedule.tile is None:
             return questions.steps(self.choose, self.facts, walk.effects, lane, steps)
         return steps
 
-    def _columns(self, walk: Pass, lane: int) -> int:
-        """The vectors of a few columns, if sums or scans of these go along an axis around them. One
-        step has all of them: the compiler then keeps what they carry in registers. 0 for others."""
+    def _columns(self, walk: Pass) -> int:
+        """The vectors of a few columns, the last of which may be a part, if sums or scans of these
+        go along an axis around them; 0 for others. One step has all whole ones. Sums are registers,
+        and the compiler keeps in registers what scans carry."""
+        lane = self.schedule.lane
+        if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
+            return 0
         carried = [
             effect
             for effect in walk.effects
@@ -289,9 +310,10 @@ class Loops:
         width = self.units.lane_width()
         if not carried or not around or width is None:
             return 0
-        steps = width // self.schedule.lanes
+        lanes = self.schedule.lanes
         sums = sum(isinstance(effect, (Reduction, ScanAlong)) for effect in walk.effects)
-        return steps if steps > 1 and steps * sums <= COLUMN_REGISTERS else 0
+        vectors = -(-width // lanes)
+        return vectors if vectors * sums <= COLUMN_REGISTERS else 0
 
     def _cheap_steps(self, walk: Pass, lane: int) -> int:
         if any(isinstance(effect, ScanAlong) and effect.axis == lane for effect in walk.effects):
@@ -326,11 +348,14 @@ class Loops:
             return self._end_lane(scope)
         main, single, tail = _parts(size, lanes, steps)
         width = self.units.lane_width()
-        once = steps > 1 and width is not None and width // lanes == steps
+        once = width is not None and width // lanes == steps
+        single = single and not once
         if tail and isinstance(size, int) and size < lanes:
             scope.code.extend(self._lane_body(walk, scope, found, "0", 0, str(size)))
             return self._end_lane(scope)
-        if steps == 1:
+        if once and steps == 1:
+            scope.code.enclose("", self._lane_body(walk, scope, found, "0", 0, None))
+        elif steps == 1:
             body = self._lane_body(walk, scope, found, name, 0, None) if main else Code()
             if main or not tail:
                 self._main_loop(scope, body, 1, bool(tail), found)
@@ -353,24 +378,20 @@ class Loops:
                 calls.add(_call("step", at, found, place))
             if once:
                 scope.code.extend(calls)
-                if tail:
-                    scope.code.add(f"const long {name} = {steps * lanes};")
-                    body = Code()
-                    body.add(f"const long count = {bound} - {name};")
-                    body.extend(self._lane_body(walk, scope, found, name, 0, "count"))
-                    scope.code.enclose("", body)
-                return self._end_lane(scope)
-            self._main_loop(scope, calls, steps, bool(single or tail), found)
+            else:
+                self._main_loop(scope, calls, steps, bool(single or tail), found)
             if single:
                 header = f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})"
                 one = Code()
                 one.add(_call("step", name, found, 0))
                 scope.code.loop(header, one)
-        if tail:
+        if tail and once:
+            at, left = str(steps * lanes), str((width or 0) % lanes)
+            scope.code.enclose("", self._lane_body(walk, scope, found, at, steps, left))
+        elif tail:
             body = Code()
             body.add(f"const long count = {bound} - {name};")
-            partial = self._lane_body(walk, scope, found, name, 0, "count")
-            body.extend(partial)
+            body.extend(self._lane_body(walk, scope, found, name, 0, "count"))
             scope.code.enclose(f"if ({name} < {bound})", body)
         return self._end_lane(scope)
 
@@ -384,7 +405,8 @@ class Loops:
         chained = []
         for one in found:
             additions = self._lane_additions(one, steps)
-            if additions and additions > CHAIN and self.accumulators.rounds(one):
+            many = additions is None or additions > CHAIN
+            if many and one.names and self.accumulators.rounds(one):
                 self.accumulators.open_chain(one)
                 chained.append(one)
         start = "" if more else f"long {name} = 0"
@@ -403,8 +425,11 @@ class Loops:
         onward = f"{name} += {width}" if width > 1 else f"{name}++"
         scope.code.loop(f"for ({start}; {until}; {onward})", body)
         if chained:
+            others, scope.code = scope.code, Code()
             for one in chained:
                 self.accumulators.end_chain(one, scope)
+            others.enclose(f"if ({end} < {bound})", scope.code)
+            scope.code = others
             header = f"for (long {span} = 0; {span} < {bound}; {span} += {length})"
             outside.loop(header, scope.code)
             scope.code = outside

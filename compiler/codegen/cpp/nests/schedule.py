@@ -102,6 +102,11 @@ class Schedule:
         """The tile axis if units are bands of it; None if there is none, or it is a row's own."""
         return None if self.tile in self.inner else self.tile
 
+    def runs(self) -> tuple[int, ...]:
+        """The axes that are the same in a run of units, which differ in their last axis alone."""
+        whole = self.chunk is None and self.banded is None
+        return self.outer[: self.units - 1] if whole and self.units > 1 else ()
+
     def row(self) -> tuple[int, ...]:
         """All axes of a row."""
         return self.inner if self.lane is None else (*self.inner, self.lane)

@@ -59,7 +59,7 @@ class Scratch:
         stored = dtype if narrow else compute_dtype(dtype)
         name = self.names.new(wanted)
         self.declare(name, stored, total)
-        base = Base(name, stored, relative=True, writable=True)
+        base = Base(name, stored, relative=True, writable=True, padded=True)
         return Array(base, Address(strides), total)
 
     def declare(self, name: str, dtype: str, elements: Size) -> None:

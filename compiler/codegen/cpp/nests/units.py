@@ -138,24 +138,27 @@ class Units:
             return ""
         return f"for (long {self.name} = {begin}; {self.name} < {end}; {self.name}++)"
 
-    def run_loop(self, body: Code) -> Code:
-        """The units of a block, run by run: what varies along the other axes is the same in each.
-        `body`: the work of a unit, without `head`."""
-        if self.run is None:
-            found = Code()
-            found.loop(self.loop("unit_begin", "unit_end"), body)
-            return found
-        last, begin, end = self.run
-        size, run = _product(self.sizes[-1:]), Code()
-        run.lines.extend(self.head.lines[:-1])
-        run.add(f"const long {begin} = {self.name} % {size};")
+    def run_head(self) -> Code:
+        """Where a run of units begins and ends."""
+        assert self.run
+        _, begin, end = self.run
+        size, head = _product(self.sizes[-1:]), Code()
+        head.lines.extend(self.head.lines[:-1])
+        head.add(f"const long {begin} = {self.name} % {size};")
         left = f"unit_end - {self.name}"
-        run.add(f"const long {end} = {begin} + {left} < {size} ? {begin} + {left} : {size};")
-        run.add(f"{self.name} += {end} - {begin};")
-        run.loop(f"for (long {last} = {begin}; {last} < {end}; {last}++)", body)
-        whole = Code()
-        whole.loop(f"for (long {self.name} = unit_begin; {self.name} < unit_end;)", run)
-        return whole
+        head.add(f"const long {end} = {begin} + {left} < {size} ? {begin} + {left} : {size};")
+        head.add(f"{self.name} += {end} - {begin};")
+        return head
+
+    def run_loop(self) -> str:
+        """The loop over the units of a run; all else is the same in each."""
+        assert self.run
+        last, begin, end = self.run
+        return f"for (long {last} = {begin}; {last} < {end}; {last}++)"
+
+    def runs_loop(self) -> str:
+        """The loop over the runs of a block."""
+        return f"for (long {self.name} = unit_begin; {self.name} < unit_end;)"
 
     def block_loop(self, begin: str, end: str, dealt: bool) -> str:
         """`dealt`: blocks are distributed round robin, not as a contiguous range per thread."""

@@ -42,6 +42,8 @@ class Base:
     relative: bool = False
     """Its index along the lane axis counts from the unit's start (a row buffer)."""
     writable: bool = False
+    padded: bool = False
+    """The elements along the lane axis have room for whole vectors."""
 
 
 class Values(NestValues[Scope]):
@@ -166,7 +168,7 @@ class Values(NestValues[Scope]):
             compute_dtype(expression.dtype),
             self.pointer(base, read.address, scope),
             None if step == 1 else step_text(step),
-            None if step == 1 and base.relative else scope.count,
+            None if step == 1 and base.padded else scope.count,
         )
         if expression.dtype not in REDUCED:
             return text
@@ -194,7 +196,7 @@ class Values(NestValues[Scope]):
         if step == 0:
             scalar = scope.lanes.vocabulary.lanes(1).load(base.dtype, pointer)
             return scope.lanes.broadcast(scalar, compute_dtype(base.dtype))
-        if step == 1 and base.relative:
+        if step == 1 and base.padded:
             return scope.lanes.load(base.dtype, pointer)
         return self.near(base.dtype, pointer, step, scope)
 
@@ -216,7 +218,7 @@ class Values(NestValues[Scope]):
             return scope.lanes.store_strided(
                 base.dtype, pointer, value, step_text(step), scope.count
             )
-        if scope.count is None or base.relative:
+        if scope.count is None or base.padded:
             return scope.lanes.store(base.dtype, pointer, value)
         return scope.lanes.store_partial(base.dtype, pointer, value, scope.count)
 
