@@ -6,17 +6,19 @@ from __future__ import annotations
 import pytest
 import torch
 
+from compiler.codegen.cpp.isa import AVX512
+from compiler.codegen.cpp.vocabulary import Vocabulary
 from tests.cpu.codegen.texts import text
 
 
 @pytest.mark.parametrize(
     ("dtype", "wide", "step", "loads"),
     [
-        (torch.int8, 4, 2, "load8_every_2"),
-        (torch.int64, 4, 3, "load8_every_3"),
+        (torch.int8, 9, 2, "load8_every_2"),
+        (torch.int64, 9, 3, "load8_every_3"),
         (torch.float32, 8, 2, "load16_every_2"),
         (torch.bfloat16, 24, 2, "load16_every_2"),
-        (torch.int8, 6, 8, "transpose_edge8"),
+        (torch.bfloat16, 12, 8, "transpose_edge16"),
         (torch.float32, 8, 8, "transpose_edge16"),
         (torch.float32, 24, 8, "lanes_sum"),
         (torch.int64, 12, 4, "lanes_sum"),
@@ -33,3 +35,11 @@ def test_windows(dtype: torch.dtype, wide: int, step: int, loads: str) -> None:
     ways = ("_every_", "transpose_edge", "lanes_sum")
     assert loads in found
     assert [way for way in ways if way in found] == [way for way in ways if way in loads]
+
+
+@pytest.mark.parametrize(("dtype", "twin"), [("int32", "float"), ("int64", "double")])
+def test_strided_integers_are_loaded_as_floats(dtype: str, twin: str) -> None:
+    """Each then goes into its part of a register by one instruction."""
+    vocabulary = Vocabulary(AVX512)
+    vocabulary.lanes(8).load_strided(dtype, "p", "20", None)
+    assert f"const {twin}* q = (const {twin}*)p;" in vocabulary.prelude()

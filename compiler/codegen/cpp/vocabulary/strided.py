@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
+_TWINS = {SCALARS["int64"]: "float64", SCALARS["int32"]: "float32"}
+"""Integers whose bits are loaded as floats: these go into a part of a register by one instruction,
+the others through a general register (300 x 200 int32, 9 apart: 49 instead of 90 us)."""
+
+
 def _collect(
     lanes: Lanes,
     dtype: str,
@@ -39,7 +44,12 @@ def _collect(
             body = moved
         elif count is None:
             items = ", ".join(f"q[{place.format(k=k)}]" for k in range(lanes.count))
-            body = f"{base} {raw.vector} raw = {{{items}}};"
+            twin = _TWINS.get(raw.element)
+            if twin is None:
+                body = f"{base} {raw.vector} raw = {{{items}}};"
+            else:
+                q = f"const {SCALARS[twin]}* q = (const {SCALARS[twin]}*)p;"
+                body = f"{q} {raw.vector} raw = ({raw.vector})({lanes.type(twin)}){{{items}}};"
         else:
             body = (
                 f"{base} {raw.vector} raw = {{}}; "
