@@ -44,7 +44,7 @@ def _collect(
             body = moved
         elif count is None:
             items = ", ".join(f"q[{place.format(k=k)}]" for k in range(lanes.count))
-            twin = _TWINS.get(raw.element)
+            twin = _TWINS.get(raw.element) if lanes.count > 1 else None
             if twin is None:
                 body = f"{base} {raw.vector} raw = {{{items}}};"
             else:
