@@ -139,15 +139,15 @@ def _fused(recording: Recording, group: str) -> str:
 
 
 def moved_bytes(recording: Recording) -> int | None:
-    """Bytes that the kernels read and write in memory, each buffer once a kernel, over all graphs
-    whose sizes are known; None if there is none. What a kernel keeps in registers is not moved."""
+    """Bytes that the kernels read and write in memory, each buffer once a kernel, over all graphs;
+    None if there is none, or a size is unknown. What a kernel keeps in registers is not moved."""
     nodes = {(one.graph, one.name): one for one in recording.all(SchedulerNode)}
     plans = {plan.graph: plan for plan in recording.all(MemoryPlan) if not is_predicted(plan.graph)}
     total: int | None = None
     for id, plan in plans.items():
         sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
         if None in sizes.values():
-            continue
+            return None
         total = total or 0
         for kernel in recording.kernels.values():
             if kernel.graph != id or kernel.predicted:

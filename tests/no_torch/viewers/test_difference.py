@@ -13,6 +13,7 @@ from compiler.trace.records import (
     Guard,
     Guards,
     Kernel,
+    MemoryPlan,
     Run,
     Start,
     Timed,
@@ -29,6 +30,8 @@ from viewers.summary.differences.causes import _quoted
 from viewers.text import diff as report
 from viewers.text.difference import blocks
 from viewers.text.lines import to_text
+
+MOVED = "bytes moved"
 
 
 def compared(
@@ -187,6 +190,40 @@ def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> N
     found = compared(keeping(), keeping("x.size(0)"))
     lines = report.diff_lines(found, "main", "gpt.py", 100)
     assert to_text(lines[:1], 100) == "Dynamic now: x.size(0)\n"
+
+
+def test_a_backward_that_only_one_side_compiled_comes_before_its_kernels() -> None:
+    """torch compiles it ahead if sizes are symbolic; its kernels are no change of the forward."""
+    backward = Kernel(
+        id="k90", name="k90", graph="0/0/backward/lowered", language="C++", label="mm"
+    )
+    ahead = [*base_run(), backward]
+    sizes = (DynamicSize(symbol="s0", name="x.size(0)", source="L['x']"),)
+    ahead.append(Guards(compile_id="0/0", guards=(), dynamic=sizes))
+    for pair, title in (
+        ((base_run(), ahead), "The backward is compiled too: 1 kernel"),
+        ((ahead, base_run()), "The backward is no longer compiled: 1 kernel"),
+    ):
+        found = compared(*pair)
+        lines = report.diff_lines(found, "main", "gpt.py", 100)
+        assert to_text(lines[:1], 100) == f"{title}\n"
+    assert not [one for one in compared(ahead, ahead).effects if one.kind == "backward"]
+
+
+def test_bytes_moved_are_unknown_if_those_of_a_graph_are() -> None:
+    """What is left of a sum would look like less to move."""
+
+    def moved(records: list[AnyRecord]) -> float | None:
+        (figure,) = [one for one in compared(base_run(), records).figures if one.what == MOVED]
+        return figure.after
+
+    symbolic = list(base_run())
+    at, plan = next((at, one) for at, one in enumerate(symbolic) if isinstance(one, MemoryPlan))
+    first = structs.replace(plan.buffers[0], bytes=None)
+    symbolic[at] = structs.replace(plan, buffers=(first, *plan.buffers[1:]))
+    other = structs.replace(plan, graph="1/0/forward/lowered")
+    assert moved([*base_run(), other]) is not None
+    assert moved([*symbolic, other]) is None
 
 
 def test_where_an_object_lies_in_memory_is_no_change_of_guards() -> None:

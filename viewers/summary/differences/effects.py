@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from compiler.trace.matching import base_graph
 from compiler.trace.records import EagerFallback, Guards, Kernel
 from viewers.labels import kernel_label
 from viewers.recording import Recording
@@ -24,6 +25,7 @@ from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
+from viewers.summary.facts import real_kernels
 from viewers.summary.findings import fallback_reason
 from viewers.summary.on_stack import ON_STACK
 from viewers.words import bytes_change, error_text, listed, plural
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from viewers.summary.differences import Difference
 
 EffectKind = Literal[
-    "failure", "numerics", "break", "fallback", "recompile", "size", "graph", "operation",
-    "fusion", "kernel", "memory", "cudagraph", "cache",
+    "failure", "numerics", "break", "fallback", "recompile", "backward", "size", "graph",
+    "operation", "fusion", "kernel", "memory", "cudagraph", "cache",
 ]  # fmt: skip
 EffectTone = Literal["bad", "good", "neutral"]
 
@@ -71,6 +73,7 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         *_breaks(before, after, alignment),
         *_fallbacks(alignment),
         *_recompiles(before, after, alignment),
+        *_backwards(alignment),
         *_sizes(alignment),
         *_graphs(before, after),
     ]
@@ -201,6 +204,24 @@ def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterat
         if text not in new:
             line = alignment.line(cause.place.file, cause.place.line) if cause.place else None
             yield Effect("recompile", "good", f"no longer recompiles: {text}", line=line)
+
+
+def _backwards(alignment: Alignment) -> Iterator[Effect]:
+    """Whether only one side compiled a backward. torch does so before the first backward pass if
+    the forward saves symbolic sizes; else the pass itself makes it compile."""
+
+    def kernels(recording: Recording) -> int:
+        graphs = recording.graphs.values()
+        backwards = {base_graph(one.id) for one in graphs if one.kind == "backward"}
+        return sum(base_graph(one.graph) in backwards for one in real_kernels(recording))
+
+    one, other = kernels(alignment.base), kernels(alignment.run)
+    if other and not one:
+        words = f"the backward is compiled too: {plural(other, 'kernel')}"
+        yield Effect("backward", "neutral", words)
+    elif one and not other:
+        words = f"the backward is no longer compiled: {plural(one, 'kernel')}"
+        yield Effect("backward", "neutral", words)
 
 
 def _sizes(alignment: Alignment) -> Iterator[Effect]:

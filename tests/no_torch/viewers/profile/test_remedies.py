@@ -8,6 +8,8 @@ from compiler.trace.records import (
     SCHEMA_VERSION,
     Advice,
     AnyRecord,
+    Argument,
+    CallStart,
     GraphBreak,
     Location,
     Settings,
@@ -157,6 +159,23 @@ def recompile(name: str, *options: str, code: str = "", line: int = 0) -> list[t
 def test_every_size_that_changed_is_marked() -> None:
     both = ("--mark-dynamic", "x:0", "--mark-dynamic", "y:1")
     assert recompile("x.size(0)", *both) == [both]
+
+
+@pytest.mark.parametrize(
+    "options", [("--mark-dynamic", "x:0", "--mark-dynamic", "h:1"), ("--as-tensor", "h")]
+)
+def test_an_option_for_what_the_model_is_not_given_is_not_suggested(
+    options: tuple[str, ...],
+) -> None:
+    """`h` is an argument of a function that the model calls behind a graph break."""
+
+    def found(*names: str) -> list[tuple[str, ...]]:
+        call = CallStart(call=1, arguments=tuple(Argument(name=name) for name in names))
+        advice = [Advice(text="", options=options)]
+        return [one.options for one in of_recompile(recording(call), "h", advice, None)]
+
+    assert found("x", "h") == [options]
+    assert found("x") == []
 
 
 def test_a_number_becomes_a_tensor_and_maths_function_torchs() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from compiler.control.torch_settings import SettingError, read_setting
 from compiler.edits import Edit, EditError, edited, relative
 from compiler.edits.text import SourceText, dotted
-from compiler.trace.records import Advice
+from compiler.trace.records import Advice, CallStart
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite
 from viewers.summary.place import Place
@@ -70,12 +70,18 @@ def of_break(recording: Recording, site: BreakSite) -> tuple[Suggestion, ...]:
 def of_recompile(
     recording: Recording, name: str, advice: Iterable[Advice], place: Place | None
 ) -> tuple[Suggestion, ...]:
-    """Marks for every size that changed, a tensor for a number, and settings that advice names."""
+    """Marks for every size that changed, a tensor for a number, and settings that advice names.
+    Marks and tensors only for arguments of the model: behind a graph break, a frame may be a
+    function that the model calls, whose arguments no option reaches."""
     group = f"recompile {name}"
+    calls = recording.all(CallStart)
+    arguments = {one.name for call in calls for one in call.arguments}
     found: list[Suggestion] = []
     advice = list(advice)
     for one in advice:
         option, given = one.options[:1], one.options[1::2]
+        if calls and not arguments.issuperset(each.partition(":")[0] for each in given):
+            continue
         if option == ("--mark-dynamic",):
             words = f"mark {' and '.join(given)} as dynamic"
             found.append(Suggestion(f"mark-dynamic {' '.join(given)}", words, one.options, group))
