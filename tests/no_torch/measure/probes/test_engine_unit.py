@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from compiler.codegen.launcher.segment import (
     KernelCall,
-    Number,
     SegmentFunction,
-    Tensor,
+    SymbolParameter,
     TensorForm,
+    TensorParameter,
     segment_text,
 )
 from compiler.loops.sizes import symbol
@@ -18,7 +18,7 @@ from compiler.measure.probes.engine_unit import clocked
 SEGMENTS = (
     SegmentFunction(
         name="segment_0",
-        parameters=(Tensor("x"), Number("s0")),
+        parameters=(TensorParameter("x"), SymbolParameter("s0")),
         outputs=(("y", TensorForm("float32", (symbol("s0"),), (1,))),),
         calls=(
             KernelCall("nest_mul", ("x", "t"), (symbol("s0"),), 0, "mul void* const p[] = {0};"),
@@ -29,7 +29,7 @@ SEGMENTS = (
     ),
     SegmentFunction(
         name="segment_1",
-        parameters=(Tensor("y"),),
+        parameters=(TensorParameter("y"),),
         outputs=(),
         calls=(KernelCall("nest_mul", ("y", "y")),),
     ),
