@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -32,6 +33,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+
+# What a test finds must not depend on how busy the machine is: no example is too slow.
+settings.register_profile("tcw", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tcw")
 
 COLLECT_AFTER = (20_000, 10, 20)
 """Thresholds of Python's garbage collector. With its own, a quarter of a run's CPU seconds is spent

@@ -42,7 +42,7 @@ def compiled(request: pytest.FixtureRequest) -> dict[tuple[torch.dtype, int], Co
     return dict(zip(cases, made, strict=True))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     dtype=st.sampled_from(DTYPES),
     outer=st.lists(st.integers(2, 4), max_size=1),

@@ -22,7 +22,6 @@ SHRINK = (Phase.shrink,) if os.environ.get("TCW_SHRINK") else ()
 
 RANDOM = settings(
     max_examples=EXAMPLES,
-    deadline=None,
     derandomize="TCW_RANDOM_GRAPHS" not in os.environ,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, *SHRINK),

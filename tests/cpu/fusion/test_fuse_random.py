@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.control.decisions import Gate
@@ -15,7 +15,7 @@ from compiler.loops.sizes import product
 from compiler.loops.verifier import verify_graph, verify_program
 from tests.cpu.fusion.random_graphs import graphs
 
-LIMITS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LIMITS = settings(max_examples=100)
 
 
 def arguments(graph: Graph) -> list[torch.Tensor]:

@@ -83,7 +83,7 @@ def assert_equal(found: list[Any], wanted: list[Any]) -> None:
         torch.testing.assert_close(one, other, equal_nan=True)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(programs())
 def test_random_programs(program: Program) -> None:
     one, other = arguments_of(program)
@@ -92,9 +92,7 @@ def test_random_programs(program: Program) -> None:
     assert_equal(one, other)
 
 
-@settings(
-    max_examples=12, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=12, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(program=programs())
 def test_random_programs_compiled(program: Program, folder: Path) -> None:
     one, other = arguments_of(program)

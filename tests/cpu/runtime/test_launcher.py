@@ -362,7 +362,7 @@ class TestPool:
         again = [self.run(call) for _ in range(8)]
         assert {q.data_ptr() for q in again} == places
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
     def test_memory_is_never_handed_out_twice(
         self, store: FileStore, steps: list[tuple[int, int]]

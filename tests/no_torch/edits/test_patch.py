@@ -71,7 +71,7 @@ def check(command: str, pairs: dict[str, tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(before=TEXTS.filter(bool), after=TEXTS.filter(bool), other=TEXTS.filter(bool))
 def test_any_text_becomes_any_other(command: str, before: str, after: str, other: str) -> None:
     check(command, {"model.py": (before, after), "layers/norm.py": (other, other + "# end\n")})
@@ -89,7 +89,7 @@ SOURCE = st.lists(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lines=SOURCE,
     ends=st.lists(st.sampled_from(["\n", "\r\n"]), min_size=13, max_size=13),

@@ -118,7 +118,7 @@ def test_slices_of_a_flattened_view() -> None:
                     assert at(view, index) == at(steps, index)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(chains())
 def test_chains_of_views(chain: tuple[tuple[int, ...], list[Layout], tuple[int, ...]]) -> None:
     shape, views, last = chain
@@ -130,7 +130,7 @@ def test_chains_of_views(chain: tuple[tuple[int, ...], list[Layout], tuple[int, 
     assert all(0 <= at(view, i) < prod(shape) for i in range(count))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(chains(), st.data())
 def test_strides_over(
     chain: tuple[tuple[int, ...], list[Layout], tuple[int, ...]], data: st.DataObject
@@ -152,7 +152,7 @@ def test_strides_over(
     assert [spread.at(i) for i in range(prod(last))] == [layout.at(i) for i in range(prod(last))]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(chains())
 def test_normalize_is_the_same_function_and_has_nothing_to_merge(
     chain: tuple[tuple[int, ...], list[Layout], tuple[int, ...]],
@@ -167,7 +167,7 @@ def test_normalize_is_the_same_function_and_has_nothing_to_merge(
         assert normalize(normal) == normal
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_refine(data: st.DataObject) -> None:
     total = data.draw(st.sampled_from([1, 6, 8, 12, 24, 36, 120]))
@@ -227,7 +227,7 @@ def with_numbers(layout: Layout, values: dict[str, int]) -> Layout:
     return Layout(numbers(layout.shape), numbers(layout.strides), evaluate(layout.offset, values))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_symbolic_chains_are_right_for_all_numbers(data: st.DataObject) -> None:
     shape: Shape = tuple(data.draw(st.lists(SYMBOLIC, min_size=1, max_size=3)))
@@ -246,7 +246,7 @@ def test_symbolic_chains_are_right_for_all_numbers(data: st.DataObject) -> None:
         assert [at(mine, i) for i in places] == [at(theirs, i) for i in places]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_views_without_elements_compose(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.sampled_from([0, 1, 2, 3]), min_size=1, max_size=4)))

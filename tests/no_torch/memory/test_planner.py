@@ -25,7 +25,7 @@ from tests.no_torch.memory.checked_plan import WrongPlan, check_plan
 from tests.no_torch.memory.programs import programs
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(programs())
 def test_no_random_nest_writes_what_it_reads_by_another_name(program: Program) -> None:
     """Fusion makes none: such a nest would read elements that it has overwritten."""
@@ -39,7 +39,7 @@ def test_no_random_nest_writes_what_it_reads_by_another_name(program: Program) -
         assert not read & set(step.writes())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(programs(), st.booleans())
 def test_random_programs(program: Program, donate: bool) -> None:
     donated = tuple(p for p in program.graph.parameters if p.startswith("input")) if donate else ()
@@ -51,7 +51,7 @@ def test_random_programs(program: Program, donate: bool) -> None:
     assert made.peak_bytes <= made.without_reuse_bytes + 64 * len(program.memories) * 8
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(programs())
 def test_an_overwrite_is_judged_once_for_all_orders(program: Program) -> None:
     judged: list[tuple[str, str, str]] = []
@@ -67,7 +67,7 @@ def test_an_overwrite_is_judged_once_for_all_orders(program: Program) -> None:
     assert len(judged) == len(set(judged))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(programs())
 def test_every_reuse_can_be_refused(program: Program) -> None:
     ids = [decision_id("random", "reuse", name) for name in program.memories]

@@ -34,7 +34,7 @@ def written(found: list[AnyRecord]) -> tuple[bytes, list[AnyRecord]]:
 
 
 @given(recordings(), st.lists(st.integers(1, 200), max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_records_come_back_however_the_bytes_are_cut(
     found: list[AnyRecord], cuts: list[int]
 ) -> None:
@@ -51,7 +51,7 @@ def test_any_records_come_back_however_the_bytes_are_cut(
 
 
 @given(recordings(1, 4), st.floats(0, 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_killed_writer_loses_at_most_its_last_record(found: list[AnyRecord], part: float) -> None:
     whole, expected = written(found)
     kept = round(part * len(whole))
@@ -73,7 +73,7 @@ GARBAGE = st.one_of(
 
 
 @given(recordings(0, 4), st.lists(GARBAGE, max_size=4), st.randoms())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_damaged_lines_are_skipped_and_counted(
     found: list[AnyRecord], garbage: list[bytes], random: Any
 ) -> None:
@@ -191,7 +191,7 @@ def test_completeness(tmp_path: Path) -> None:
 
 
 @given(records())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_line_fits_the_published_schema(record: AnyRecord) -> None:
     data, _ = written([record])
     VALIDATOR.validate(json.loads(data))

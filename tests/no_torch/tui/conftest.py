@@ -22,7 +22,7 @@ from workbench.tui.app import Workbench
 from workbench.tui.bench import Bench
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.pane import PaneView
-from workbench.tui.picture import picture
+from workbench.tui.picture import painted, picture
 
 __all__ = ["idle"]
 
@@ -94,7 +94,7 @@ class Reader:
 
     def lines(self) -> list[str]:
         """The screen as text, as it would be sent to the terminal."""
-        return [strip.text for strip in self.app.screen._compositor.render_strips()]
+        return ["".join(part.text for part in line) for line in painted(self.app)]
 
     def cells(self) -> list[int]:
         """How many cells each line of the screen takes."""

@@ -17,7 +17,7 @@ import textual.app
 import textual.pilot
 from rich.console import RenderableType
 from textual._compositor import Compositor
-from textual._context import active_app, visible_screen_stack
+from textual._context import active_app
 from textual.screen import Screen
 
 from workbench.tui.bench import Bench
@@ -46,8 +46,9 @@ async def wait_for_idle(least: float = 0.0, most: float = PATIENCE) -> None:
             quiet = 0
         elif app._exit:
             quiet += 1
-        elif _to_be_painted(app.screen):
-            app.screen._on_timer_update()
+        elif screens := _to_be_painted(app):
+            for screen in screens:
+                screen._on_timer_update()
             quiet = 0
         elif _waits(app):
             await asyncio.sleep(MOMENT)
@@ -56,18 +57,13 @@ async def wait_for_idle(least: float = 0.0, most: float = PATIENCE) -> None:
             quiet += 1
 
 
-def _to_be_painted(screen: Screen[Any]) -> bool:
-    """Whether the screen is one that can be painted, and has something new."""
-    if not screen.is_current:
-        return False
-    return bool(
-        screen._layout_required
-        or screen._scroll_required
-        or screen._repaint_required
-        or screen._recompose_required
-        or screen._dirty_widgets
-        or screen._callbacks
-    )
+def _to_be_painted(app: textual.app.App[Any]) -> list[Screen[Any]]:
+    """The screens that have something new, those behind a dialog first: it is painted over them.
+
+    A screen's timer runs until it is painted. Its other marks do not tell: a painted screen behind
+    a dialog keeps some until it is uncovered."""
+    visible = [*app._background_screens, app.screen]
+    return [screen for screen in visible if screen._update_timer._active.is_set()]
 
 
 def _waits(app: textual.app.App[Any]) -> bool:
@@ -102,7 +98,6 @@ def _unseen(
     which is half of what a key costs. A reader who looks at the screen has all of it drawn."""
     if full:
         return _render_update(compositor, full, screen_stack, simplify)
-    visible_screen_stack.set([] if screen_stack is None else screen_stack)
     compositor._dirty_regions.clear()
     return None
 

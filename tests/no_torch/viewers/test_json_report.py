@@ -122,7 +122,7 @@ def test_nothing_at_all_is_a_report_as_well() -> None:
 
 
 @given(st.lists(records(), max_size=12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_trace_gives_a_valid_report(found: list[AnyRecord]) -> None:
     loaded(found)
 

@@ -413,7 +413,6 @@ def test_memory_is_taken_and_given_back_as_always() -> None:
 
 @settings(
     max_examples=int(os.environ.get("TCW_RANDOM_GRAPHS", "5")),
-    deadline=None,
     derandomize="TCW_RANDOM_GRAPHS" not in os.environ,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
