@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from compiler.trace import refs
 from compiler.trace.compile_names import compile_of
+from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel
 from viewers.panes import autograd, breaks, effects, fusion, profiled, recompiles, what_if
 from viewers.panes.arrangement import STAGES
@@ -412,7 +413,7 @@ class Navigator:
         view = self.view
         kernels, shown = view.kernels_of_graph(), view.shown_kernel()
         graph = view.graph()
-        name = graph.id.removesuffix("/lowered") if graph else view.compile_id
+        name = base_graph(graph.id) if graph else view.compile_id
         if shown is None or not kernels:
             return f"no kernel of {name} to step to"
         if shown not in kernels:

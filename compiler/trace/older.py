@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import convert, structs
 
+from compiler.trace.matching import base_graph
 from compiler.trace.records import AnyRecord, Decided, Forbidden, Location, Record, Shown, TextHash
 from compiler.trace.records import FusionPair as Test
 from compiler.trace.records.base import Bytes, Index, Number
@@ -89,7 +90,7 @@ def _tested(pair: FusionPair) -> Decided:
     return Decided(
         at=pair.at,
         id=pair.id,
-        graph=pair.graph.removesuffix("/lowered"),
+        graph=base_graph(pair.graph),
         kind="fuse",
         default="fuse" if own else "apart",
         choice="fuse" if pair.fused else "apart",

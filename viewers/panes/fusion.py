@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from compiler.control.decisions import FUSE
 from compiler.decision import MOST_BETWEEN
 from compiler.trace import refs
+from compiler.trace.matching import base_graph
 from compiler.trace.records import Decided, Run, SchedulerNode
 from compiler.trace.refs import Ref
 from viewers.kit.cells import cut, pad, pad_left
@@ -154,7 +155,7 @@ def decisions(view: View, width: int) -> Content:
     """Every pair once: fused first, the open one, then the rejected by rule, the largest group
     first."""
     graph = graph_of(view)
-    subject = graph.removesuffix("/lowered")
+    subject = base_graph(graph)
     if view.hidden:
         return Content("fusion", subject, rows=empty(width, "hidden until you choose"))
     pairs = pairs_of(view)
@@ -231,7 +232,7 @@ def _nothing(view: View, graph: str, width: int) -> list[Row]:
     if view.pair_filter:
         return empty(width, f"no pair involves {view.pair_filter}", "& and ⏎ shows all again")
     nodes = sum(node.graph == graph for node in view.recording.operations.values())
-    name = graph.removesuffix("/lowered") or view.compile_id or "this recording"
+    name = base_graph(graph) or view.compile_id or "this recording"
     why = f"no pair to fuse in {plural(nodes, 'scheduler node')} of {name}"
     why = why if nodes else f"no fusion decision of {name} was recorded"
     return empty(width, why, view.not_reached("fusion"))

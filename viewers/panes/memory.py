@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from compiler.trace.matching import base_graph
 from compiler.trace.records import Buffer, Decided, MemoryPlan
 from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
 from viewers.kit.spans import Line, Role, Span, text
@@ -45,7 +46,7 @@ def plan_of(view: View) -> MemoryPlan | None:
 
 def content(view: View, width: int) -> Content:
     graph, plan = view.loop_graph(), plan_of(view)
-    subject = graph.removesuffix("/lowered") or view.compile_id
+    subject = base_graph(graph) or view.compile_id
     if plan is None:
         why = f"no memory plan of {subject or 'this recording'} was recorded"
         return Content("memory", subject, rows=empty(width, why, view.not_reached("memory")))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compiler.trace import refs
+from compiler.trace.matching import base_graph
 from compiler.trace.records import LoopLine, Node, SchedulerNode
 from viewers.kit.highlight import highlight
 from viewers.kit.spans import Line, Span, text
@@ -206,7 +207,7 @@ def content(view: View, width: int) -> Content:
     """The loops of the whole graph, node by node, as the scheduler starts with them."""
     graph = view.loop_graph()
     nodes = [node for (name, _), node in view.recording.operations.items() if name == graph]
-    subject = graph.removesuffix("/lowered") or view.compile_id
+    subject = base_graph(graph) or view.compile_id
     if not nodes:
         why = f"no scheduler node of {subject or 'this recording'} was recorded"
         return Content("loops", subject, rows=empty(width, why, view.not_reached("fusion")))

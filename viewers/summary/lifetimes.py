@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from compiler.control.decisions import split_id
+from compiler.trace.matching import base_graph
 from compiler.trace.records import Buffer, Decided, MemoryPlan
 from viewers.recording import Recording
 
@@ -75,6 +76,6 @@ def alive(plan: MemoryPlan) -> list[int]:
 
 def reuse_decisions(recording: Recording, graph: str) -> dict[str, Decided]:
     """Buffer -> the last decision whether it reuses another's memory, if there was one."""
-    short = graph.removesuffix("/lowered")
+    short = base_graph(graph)
     taken = recording.decisions.taken("reuse", short, graph)
     return {split_id(one.id)[2][0]: one for one in taken}

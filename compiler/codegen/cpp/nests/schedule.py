@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.interleaved import all_interleaved
+from compiler.codegen.cpp.nests.lane_cost import eviction_cost, lane_cost
 from compiler.codegen.cpp.nests.registers import itemsizes
 from compiler.codegen.cpp.nests.tiling import (
     BLOCK_BYTES,
@@ -33,17 +33,13 @@ from compiler.codegen.cpp.nests.tiling import (
 )
 from compiler.codegen.cpp.nests.turned import (
     BAND_BYTES,
-    COST,
-    tile_cost,
     turned,
     turned_axis,
     turned_columns,
 )
-from compiler.codegen.cpp.nests.windows import window
-from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.expressions import Op, Read, ReadIndexed, walk
-from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, product
 
@@ -58,17 +54,8 @@ STEPS = 4
 """Vectors in one step of a cheap pass."""
 UNITS = 64
 """Number of units that keeps threads busy."""
-EVICTED = 8
-"""Cost of an element whose line was evicted since its last use, in instructions."""
-HORIZONTAL = 12
-"""Cost of reducing one accumulator across lanes, in vector instructions."""
 CHECKED = 1.5
 """Cost of wrapping an index and comparing it with a size, in scalar code."""
-RUN = 256
-"""Elements of a kept axis that a unit with several positions of inner axes has on the lanes."""
-WINNER = 6
-"""How many times that an argmax takes: the best value, the lanes that hold it and the first of them
-wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +277,8 @@ def _lane(
         if isinstance(size, int) and size < 2:
             continue
         blocks = _turned(facts, axis, lanes, ordered)
-        cost = _cost(facts, axis, lanes, bare, axis in ordered, blocks)
-        cost += _evicted(facts, axis, lanes, blocks, scatters=scatters)
+        cost = lane_cost(facts, axis, lanes, bare, axis in ordered, blocks)
+        cost += eviction_cost(facts, axis, lanes, blocks, scatters=scatters)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
             best = (cost, -axis, lanes)
@@ -387,24 +374,6 @@ def _scatters(facts: Facts) -> bool:
     return any(colliding(facts, write) for write in writes)
 
 
-def _evicted(
-    facts: Facts, lane: int, lanes: int, turned: set[Read | Write], scatters: bool
-) -> float:
-    """Instructions' time per 16 elements for lines of a vector that evict each other from L1.
-
-    A line that is written is needed again for its other elements; a scatter walks along all lines,
-    those that it reads too.
-    """
-    found = 0
-    for statement in facts.nest.statements:
-        for part in expressions(statement) if scatters else ():
-            if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
-                found += share_a_set(part.address.strides[lane], part.dtype, lanes)
-        if isinstance(statement, Write) and not statement.address.then and statement not in turned:
-            found += share_a_set(statement.address.strides[lane], statement.dtype, lanes)
-    return 16.0 * EVICTED * found
-
-
 def _candidates(facts: Facts, ordered: frozenset[int]) -> Iterator[int]:
     for axis in range(len(facts.nest.axes)):
         if axis in ordered and not _may_lie_on_lanes(facts, axis):
@@ -426,81 +395,3 @@ def _may_lie_on_lanes(facts: Facts, axis: int) -> bool:
         ):
             return False
     return True
-
-
-def _cost(
-    facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool, turned: set[Read | Write]
-) -> float:
-    """Vector instructions per 16 useful elements.
-
-    `turned`: reads that are transposed before rows are traversed, and writes after it.
-    """
-    total = sum(_turned_cost(part, sizes, lanes) for part in turned)
-    mixed = frozenset(all_interleaved(facts, lane, lanes))
-    size = estimate(sizes[lane])
-    steps = -(-size // lanes)
-    for statement in facts.nest.statements:
-        often = _frequency(facts, statement, lane, sizes)
-        beside = row and lane not in facts.domain(statement)  # once for all vectors of a row
-        total += often * facts.statement_weight(statement) / (max(steps, 1) if beside else 1)
-        for part in expressions(statement):
-            if isinstance(part, (Read, ReadIndexed)) and lane in facts.axes(part):
-                indexed = isinstance(part, ReadIndexed) and any(
-                    lane in facts.axes(term.index) for term in part.terms
-                )
-                step: Size = 0 if part.address.then or indexed else part.address.strides[lane]
-                seen = window(facts, part, lane) if isinstance(part, ReadIndexed) else None
-                if seen is not None:
-                    step = seen.step
-                total += often * (1 if part in turned else _loads(step, lanes))
-        if isinstance(statement, Write) and lane in facts.domain(statement):
-            unit = statement.address.strides[lane] == 1 and not statement.address.then
-            apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
-            apart = apart and statement not in turned
-            stores: float = 1.5 * lanes if apart else 1
-            if statement in mixed:
-                stores = estimate(statement.address.strides[lane])  # a store, the rest shuffles
-            total += often * stores
-            if statement.mode != "set":
-                total += often * (lanes if apart else 1)
-        elif isinstance(statement, ScanAlong):
-            doublings = lanes.bit_length() - 1  # of a prefix scan within a register
-            total += 4 * doublings if statement.axis == lane else 3
-    total /= size / (steps * lanes) if size else 1
-    reductions = [s for s in facts.nest.statements if isinstance(s, Reduction) and facts.is_main(s)]
-    if row:
-        whole = steps
-        for axis in facts.reduced - {lane}:
-            whole *= max(estimate(sizes[axis]), 1)
-        across = sum(WINNER if s.op in ("argmax", "argmin") else 1 for s in reductions)
-        total += HORIZONTAL * across / max(whole, 1)
-        total += 4 / max(steps, 1)
-    else:
-        total += 2 * len(reductions)
-        riders = [s for s in facts.nest.statements if facts.is_rider(s) and s.axes]
-        across = sum(isinstance(s, Reduction) and lane in s.over for s in riders)
-        total += HORIZONTAL * across / max(min(steps, RUN // lanes), 1)
-    return total * 16 / lanes
-
-
-def _turned_cost(part: Read | Write, sizes: list[Size], lanes: int) -> float:
-    """Of a partial tile, a write stores only the vectors that it has."""
-    return (
-        COST if isinstance(part, Write) else tile_cost(sizes[part.address.strides.index(1)], lanes)
-    )
-
-
-def _frequency(facts: Facts, statement: Statement, lane: int, sizes: list[Size]) -> float:
-    """How often a statement runs for each position of the nest: once for all positions of reduced
-    axes that are not its own (the picked element of a row, what follows its sum)."""
-    often = 1.0
-    for axis in facts.reduced - facts.domain(statement) - {lane}:
-        often /= max(estimate(sizes[axis]), 1)
-    return often
-
-
-def _loads(step: Size, lanes: int) -> int:
-    """Instructions that load a vector of elements this far apart; 0: at unrelated places."""
-    if step == 1:
-        return 1
-    return 2 * abs(step) if isinstance(step, int) and is_near(lanes, step) else lanes

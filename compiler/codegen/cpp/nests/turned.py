@@ -11,20 +11,17 @@ in blocks, and no vector holds a part of a row, nor is one reduced across its la
 
 from __future__ import annotations
 
+from compiler.codegen.cpp.nests.lane_cost import load_cost, tile_cost
 from compiler.codegen.cpp.nests.tiling import HALF, turned_writes
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.nest import Write, expressions
-from compiler.loops.sizes import Size, product
+from compiler.loops.sizes import product
 
 BAND_BYTES = 1 << 19
 """Maximum size of a band's blocks; more would not stay in L2 until its rows are traversed."""
-COST = 6
-"""Cost of a transposed read in vector instructions: its load, transpose steps and store."""
-PARTIAL = 0.85
-"""Time of a tile that lacks rows, by that of a whole one."""
 
 
 def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> int | None:
@@ -61,19 +58,8 @@ def _loads_cost_less(part: Read | Write, lane: int, lanes: int, wide: int) -> bo
     between them cost less than tiles of this many rows. 128 windows of 8 float32, 2, 4 and 8 apart:
     66, 95 and 161 us, in tiles 102, 107 and 116. Rows of two vectors are best on the lanes."""
     step = part.address.strides[lane]
-    if isinstance(part, Write) or not isinstance(step, int) or not is_near(lanes, step):
-        return False
-    if wide >= 2 * lanes:
-        return False
-    return 1 + 2 * abs(step) < tile_cost(wide, lanes)
-
-
-def tile_cost(wide: Size, lanes: int) -> float:
-    """The cost of a transposed vector among so many rows, of which the last tile may have few."""
-    if not isinstance(wide, int) or not wide:
-        return COST
-    whole, left = divmod(wide, lanes)
-    return COST * lanes * (whole + (PARTIAL if left else 0)) / wide
+    near = isinstance(part, Read) and is_near(lanes, step) and wide < 2 * lanes
+    return near and 1 + load_cost(step, lanes) < tile_cost(wide, lanes)
 
 
 def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: frozenset[int]) -> int:

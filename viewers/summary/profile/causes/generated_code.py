@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from compiler.trace.matching import base_graph
 from compiler.trace.records import Advice, Decided, Kernel, KernelBinary
 from viewers.labels import kernel_label
 from viewers.summary.profile.causes.cause import Cause, cause_of
@@ -90,7 +91,7 @@ def _one_thread(index: Index, kernel: Kernel) -> bool:
 
 def _decision(index: Index, kernel: Kernel) -> Decided | None:
     """The engine's decision about the threads of a kernel, if it made one."""
-    graph = kernel.graph.removesuffix("/lowered")
+    graph = base_graph(kernel.graph)
     for one in index.recording.decisions.taken("threads", graph, f"{graph}/lowered"):
         named = one.id.rpartition("/")[2].partition("#")[0]
         if any(name in kernel.origins for name in named.split("+")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.trace.matching import base_graph
 from viewers.summary.profile.causes.cause import Suggestion
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -47,10 +48,10 @@ def kept_apart(index: Index, row: RegionRow) -> tuple[Suggestion, ...]:
     largest groups."""
     kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
     names = {name for kernel in kernels for name in (*kernel.origins, *kernel.nodes)}
-    graphs = {kernel.graph.removesuffix("/lowered") for kernel in kernels}
+    graphs = {base_graph(kernel.graph) for kernel in kernels}
     found = [
         override(id, "apart", f"{words} kept apart")
         for graph, id, members, words in index.fusions
-        if graph.removesuffix("/lowered") in graphs and members <= names
+        if base_graph(graph) in graphs and members <= names
     ]
     return tuple(dict.fromkeys(reversed(found)))[:MOST]
