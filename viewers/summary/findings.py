@@ -202,7 +202,7 @@ def _numerics(recording: Recording) -> list[Finding]:
             cost="results",
             title=f"compiled results differ from eager{where}: {how}",
             place=None,
-            notes=tuple(filter(None, (_TOLERANCES, numerics.note))),
+            notes=(numerics.note or _TOLERANCES,),
             source=numerics,
         )
     ]

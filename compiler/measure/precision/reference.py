@@ -129,7 +129,8 @@ class Reference:
         found = self._comparison.record()
         recorder = self.host.recorder
         if self._misread:
-            note = f"{_MISREAD} ({_places(recorder.misread_numbers)})"
+            places = _places(recorder.misread_numbers)
+            note = f"{_MISREAD} ({places}); draw them outside the compiled function"
             found = structs.replace(found, note=note)
         elif self._incomparable:
             # a difference explained by different random numbers is not an error

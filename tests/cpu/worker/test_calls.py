@@ -185,7 +185,7 @@ def test_numbers_of_random_that_inductor_misreads_are_named(tmp_path: Path) -> N
         pytest.skip("this torch passes drawn numbers as it traced them")
     assert numerics.note == (
         "torch passes numbers that Python's random draws as float64 to code that Inductor compiles "
-        "for float32 (random at model.py:4)"
+        "for float32 (random at model.py:4); draw them outside the compiled function"
     )
 
 
