@@ -114,4 +114,5 @@ OPERATORS = _table(
     Operator("lgamma", 1, 40),
     Operator("erfinv", 1, 80),
     Operator("digamma", 1, 60),
+    Operator("zeta", 2, 2000),  # Hurwitz's: the sum of (b+k)^-a
 )

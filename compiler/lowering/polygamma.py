@@ -1,7 +1,8 @@
-"""Derivatives of digamma.
+"""Derivatives of digamma, and Hurwitz's zeta function.
 
-ATen adds up a Hurwitz zeta function by library powers, one element after the other, and below 0 as
-many of them as the argument is large. With its order known, the sum is a polynomial of reciprocals.
+For a derivative, ATen adds up a zeta function by powers of libm, one element after the other, and
+below 0 as many of them as the argument is large. With its order known, the sum is a polynomial of
+reciprocals.
 
 Sources: aten/src/ATen/native/Math.h (trigamma, zeta); DLMF 5.15.6 (reflection), 25.11.43 (tail).
 """
@@ -11,19 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
+from compiler.lowering.builder import Builder
 from compiler.lowering.elements import (
     Element,
     apply,
+    binary,
     copysign,
     elementwise,
     eq,
     floor,
+    formula_map,
     nearest,
     where,
 )
 from compiler.lowering.promotion import Number
-from compiler.lowering.registry import NoLowering
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
 
 GREATEST_ORDER = 5
 """Up to this derivative the errors are about eager's."""
@@ -45,6 +51,14 @@ def polygamma(n: Number, x: Element) -> Element:
     if n > GREATEST_ORDER:
         raise NoLowering(f"a derivative of digamma of order {n}")
     return _of_order(int(n), x.to("float64"), x.dtype).to(x.dtype)
+
+
+@lowers("special_zeta")
+def zeta(builder: Builder, x: Any, q: Any) -> Tensor:
+    """In float64, as in ATen. On a GPU it is a call."""
+    if not builder.on_cpu:
+        raise NoLowering("a sum whose length depends on its argument")
+    return formula_map(builder, binary("zeta"), (x, q), compute="float64")
 
 
 def _trigamma(x: Element) -> Element:

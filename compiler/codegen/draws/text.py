@@ -46,7 +46,7 @@ FAMILIES = {
     "geometric": Family("geometric", 2, "float64", tuple(d for d in BYTES if d != "bool")),
     "integers": Family("integers", 1, "int64", tuple(BYTES), shared=False),
     "cauchy": Family("cauchy", 2, "float64", _WIDE),
-    "log_normal": Family("log_normal", 2, "float64", _SINGLE),
+    "log_normal": Family("log_normal", 2, "float64", _WIDE),
     "normal": Family("normal", 2, "float64", ("float64",), sixteens=True),
     "normal_single": Family("normal_single", 1, "float32", _SINGLE, sixteens=True),
     "normal_pairs": Family("normal_pairs", 2, "float64", _WIDE),

@@ -36,6 +36,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "fma": _fma,
     "div": torch.true_divide,
     "erfcx": torch.special.erfcx,
+    "zeta": torch.special.zeta,
     "trunc_divide": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
     "frexp_mantissa": lambda x: torch.frexp(x).mantissa,
     "frexp_exponent": lambda x: torch.frexp(x).exponent.to(x.dtype),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from compiler.codegen.cpp.vocabulary.special_functions import UNARY
@@ -45,6 +46,23 @@ def test_special_functions(isa, lanes) -> None:
         except AssertionError as error:
             failures.append(f"{op} of {dtype}: {error}")
     assert not failures, "\n".join(failures)
+
+
+@each_width
+def test_zeta(isa, lanes) -> None:
+    """Of every order and both signs; ATen returns early where further terms do not count."""
+    if lanes * 8 > max(isa.vector_bytes, 8):
+        pytest.skip("float64 does not fit")
+    unit = Unit(isa, lanes)
+    number = elementwise(unit, "zeta", ["float64", "float64"], "float64", "float64")
+    unit.build()
+    edges = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1.0, 1 + 1e-9, 2.0, 3.0, 40.0]
+    x = torch.tensor([*edges, 0.5, 1.5, 2.5, 7.0, 700.0, 1e300], dtype=torch.float64)
+    q = torch.cat([x, torch.linspace(-30, 30, 232, dtype=torch.float64), torch.logspace(-8, 8, 8)])
+    a, b = (one.contiguous() for one in torch.cartesian_prod(x, q).unbind(1))
+    out = torch.empty_like(a)
+    unit.run(number, [a, b, out], a.numel())
+    torch.testing.assert_close(out, torch.special.zeta(a, b), rtol=1e-14, atol=0, equal_nan=True)
 
 
 @each_width

@@ -58,6 +58,15 @@ def test_higher_derivatives_of_digamma_are_atens() -> None:
     assert found.calls() == ["aten.polygamma.default"]
 
 
+def test_zeta() -> None:
+    x = torch.tensor([0.5, 1, 1.0001, 2, 3, 3.5, 40, 700, float("inf"), float("nan")])
+    q = torch.cat([torch.linspace(-12, 12, 49), torch.logspace(-4, 5, 20), corners(torch.float32)])
+    check_each(
+        torch.special.zeta, ((x.to(d)[:, None], q.to(d)) for d in (torch.float32, torch.float64))
+    )
+    lowered(lambda q: (torch.special.zeta(3, q), torch.special.zeta(q, 0.5)), torch.arange(9))
+
+
 def test_the_scaled_error_function_and_what_it_is_part_of() -> None:
     both = (torch.float32, torch.float64)
     check_each(

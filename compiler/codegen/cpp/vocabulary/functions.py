@@ -26,6 +26,7 @@ from compiler.codegen.cpp.vocabulary import (
     sleef,
     special_functions,
     wide_logarithms,
+    zeta,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ def _polynomial(lanes: Lanes, op: str, held: str) -> str | None:
         body = wide_logarithms.atanh(lanes, register, held)
     elif op == "digamma":
         body = gamma.digamma(lanes, register, held)
+    elif op == "zeta":
+        parameters = f"{register} x, {register} q"
+        body = zeta.zeta(lanes, register)
     elif op in ("frexp_mantissa", "frexp_exponent"):
         body = parts.frexp(lanes, register, held, op)
     elif op == "erfc" and lanes.isa.fma:

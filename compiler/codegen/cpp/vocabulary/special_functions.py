@@ -16,10 +16,14 @@ UNARY = {
     "digamma": "digamma",
 }
 """Function -> the file in `special/` that defines it."""
+BINARY = ("zeta",)
+"""Functions of two numbers, each with a file of its name."""
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None if there is no such function."""
+    if op in BINARY:
+        return _each(lanes, op, op, held, ("a", "b"), op)
     file = UNARY.get(op)
     return None if file is None else _each(lanes, op, file, held, ("x",), op)
 

@@ -3,8 +3,12 @@ namespace real {
 #define REAL(name) \
   INLINE float name(float x) { return __builtin_##name##f(x); } \
   INLINE double name(double x) { return __builtin_##name(x); }
-REAL(log) REAL(tan) REAL(trunc)
+REAL(floor) REAL(log) REAL(tan) REAL(trunc)
 #undef REAL
+INLINE float abs(float x) { return __builtin_fabsf(x); }
+INLINE double abs(double x) { return __builtin_fabs(x); }
+INLINE float pow(float x, float y) { return __builtin_powf(x, y); }
+INLINE double pow(double x, double y) { return __builtin_pow(x, y); }
 INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
 INLINE double copysign(double x, double y) { return __builtin_copysign(x, y); }
 
