@@ -113,10 +113,7 @@ def remade(
     expression = rewrite(statement.expression, leaf)
     if isinstance(statement, Reduction):
         return replace(
-            statement,
-            expression=expression,
-            over=axes(statement.over),
-            axes=axes(statement.axes),
+            statement, expression=expression, over=axes(statement.over), axes=axes(statement.axes)
         )
     if isinstance(statement, ScanAlong):
         (axis,) = axes((statement.axis,))

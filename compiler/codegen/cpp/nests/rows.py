@@ -458,11 +458,7 @@ class Loops:
         assert lane is not None
         sign = -1 if lane in walk.backwards else 1
         inner = Scope(
-            scope,
-            self.vector,
-            {lane: (name, sign)},
-            is_lane=self.schedule.lanes > 1,
-            count=count,
+            scope, self.vector, {lane: (name, sign)}, is_lane=self.schedule.lanes > 1, count=count
         )
         self._body(walk, inner, found, place)
         return inner.code

@@ -31,12 +31,7 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import (
-    BAND_BYTES,
-    turned,
-    turned_axis,
-    turned_columns,
-)
+from compiler.codegen.cpp.nests.turned import BAND_BYTES, turned, turned_axis, turned_columns
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.expressions import Op, Read, ReadIndexed, walk
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions

@@ -79,10 +79,7 @@ def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: froz
 
 def turned(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Read | Write]:
     """What lies in blocks: reads, and results if units are not bands of the axis."""
-    return [
-        *turned_reads(facts, lane, axis),
-        *turned_results(facts, lane, axis, ordered),
-    ]
+    return [*turned_reads(facts, lane, axis), *turned_results(facts, lane, axis, ordered)]
 
 
 def turned_results(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Write]:

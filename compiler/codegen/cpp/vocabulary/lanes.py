@@ -19,14 +19,7 @@ from compiler.codegen.cpp.vocabulary import (
     values,
     within,
 )
-from compiler.codegen.cpp.vocabulary.types import (
-    CODES,
-    SCALARS,
-    SIGNED,
-    STORAGE,
-    UNSIGNED,
-    literal,
-)
+from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS, SIGNED, STORAGE, UNSIGNED, literal
 from compiler.loops.dtypes import BYTES, compute_dtype
 
 _ATOM = re.compile(r"[\w.]+")
@@ -407,14 +400,7 @@ class Lanes:
         return transposes.transpose_bits(self, dtype, pointer, stride, into, width)
 
     def transpose_bits_edge(
-        self,
-        dtype: str,
-        pointer: str,
-        stride: str,
-        into: str,
-        width: str,
-        rows: str,
-        columns: str,
+        self, dtype: str, pointer: str, stride: str, into: str, width: str, rows: str, columns: str
     ) -> str:
         """`transpose_bits` that writes only the first `columns` j and `rows` k, at most `lanes` of
         each. The tile is read whole."""
@@ -422,14 +408,7 @@ class Lanes:
         return transposes.transpose_bits_edge(self, dtype, pointer, stride, into, width, left)
 
     def transpose_edge(
-        self,
-        dtype: str,
-        pointer: str,
-        stride: str,
-        block: str,
-        width: str,
-        rows: str,
-        columns: str,
+        self, dtype: str, pointer: str, stride: str, block: str, width: str, rows: str, columns: str
     ) -> str:
         """`transpose_tile` for the first `rows` j and `columns` k, at most `lanes` of each.
 
