@@ -238,26 +238,6 @@ def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step, clamped
 
 
 @each_width
-def test_even_and_odd_elements_of_bfloat16(isa, lanes) -> None:
-    if lanes == 1:
-        pytest.skip("pairs of one lane are no vectors")
-    unit = Unit(isa, lanes)
-    code = unit.lanes
-    f32 = code.type("float32")
-    body = f"{f32} even, odd; {code.load_even_odd('(bf16*)p[0]', 'even', 'odd')} "
-    body += code.store("float32", "(float*)p[1]", "even")
-    body += code.store("float32", f"(float*)p[1] + {lanes}", "odd")
-    body += code.store_even_odd("(bf16*)p[2]", "even * 1.01f", "odd * 1.01f")
-    number = unit.kernel(body)
-    unit.build()
-    values = torch.randn(2 * lanes, generator=torch.Generator().manual_seed(6)).bfloat16()
-    halves, out = torch.empty(2 * lanes), torch.empty_like(values)
-    unit.run(number, [values, halves, out], 0)
-    assert torch.equal(halves, torch.cat([values[::2], values[1::2]]).float())
-    assert torch.equal(out, (values.float() * 1.01).bfloat16())
-
-
-@each_width
 def test_partial_tiles_read_nothing_beyond(isa, lanes) -> None:
     """Rows of any number of elements, some of them nearer each other than a vector is long, the
     last of which end where the memory does."""

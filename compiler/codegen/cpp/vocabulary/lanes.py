@@ -260,18 +260,6 @@ class Lanes:
         """Statement: lane k to pointer[index[k]], in lane order: the last duplicate wins."""
         return strided.scatter(self, dtype, pointer, index, value, count, index_dtype)
 
-    def load_even_odd(self, pointer: str, even: str, odd: str) -> str:
-        """Statement: 2 x lanes elements of bfloat16 into two declared float32 registers.
-
-        Even elements go to one register and odd ones to the other, without crossing lanes: for
-        loops whose order within a vector does not matter and whose operands are all bfloat16.
-        """
-        return memory.load_even_odd(self, pointer, even, odd)
-
-    def store_even_odd(self, pointer: str, even: str, odd: str) -> str:
-        """Statement: the inverse of `load_even_odd`, rounding to bfloat16."""
-        return memory.store_even_odd(self, pointer, even, odd)
-
     # Values
 
     def apply(

@@ -131,33 +131,3 @@ def store_partial(lanes: Lanes, dtype: str, pointer: str, value: str, count: str
 
     lanes.need(f"store({element}, {register}, count)", text)
     return f"store({pointer}, {value}, {count});"
-
-
-def load_even_odd(lanes: Lanes, pointer: str, even: str, odd: str) -> str:
-    """bfloat16: the low half of each word shifted up, the high half unchanged."""
-    register, words = lanes.type("float32"), lanes.unsigned(4)
-    element, memory = lanes.storage("bfloat16"), lanes.unaligned(words, "unsigned", 2)
-    lanes.need(
-        f"load_even_odd({register})",
-        lambda: (
-            f"INLINE void load_even_odd(const {element}* p, {register}& even, {register}& odd) "
-            f"{{ {words} u = *(const {memory}*)p; "
-            f"even = ({register})(u << 16); odd = ({register})(u & 0xffff0000u); }}"
-        ),
-    )
-    return f"load_even_odd({pointer}, {even}, {odd});"
-
-
-def store_even_odd(lanes: Lanes, pointer: str, even: str, odd: str) -> str:
-    """bfloat16: both registers rounded and merged into words."""
-    register, words = lanes.type("float32"), lanes.unsigned(4)
-    element, memory = lanes.storage("bfloat16"), lanes.unaligned(words, "unsigned", 2)
-    sixteen.round_words(lanes)
-    lanes.need(
-        f"store_even_odd({register})",
-        lambda: (
-            f"INLINE void store_even_odd({element}* p, {register} even, {register} odd) "
-            f"{{ *({memory}*)p = (bf16_words(even) >> 16) | (bf16_words(odd) & 0xffff0000u); }}"
-        ),
-    )
-    return f"store_even_odd({pointer}, {even}, {odd});"
