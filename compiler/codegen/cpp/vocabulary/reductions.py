@@ -57,8 +57,11 @@ def _halved(lanes: Lanes, op: str, held: str) -> str:
 
 
 def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
-    """Reduce all lanes to one scalar: combine lane k with lane k + half until one is left."""
+    """Reduce the lanes of a register to one scalar register, in a fixed order: combine lane k with
+    lane k + half until one is left."""
     held = compute_dtype(dtype)
+    if lanes.count == 1:
+        return vector
     register, name = lanes.type(held), f"lanes_{op}"
     # bool masks and 32-bit integers share one C++ type, but differ in the meaning of sum and max
     name += "_bool" if held == "bool" and op not in ("any", "all") else ""
