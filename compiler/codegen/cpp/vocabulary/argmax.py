@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import conversions, reductions
-from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
-from compiler.loops.dtypes import FLOATS, compute_dtype
+from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.loops.dtypes import FLOATS, compute_dtype, limits
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes

@@ -21,6 +21,7 @@ from compiler.codegen.cpp.vocabulary import (
 )
 from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS, SIGNED, STORAGE, UNSIGNED, literal
 from compiler.loops.dtypes import BYTES, compute_dtype
+from compiler.loops.identities import identity
 
 _ATOM = re.compile(r"[\w.]+")
 
@@ -250,7 +251,7 @@ class Lanes:
 
     def identity(self, op: str, dtype: str) -> str:
         """The identity of sum, prod, max, min, any or all, in every lane."""
-        return self.constant(reductions.identity(op, dtype), dtype)
+        return self.constant(identity(op.removesuffix("_quick"), dtype).number, dtype)
 
     def combine(self, op: str, a: str, b: str, dtype: str) -> str:
         """Combine two partial results of sum, prod, max, min, any or all, lane by lane.

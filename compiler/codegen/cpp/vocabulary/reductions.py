@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import hardware
-from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
-from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype
+from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.loops.dtypes import BYTES, compute_dtype
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -23,20 +22,6 @@ OPERATOR = {
     "min_quick": "min_quick",
 }
 """The operator that combines two partial results."""
-
-
-def identity(op: str, dtype: str) -> bool | int | float:
-    """The identity of an operation."""
-    if op in ("any", "all"):
-        return op == "all"
-    if op in ("sum", "prod"):
-        return op == "prod"
-    least = op.startswith("max")
-    if dtype in FLOATS:
-        return -math.inf if least else math.inf
-    if dtype == "bool":
-        return not least
-    return limits(dtype)[0 if least else 1]
 
 
 NARROWEST = 16

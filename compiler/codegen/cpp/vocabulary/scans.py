@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import reductions
 from compiler.loops.dtypes import compute_dtype
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ def scan(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
     name += "_bool" if held == "bool" and op not in ("any", "all") else ""
 
     def text() -> str:
-        neutral = lanes.constant(reductions.identity(op, held), held)
+        neutral = lanes.identity(op, held)
         steps, distance = [f"{register} neutral = {neutral}, w;"], 1
         while distance < lanes.count:
             order = [*[lanes.count] * distance, *range(lanes.count - distance)]
