@@ -199,7 +199,8 @@ def _compose_flipped(outer: Layout, inner: Layout) -> Layout | None:
     offset = whole.offset
     for size, stride in zip(inner.shape, inner.strides, strict=True):
         negative = _is_negative(stride)
-        forward, top = multiply(stride, -1) if negative else stride, [0] * len(outer.shape)
+        forward = multiply(stride, -1) if negative else stride
+        top: list[Size] = [0] * len(outer.shape)
         pieces = [(size, 0)] if stride == 0 else _place_digit(outer, size, forward, top)
         if pieces is None:
             return None

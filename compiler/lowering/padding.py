@@ -17,10 +17,9 @@ from compiler.loops.layouts import Shape, compose_views, expand, flip, permute
 from compiler.loops.sizes import Size, add, subtract
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.dimensions import with_size
-from compiler.lowering.elements import Element, larger, number, position, smaller
+from compiler.lowering.elements import Element, larger, number, position, size_element, smaller
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.joins import place
-from compiler.lowering.reduction import size_element
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece

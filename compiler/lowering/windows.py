@@ -11,10 +11,19 @@ from itertools import product
 from math import prod
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Expression, Gather, IndexTerm, Iota, SizeOf
+from compiler.loops.expressions import Expression, Gather, IndexTerm, Iota
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_dimension
 from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import Element, apply, maximum, minimum, number, position, where
+from compiler.lowering.elements import (
+    Element,
+    apply,
+    maximum,
+    minimum,
+    number,
+    position,
+    size_element,
+    where,
+)
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor
@@ -101,7 +110,7 @@ class Windows:
                 if self.padding[d]:
                     at = maximum(at, 0)
                 size = self.tensor.shape[dim]
-                extent = number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
+                extent = size_element(size)
                 total = at if total is None else total * extent + at
             assert total is not None
             found.append(total)
@@ -112,7 +121,7 @@ class Windows:
         total: Element | None = None
         for d, dim in enumerate(self.dims):
             size = self.tensor.shape[dim]
-            end = number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
+            end = size_element(size)
             start = position(self.shape, dim, self.order) * self.stride[d] - self.padding[d]
             if padded:
                 side = minimum(start + self.kernel[d], end + self.padding[d]) - start
