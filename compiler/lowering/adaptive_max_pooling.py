@@ -13,7 +13,7 @@ from functools import reduce
 from itertools import product
 
 from compiler.loops.dtypes import FLOATS, compute_dtype, limits
-from compiler.loops.expressions import Gather, IndexTerm
+from compiler.loops.expressions import Gather
 from compiler.loops.layouts import compose_views, permute
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.elements import Element, apply, minimum, number, position, where
@@ -98,12 +98,7 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
         )
     seen, places = [], []
     for chosen in product(*along):
-        terms = tuple(
-            IndexTerm(
-                at.expression, memory.shape[dim], memory.strides[dim], wraps=False, checked=False
-            )
-            for at, dim in zip(chosen, dims, strict=True)
-        )
+        terms = tuple(memory.term(dim, at.expression) for at, dim in zip(chosen, dims, strict=True))
         read = Gather(memory.value, view, terms, memory.dtype)
         seen.append(Element(read).to(compute_dtype(memory.dtype)))
         places.append(_place(chosen, [window.size for window in windows]))

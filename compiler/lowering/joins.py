@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm, Iota, Load
+from compiler.loops.expressions import Gather, Iota, Load
 from compiler.loops.graph import StoreMode
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
@@ -242,13 +242,7 @@ def _surrounded(
     still = {d: d for d in range(len(shape)) if d not in starts}
     view = compose_views((base(memory, shape, still),), (permute(shape, order),))
     terms = tuple(
-        IndexTerm(
-            Iota((_stepped(shape, order, dim, start, step),)),
-            tensor.shape[dim],
-            memory.strides[dim],
-            wraps=False,
-            checked=False,
-        )
+        memory.term(dim, Iota((_stepped(shape, order, dim, start, step),)))
         for dim, start in starts.items()
     )
     otherwise = constant(value, tensor.dtype).number

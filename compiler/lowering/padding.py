@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm
+from compiler.loops.expressions import Gather
 from compiler.loops.layouts import Shape, compose_views, expand, flip, permute
 from compiler.loops.sizes import Size, add, subtract
 from compiler.lowering.builder import Builder, reading_order, storage_order
@@ -184,8 +184,7 @@ def _place_rows(
         index = row(
             position(shape, dim, order) - number(count, "int64"), size_element(size, "int64") - 1
         )
-        stride = memory.strides[dim]
-        terms.append(IndexTerm(index.expression, size, stride, wraps=False, checked=False))
+        terms.append(memory.term(dim, index.expression))
     read = Gather(memory.value, view, tuple(terms), memory.dtype)
     return builder.store(target, read, order=order)
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm, Iota
+from compiler.loops.expressions import Gather, Iota
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major
 from compiler.loops.sizes import Size, add, divide, multiply
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import Element, apply, position
-from compiler.lowering.indexing import Strided, base, strided
+from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.windows import MOST, each
@@ -42,13 +42,7 @@ def im2col(
         return _view(builder, image, shape, dilation, stride)
     memory = strided(builder, image)
     terms = tuple(
-        IndexTerm(
-            Iota((_along(shape, lead, d, dilation[d], stride[d], -padding[d]),)),
-            image.shape[lead + d],
-            memory.strides[lead + d],
-            wraps=False,
-            checked=False,
-        )
+        memory.term(lead + d, Iota((_along(shape, lead, d, dilation[d], stride[d], -padding[d]),)))
         for d in (0, 1)
     )
     view = base(memory, shape, {d: d for d in range(lead)})
@@ -110,17 +104,11 @@ def unfold_backward(
             place = position(shape, dim, order)
             window = apply("floor_divide", place, step) - before
             within = apply("remainder", place, step) + before * step
-            terms = [_term(memory, len(shape), within)]
-        terms.insert(0, _term(memory, dim, window))
+            terms = [memory.term(len(shape), within.expression)]
+        terms.insert(0, memory.term(dim, window.expression))
         view = compose_views((start,), (permute(shape, order),))
         read = Gather(memory.value, view, tuple(terms), memory.dtype, 0)
         seen = Element(read).to(compute_dtype(memory.dtype))
         total = seen if total is None else total + seen
     assert total is not None
     return builder.map(total.to(builder.meta.dtype).expression)
-
-
-def _term(memory: Strided, dim: int, index: Element) -> IndexTerm:
-    """An index that may lie outside the tensor."""
-    size, stride = memory.shape[dim], memory.strides[dim]
-    return IndexTerm(index.expression, size, stride, wraps=False, checked=False)

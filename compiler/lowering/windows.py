@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Expression, Gather, IndexTerm, Iota
+from compiler.loops.expressions import Expression, Gather, Iota
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_dimension
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import (
@@ -85,14 +85,7 @@ class Windows:
         found = []
         for step in steps:
             terms = tuple(
-                IndexTerm(
-                    self._index(d, step[d]),
-                    memory.shape[dim],
-                    memory.strides[dim],
-                    wraps=False,
-                    checked=False,
-                )
-                for d, dim in enumerate(self.dims)
+                memory.term(dim, self._index(d, step[d])) for d, dim in enumerate(self.dims)
             )
             read = Gather(memory.value, view, terms, memory.dtype, otherwise)
             found.append(Element(read).to(self.compute))
@@ -178,8 +171,7 @@ def overlapping(
                 index: Expression = Iota((Layout(digits, strides, padding[d] - before[d]),))
             else:
                 index = (apply("floor_divide", place, stride[d]) - before[d]).expression
-            size, step = memory.shape[dim], memory.strides[dim]
-            terms.append(IndexTerm(index, size, step, wraps=False, checked=False))
+            terms.append(memory.term(dim, index))
             if (before[d] + 1) * stride[d] > kernel[d]:
                 rest = apply("remainder", place, stride[d])
                 own = rest < kernel[d] - before[d] * stride[d]
