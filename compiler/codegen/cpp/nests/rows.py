@@ -106,7 +106,7 @@ class Loops:
                 child.parent.code.extend(child.code)
         if self.riders:
             turn = None if self.turn is None else "turn"
-            blocks = Blocks(self.schedule, self.values, self.arrays, self.riders)
+            blocks = Blocks(self.values, self.arrays, self.riders)
             blocks.prepare(holder, turn)
             units.block_head(holder.code)
             self.accumulators.close_level(unit)
