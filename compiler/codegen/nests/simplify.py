@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from compiler.loops.expressions import (
     Address,
     Expression,
-    IndexTerm,
     Position,
     Read,
     ReadIndexed,
     rewrite,
 )
-from compiler.loops.nest import Axis, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import (
+    Axis,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    addresses,
+)
 from compiler.loops.sizes import multiply, product
 
 
@@ -60,24 +67,6 @@ def _runs_on(nest: Nest, place: int) -> bool:
             if outer != multiply(inner, second.size):
                 return False
     return True
-
-
-def addresses(statement: Statement) -> Iterator[Address]:
-    """All addresses of a statement."""
-    if isinstance(statement, Write):
-        yield statement.address
-    for part in expressions(statement):
-        if isinstance(part, (Read, ReadIndexed, Position)):
-            yield part.address
-
-
-def index_terms(statement: Statement) -> Iterator[IndexTerm]:
-    """All index terms of a statement."""
-    if isinstance(statement, Write):
-        yield from statement.terms
-    for part in expressions(statement):
-        if isinstance(part, ReadIndexed):
-            yield from part.terms
 
 
 def regroup(nest: Nest, groups: list[list[int]]) -> Nest:
