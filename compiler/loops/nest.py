@@ -16,7 +16,7 @@ may use it. A reduction over other axes is a rider: it completes only after the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -119,17 +119,18 @@ class Nest:
 
     def reads(self) -> tuple[str, ...]:
         """The buffers that it reads, in order, without duplicates."""
-        return tuple(dict.fromkeys(name for s in self.statements for name in buffers_read(s)))
+        return tuple(dict.fromkeys(read.buffer for read in reads_in(self.statements)))
 
     def writes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(s.buffer for s in self.statements if isinstance(s, Write)))
 
 
-def buffers_read(statement: Statement) -> Iterator[str]:
-    """The buffer of each of its reads."""
-    for part in expressions(statement):
-        if isinstance(part, (Read, ReadIndexed)):
-            yield part.buffer
+def reads_in(statements: Iterable[Statement]) -> Iterator[Read | ReadIndexed]:
+    """The reads of these statements, each as often as it occurs."""
+    for statement in statements:
+        for part in expressions(statement):
+            if isinstance(part, (Read, ReadIndexed)):
+                yield part
 
 
 def expressions(statement: Statement) -> Iterator[Expression]:
