@@ -23,7 +23,7 @@ from compiler.control.hooks import Missing
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock, HostClock, Told
+from compiler.measure.probes.clock import Clock, HostClock, Told, timed_by
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import ArtifactMemory
 from compiler.measure.probes.engine_observer import EngineObserver
@@ -117,16 +117,16 @@ class EngineProbe:
             text = self._with(around)
             timed = self._wrapper(text, {**names, "_start": clock.start, "_stop": clock.stop})
 
+        whole = timed_by(timed, clock, base)
+
         def run(arguments: list[Any]) -> Any:
-            if unit is not None:
-                unit.readings.observe(callback)
-            clock.start(base)
+            if unit is None:
+                return whole(arguments)
+            unit.readings.observe(callback)
             try:
-                return timed(arguments)
+                return whole(arguments)
             finally:
-                clock.stop(base)
-                if unit is not None:
-                    unit.readings.observe(None)
+                unit.readings.observe(None)
 
         return run
 
