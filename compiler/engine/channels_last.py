@@ -22,6 +22,7 @@ from torch._guards import TracingContext
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.engine.convolution_library import by_onednn
+from compiler.trace.records.graph import GraphKind
 
 aten = torch.ops.aten
 
@@ -68,6 +69,7 @@ def channels_last(
     example_inputs: Sequence[Any],
     *,
     graph: str,
+    kind: GraphKind,
     promised: int,
     gate: Gate | None = None,
 ) -> int:
@@ -79,7 +81,11 @@ def channels_last(
     """
     mode = _fake_mode(module)
     convolutions = [node for node in module.graph.nodes if node.target in _IMAGES]
-    nodes = [n for n in convolutions if _images(n) and not (_contiguous(n) or _scattered(n))]
+    nodes = [
+        n
+        for n in convolutions
+        if _images(n) and not _contiguous(n) and (_alone(n, kind) or not _scattered(n))
+    ]
     restrided = _restride_inputs(module, example_inputs)
     wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
     if mode is None or not (wanted or restrided):
@@ -97,8 +103,7 @@ def channels_last(
                 continue
             if stale and _reads_memory(node.target):
                 _give_as_captured(module, node, captured)
-            if node.target in _IMAGES and _scattered(node):
-                # the forward is fast on either order
+            if node.target in _IMAGES and _scattered(node) and not _alone(node, kind):
                 if node.target is aten.convolution_backward.default:
                     stale |= _convert_images(module, node, made, torch.contiguous_format)
             elif node.target in _IMAGES and _contiguous(node):
@@ -203,6 +208,11 @@ def _scattered(node: fx.Node) -> bool:
     strided = any(stride != 1 for stride in strides)
     sizes = zip(dilations, weight.shape[2:], strict=False)
     return strided and any(dilation != 1 and size != 1 for dilation, size in sizes)
+
+
+def _alone(node: fx.Node, kind: GraphKind) -> bool:
+    """Whether no gradient needs this convolution's images."""
+    return kind == "inference" and node.target is aten.convolution.default
 
 
 def _contiguous(node: fx.Node) -> bool:

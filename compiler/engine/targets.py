@@ -152,7 +152,7 @@ def rewrite(
     """Change the ATen graph in place for the target: layouts, products, sums at indices, vectors
     that nothing reads, slices of complex tensors. The first `promised` outputs retain the order of
     their strides, and the strides themselves unless they are part of a padded product."""
-    channels_last(module, inputs, graph=graph, promised=promised, gate=gate)
+    channels_last(module, inputs, graph=graph, kind=kind, promised=promised, gate=gate)
     for change in target.aten_passes:
         change(module, graph=graph, gate=gate)
     padded_rows(module, graph=graph, kind=kind, promised=promised, gate=gate)

@@ -45,6 +45,7 @@ class Sizes:
         self._known: dict[Any, Size] = {}
         self._passed: dict[Any, Any] = {}
         self._shown: dict[Any, str] = {}
+        self._solved: dict[Any, str] = {}
 
     def shape(self, sizes: Any) -> Shape:
         """The sizes or strides of a fake tensor."""
@@ -75,13 +76,22 @@ class Sizes:
         return name
 
     def show(self, size: Any, where: str) -> None:
-        """Record that a symbol is the size of an input, as Python text `where`
-        (`primals_1.size(0)`)."""
+        """Record that the size of an input, as Python text `where` (`primals_1.size(0)`), is a
+        symbol, or determines one: the gradient of windows has 9*s0 columns."""
         node = size.node
         expression = node.expr
-        if isinstance(expression, sympy.Symbol) and expression not in self._known:
-            self._shown.setdefault(expression, where)
-            self._hint(expression.name, node)
+        if isinstance(expression, sympy.Symbol):
+            if expression not in self._known:
+                self._shown.setdefault(expression, where)
+                self._hint(expression.name, node)
+        elif len(expression.free_symbols) == 1:
+            (one,) = expression.free_symbols
+            factor, rest = expression.coeff(one, 1), expression.coeff(one, 0)
+            if isinstance(factor, sympy.Integer) and expression == factor * one + rest and factor:
+                self._solved.setdefault(one, f"({where} - {rest}) // {factor}")
+                hint = getattr(node, "_hint", None)
+                if isinstance(hint, int):
+                    self._graph.hints.setdefault(one.name, (hint - int(rest)) // int(factor))
 
     def _hint(self, name: str, node: Any) -> None:
         hint = getattr(node, "_hint", None)
@@ -101,7 +111,7 @@ class Sizes:
         if isinstance(expression, sympy.Integer):
             return int(expression)
         if isinstance(expression, sympy.Symbol):
-            where = self._shown.get(expression)
+            where = self._shown.get(expression) or self._solved.get(expression)
             if where is None:
                 raise Unsupported(f"the size {expression} depends on the contents of a tensor")
             self._graph.symbols[expression.name] = where

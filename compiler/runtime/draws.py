@@ -54,12 +54,10 @@ and the distribution's location. What is narrower has the same bits."""
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """One function of the library, or two that share a name."""
+    """One function of the library, or several that share a name."""
 
-    wide: str
-    """Its family of `FAMILIES` for float64 (or for every dtype)."""
-    single: str
-    """Its family for the other floats, if there is one of its own."""
+    families: tuple[str, ...]
+    """Its families of `FAMILIES`; the first of a dtype that makes ATen's numbers is used."""
     parameters: Callable[..., tuple[float, ...]]
     """What the library takes, from the dtype's name and what ATen takes."""
     location: Callable[..., float] = lambda *_: 0.0
@@ -71,37 +69,45 @@ class Distribution:
 def _ends(dtype: str, start: float, end: float) -> tuple[float, ...]:
     if BYTES[dtype] != 2:
         return start, end
-    return start, end, _bits(dtype, end), _bits(dtype, start)
-
-
-def _bits(dtype: str, number: float) -> float:
-    """The bits of a number in 16, as an integer."""
-    if dtype == "float16":
-        return float(struct.unpack("h", struct.pack("e", number))[0])
     with torch.utils._python_dispatch._disable_current_modes():
-        return float(torch.tensor(number, dtype=torch.bfloat16).view(torch.int16).item())
+        ends = torch.tensor([end, start], dtype=getattr(torch, dtype), device="cpu")
+        span = ends[0] - ends[1]
+        return start, end, *ends.view(torch.int16).tolist(), ends[1].item(), span.item()
 
+
+def _moments(dtype: str, mean: float, deviation: float) -> tuple[float, ...]:
+    if BYTES[dtype] != 2:
+        return mean, deviation
+    with torch.utils._python_dispatch._disable_current_modes():
+        rounded = torch.tensor([mean, deviation], dtype=getattr(torch, dtype), device="cpu")
+        return mean, deviation, *rounded.tolist()
+
+
+_ROUNDED = {
+    name: tuple(f"{name}_rounded_{dtype}" for dtype in REDUCED) for name in ("uniform", "normal")
+}
 
 DISTRIBUTIONS = {
-    "uniform": Distribution("uniform", "uniform_single", _ends, lambda start, end: start),
+    "uniform": Distribution(
+        ("uniform", "uniform_single", *_ROUNDED["uniform"]), _ends, lambda start, end: start
+    ),
     "normal": Distribution(
-        "normal",
-        "normal_single",
-        lambda dtype, mean, deviation: (mean, deviation),
+        ("normal", "normal_single", *_ROUNDED["normal"]),
+        _moments,
         lambda mean, deviation: mean,
         "normal_pairs",
     ),
     "bernoulli": Distribution(
-        "bernoulli", "", lambda dtype, p: (float(math.ceil(math.ldexp(p, 53))),)
+        ("bernoulli",), lambda dtype, p: (float(math.ceil(math.ldexp(p, 53))),)
     ),
-    "exponential": Distribution("exponential", "", lambda dtype, rate: (-1.0 / rate,)),
-    "geometric": Distribution("geometric", "", lambda dtype, p: (math.log1p(-p),)),
+    "exponential": Distribution(("exponential",), lambda dtype, rate: (-1.0 / rate,)),
+    "geometric": Distribution(("geometric",), lambda dtype, p: (math.log1p(-p),)),
     "cauchy": Distribution(
-        "cauchy", "", lambda dtype, median, sigma: (median, sigma), lambda median, sigma: median
+        ("cauchy",), lambda dtype, median, sigma: (median, sigma), lambda median, sigma: median
     ),
-    "log_normal": Distribution("log_normal", "", lambda dtype, mean, deviation: (mean, deviation)),
+    "log_normal": Distribution(("log_normal",), lambda dtype, mean, deviation: (mean, deviation)),
     "integers": Distribution(
-        "integers", "", lambda dtype, low, high: (float(high - low), float(low))
+        ("integers",), lambda dtype, low, high: (float(high - low), float(low))
     ),
 }
 """By the name in `tcw.NAME.default`."""
@@ -294,16 +300,17 @@ _EXAMPLES: dict[str, tuple[float, ...]] = {
 def _family(name: str, dtype: str, pairs: bool = False) -> int:
     """The number of the family that makes these numbers as ATen does; -1 if ATen is called."""
     known, found = DISTRIBUTIONS[name], draws()
-    every = (known.pairs,) if pairs else (known.wide, known.single)
-    names = [one for one in every if one and dtype in FAMILIES[one].dtypes]
-    if isinstance(found, Missing) or not names:
+    names = [known.pairs] if pairs else known.families
+    numbers = [
+        i for i, one in enumerate(FAMILIES) if one in names and dtype in FAMILIES[one].dtypes
+    ]
+    if isinstance(found, Missing) or not numbers:
         return -1
     # 16 bits hide differences that others show
     if dtype in REDUCED and _family(name, "float32", pairs) < 0:
         return -1
-    family = list(FAMILIES).index(names[0])
     with torch.utils._python_dispatch._disable_current_modes(), torch.inference_mode(False):
-        return family if _same(found, name, family, dtype, pairs) else -1
+        return next((one for one in numbers if _same(found, name, one, dtype, pairs)), -1)
 
 
 def _same(found: Draws, name: str, family: int, dtype: str, pairs: bool = False) -> bool:

@@ -276,6 +276,59 @@ static void normal_single(const unsigned* w, void* out, long n, const double* a)
   }
 }
 
+// Numbers of 16 bits as torch makes them before 2.13: a uniform one has as many bits as the dtype's
+// significand, and each step from it is rounded. So tables have the radius of every uniform number,
+// and the cosine and sine of its angle. `S` is the dtype: BITS and `rounded`.
+template <class S>
+struct Tables { float radius[1 << S::BITS], cosine[1 << S::BITS], sine[1 << S::BITS]; };
+
+template <class S>
+static const Tables<S>& tables() {
+  static Tables<S> t;
+  static bool filled;  // by several threads at most, with the same numbers
+  if (__atomic_load_n(&filled, __ATOMIC_ACQUIRE)) return t;
+  for (int i = 0; i < 1 << S::BITS; i++) {
+    const float u = (float)i / (1 << S::BITS), angle = S::rounded((float)(6.28318530717958647692 * u));
+    t.radius[i] = S::rounded(__builtin_sqrtf(-2.0f * S::rounded(__builtin_logf(1.0f - u))));
+    t.cosine[i] = S::rounded(__builtin_cosf(angle));
+    t.sine[i] = S::rounded(__builtin_sinf(angle));
+  }
+  __atomic_store_n(&filled, true, __ATOMIC_RELEASE);
+  return t;
+}
+
+static INLINE eight looked_up(const float* table, eight_ints at) {
+  eight x;
+  for (int k = 0; k < 8; k++) x[k] = table[at[k]];
+  return x;
+}
+
+template <class S>
+static void normal_rounded(const unsigned* w, void* out, long n, const double* a) {
+  const eight mean = eight{} + (float)a[2], deviation = eight{} + (float)a[3];
+  const Tables<S>& t = tables<S>();
+  for (long i = 0; i < n; i += 16) {
+    eight_ints u1 = *(const ints_in_memory*)(w + i) & (1 << S::BITS) - 1;
+    eight_ints u2 = *(const ints_in_memory*)(w + i + 8) & (1 << S::BITS) - 1;
+    eight radius = looked_up(t.radius, u1);
+    eight x = S::rounded(radius * looked_up(t.cosine, u2));
+    eight y = S::rounded(radius * looked_up(t.sine, u2));
+    float* p = (float*)out + i;
+    *(eight_in_memory*)p = S::rounded(x * deviation) + mean;
+    *(eight_in_memory*)(p + 8) = S::rounded(y * deviation) + mean;
+  }
+}
+
+template <class S>
+static void uniform_rounded(const unsigned* w, void* out, long n, const double* a) {
+  const eight from = eight{} + (float)a[4], span = eight{} + (float)a[5];
+  for (long i = 0; i < n; i += 8) {
+    eight_ints bits = *(const ints_in_memory*)(w + i) & (1 << S::BITS) - 1;
+    eight x = __builtin_convertvector(bits, eight) * (1.0f / (1 << S::BITS));
+    *(eight_in_memory*)((float*)out + i) = multiply_add(x, span, from);
+  }
+}
+
 // A draw: chunks of numbers, whose words one thread at a time takes from the engine, in order.
 
 enum { CHUNK = 2048, LARGE = 1 << 15 };
@@ -284,6 +337,7 @@ struct Family {
   Made* made;
   int words;    // that a number takes
   bool shared;  // by threads: most of its time is not the words'
+  bool sixteens, rounded;
 };
 struct Job {
   Engine* engine;

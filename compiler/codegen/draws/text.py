@@ -10,7 +10,7 @@ from pathlib import Path
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests.parallel import DECLARATIONS
 from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary, polynomials
-from compiler.loops.dtypes import BYTES
+from compiler.loops.dtypes import BYTES, REDUCED
 
 FILE = Path(__file__).with_name("draws.cpp")
 
@@ -29,6 +29,10 @@ class Family:
     """The dtypes that can be requested."""
     shared: bool = True
     """Threads share it: most of its time goes to what is made of the words."""
+    sixteens: bool = False
+    """Sixteen numbers are made together, as by `at::normal_fill`."""
+    rounded: bool = False
+    """Every step is rounded to 16 bits, as in torch before 2.13."""
 
 
 _WIDE = ("float64", "float32", "float16", "bfloat16")
@@ -43,9 +47,15 @@ FAMILIES = {
     "integers": Family("integers", 1, "int64", tuple(BYTES), shared=False),
     "cauchy": Family("cauchy", 2, "float64", _WIDE),
     "log_normal": Family("log_normal", 2, "float64", _SINGLE),
-    "normal": Family("normal", 2, "float64", ("float64",)),
-    "normal_single": Family("normal_single", 1, "float32", _SINGLE),
+    "normal": Family("normal", 2, "float64", ("float64",), sixteens=True),
+    "normal_single": Family("normal_single", 1, "float32", _SINGLE, sixteens=True),
     "normal_pairs": Family("normal_pairs", 2, "float64", _WIDE),
+} | {
+    f"{name}_rounded_{dtype}": Family(
+        f"{name}_rounded<{dtype}_steps>", 1, "float32", (dtype,), shared, shared, True
+    )
+    for dtype in REDUCED
+    for name, shared in (("uniform", False), ("normal", True))
 }
 """All of them; a family's number in the library is its place here."""
 
@@ -80,8 +90,8 @@ extern "C" void draw_numbers(void* generator, int family, int dtype, void* out, 
   pthread_mutex_lock(mutex);
   Engine engine = torch_generator.engine(generator);
   Job job = {&engine, families + family, conversions[family][dtype], a, (char*)out, bytes[dtype]};
-  if (job.family->made == normal || job.family->made == normal_single) {
-    run_normal(job, n, job.bytes >= 4);
+  if (job.family->sixteens) {
+    run_normal(job, n, job.bytes >= 4 || job.family->rounded);
   } else if (job.family->made == log_normal || job.family->made == normal_pairs) {
     Kept kept = torch_generator.kept(generator);
     run_pairs(job, n, kept);
@@ -116,15 +126,16 @@ def draws_text(isa: Isa) -> str:
     wide = vocabulary.lanes(isa.lanes((8, 8)))
     for op in ("log", "log1p", "exp", "sqrt", "ceil"):
         wide.apply(op, ["x"], ["float64"], "float64")
-    lines = [*_eight(vocabulary), *_names(wide), *_conversions(wide), FILE.read_text("utf-8")]
+    lines = [*_eight(vocabulary), *_steps(vocabulary), *_names(wide), *_conversions(wide)]
+    lines.append(FILE.read_text("utf-8"))
     mutex = f"enum {{ MUTEX = {MUTEX} }};"
     return "\n".join((_TORCH, vocabulary.prelude(), *lines, *_tables(), mutex, _ENTRY))
 
 
 def _eight(vocabulary: Vocabulary) -> Iterator[str]:
     """Eight floats, of which ATen makes normal numbers: its AVX2 code serves AVX-512 too."""
-    if vocabulary.isa.vector_bytes >= 32:
-        lanes = vocabulary.lanes(8)
+    lanes = vocabulary.lanes(8)
+    if lanes.holds("float32"):
         polynomials.multiply_add(lanes, lanes.type("float32"))
         lanes.apply("sqrt", ["x"], ["float32"], "float32")
         yield f"typedef {lanes.type('float32')} eight;"
@@ -143,6 +154,23 @@ _PARTED = (
     " for (int k = 0; k < 8; k++) x[k] = __builtin_sqrtf(x[k]); return x; }",
 )
 """Without such vectors. The bits are not ATen's, which calls libm."""
+
+
+def _steps(vocabulary: Vocabulary) -> Iterator[str]:
+    """A dtype of 16 bits, for `draws.cpp`: its significand's bits, and how to round to it."""
+    one, eight = vocabulary.lanes(1), vocabulary.lanes(8)
+    for dtype, bits in (("float16", 11), ("bfloat16", 8)):
+        single = one.convert("x", "float32", dtype)
+        yield f"struct {dtype}_steps {{"
+        yield f"  enum {{ BITS = {bits} }};"
+        yield f"  static INLINE float rounded(float x) {{ return {single}; }}"
+        if eight.holds("float32"):
+            several = eight.convert("x", "float32", dtype)
+            yield f"  static INLINE eight rounded(eight x) {{ return {several}; }}"
+        else:
+            each = "for (int k = 0; k < 8; k++) x[k] = rounded((float)x[k]);"
+            yield f"  static INLINE eight rounded(eight x) {{ {each} return x; }}"
+        yield "};"
 
 
 def _names(lanes: Lanes) -> Iterator[str]:
@@ -186,7 +214,10 @@ def _conversion(lanes: Lanes, held: str, dtype: str) -> Iterator[str]:
 
 def _tables() -> Iterator[str]:
     yield f"static const long bytes[] = {{{', '.join(str(BYTES[d]) for d in DTYPES)}}};"
-    rows = (f"{{{f.function}, {f.words}, {int(f.shared)}}}" for f in FAMILIES.values())
+    rows = (
+        f"{{{f.function}, {f.words}, {f.shared:d}, {f.sixteens:d}, {f.rounded:d}}}"
+        for f in FAMILIES.values()
+    )
     yield f"static const Family families[] = {{{', '.join(rows)}}};"
     yield f"static Converted* const conversions[][{len(DTYPES)}] = {{"
     for family in FAMILIES.values():

@@ -38,9 +38,8 @@ def compiled(model: Callable[..., Any], gate: Gate | None = None) -> tuple[Any, 
         def compile(module: Any, inputs: Any) -> Any:
             output = next(n for n in module.graph.nodes if n.op == "output")
             promised = 0 if kind == "backward" else len(output.args[0])
-            converted.append(
-                channels_last(module, inputs, graph=f"0/0/{kind}", promised=promised, gate=gate)
-            )
+            options: Any = {"kind": kind, "promised": promised, "gate": gate}
+            converted.append(channels_last(module, inputs, graph=f"0/0/{kind}", **options))
             if kind == "forward":
                 report_strides(module)
             return make_boxed_func(module.forward)
@@ -61,7 +60,7 @@ def watched(model: Callable[..., Any]) -> tuple[Any, list[tuple[tuple[int, ...],
     orders = []
 
     def backward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/backward", promised=0)
+        channels_last(module, inputs, graph="0/0/backward", kind="backward", promised=0)
         for node in module.graph.find_nodes(
             op="call_function", target=torch.ops.aten.convolution_backward.default
         ):
@@ -70,7 +69,7 @@ def watched(model: Callable[..., Any]) -> tuple[Any, list[tuple[tuple[int, ...],
         return make_boxed_func(module.forward)
 
     def forward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/forward", promised=1)
+        channels_last(module, inputs, graph="0/0/forward", kind="forward", promised=1)
         report_strides(module)
         return make_boxed_func(module.forward)
 
@@ -188,6 +187,10 @@ def test_the_gradient_of_a_strided_and_dilated_convolution_gets_contiguous_image
     function, converted = compiled(second)
     function(x)
     assert converted == [0]
+    function, converted = compiled(second)
+    with torch.no_grad():
+        torch.testing.assert_close(function(x), second(x))
+    assert converted == [1]
 
 
 def test_training_gives_the_same_gradients() -> None:
@@ -334,7 +337,7 @@ def test_images_of_a_gpu_that_is_not_there(build: str, monkeypatch: pytest.Monke
 
     def compile(module: Any, inputs: Any) -> Any:
         copied, moved = retarget(module, inputs)
-        channels_last(copied, moved, graph="0/0/forward", promised=0)
+        channels_last(copied, moved, graph="0/0/forward", kind="forward", promised=0)
         report_strides(copied)
         converted.append(
             [n for n in copied.graph.nodes if n.target is torch.ops.aten.clone.default]

@@ -37,9 +37,7 @@ PARAMETERS: dict[str, tuple[tuple[float, ...], ...]] = {
 CASES = [
     (name, dtype)
     for name, known in DISTRIBUTIONS.items()
-    for dtype in dict.fromkeys(
-        one for family in (known.wide, known.single) if family for one in FAMILIES[family].dtypes
-    )
+    for dtype in dict.fromkeys(one for family in known.families for one in FAMILIES[family].dtypes)
 ]
 
 
@@ -100,13 +98,37 @@ def ulps(expected: torch.Tensor, found: torch.Tensor, location: float) -> torch.
 
 
 def test_on_this_machine_all_of_them_are_ours() -> None:
-    """torch's builds for AVX2 have what is imitated, from 2.13 on in 16 bits as well."""
+    """torch's builds for AVX2 have what is imitated."""
     if detect().vector_bytes < AVX2.vector_bytes:
         pytest.skip("ATen calls libm on this machine")
-    new = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)
     for name, dtype in CASES:
-        if new or dtype not in ("float16", "bfloat16"):
-            assert ours(name, dtype), (name, dtype)
+        assert ours(name, dtype), (name, dtype)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("float16", 11), ("bfloat16", 8)])
+def test_numbers_of_which_every_step_is_rounded(dtype: str, bits: int) -> None:
+    """As torch makes them before 2.13, from the words that `torch.rand` takes 24 bits of."""
+    made = module.draws()
+    assert not isinstance(made, Missing)
+    narrow, mean, deviation = getattr(torch, dtype), 0.7, 1.3
+    words = (torch.rand(2400, generator=torch.Generator().manual_seed(3)) * 2**24).long()
+    uniform = (words % 2**bits / 2**bits).to(narrow)
+
+    def found(name: str, *a: float) -> torch.Tensor:
+        family = list(FAMILIES).index(f"{name}_rounded_{dtype}")
+        generator, array = torch.Generator().manual_seed(3), module._array(name, dtype, a)
+        return made.draw(address_of(generator), family, (2400,), (1,), dtype, array)
+
+    first, second = uniform.view(-1, 2, 8).unbind(1)
+    radius = (-2 * (1 - first).log()).sqrt()
+    angle = (2 * math.pi * second.double()).float().to(narrow)
+    sides = torch.stack([radius * angle.cos(), radius * angle.sin()], 1)
+    location, scale = torch.tensor([mean, deviation], dtype=narrow).unbind()
+    expected = (sides * scale + location).view(-1)
+    assert torch.equal(found("normal", mean, deviation), expected)
+    start, end = torch.tensor([-0.3, 0.9], dtype=narrow).unbind()
+    spread = (uniform.double() * (end - start).double() + start.double()).float().to(narrow)
+    assert torch.equal(found("uniform", -0.3, 0.9), spread)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -206,7 +228,7 @@ def test_large_numbers_of_them_lie_in_memory_that_is_used_again() -> None:
 def test_atens_numbers_where_the_library_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a torch that draws otherwise: the comparison fails, and ATen is called."""
     right = DISTRIBUTIONS["normal"]
-    wrong = module.Distribution(right.wide, right.single, lambda d, m, s: (m, s + 1e-6))
+    wrong = module.Distribution(right.families, lambda d, m, s: (m, s + 1e-6))
     monkeypatch.setitem(DISTRIBUTIONS, "normal", wrong)
     module._family.cache_clear()
     module._array.cache_clear()
