@@ -58,11 +58,6 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def log_is_there() -> bool:
-    """Whether this process was started in `environment()`."""
-    return hasattr(ctypes.CDLL(None), "log_begin")
-
-
 def peak(call: Callable[[], object]) -> Peak:
     """The peak of one call, which must have been called before; its result is alive at the end."""
     log = ctypes.CDLL(None)

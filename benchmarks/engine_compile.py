@@ -22,10 +22,8 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -34,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.stages import cpu_seconds  # noqa: E402
+from benchmarks.stages import cpu_seconds, in_child  # noqa: E402
 
 ENGINES = ("inductor", "tcw")
 PRIME = "prime"
@@ -128,19 +126,8 @@ def stages_of(name: str) -> dict[str, float]:
 
 def run_child(engine: str, name: str, cache: str, *options: str) -> Any:
     """What a process that measures one first call prints: seconds, or those of its stages."""
-    environment = dict(
-        os.environ, TORCHINDUCTOR_CACHE_DIR=f"{cache}/inductor", XDG_CACHE_HOME=f"{cache}/xdg"
-    )
-    done = subprocess.run(
-        [sys.executable, __file__, "--child", engine, "--only", name, *options],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(f"{engine}, {name}:\n{done.stderr[-4000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    caches = {"TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor", "XDG_CACHE_HOME": f"{cache}/xdg"}
+    return in_child(__file__, [engine, "--only", name, *options], caches)
 
 
 def fresh(base: str) -> str:

@@ -15,7 +15,6 @@ import json
 import os
 import runpy
 import statistics
-import subprocess
 import sys
 import tempfile
 from functools import partial
@@ -24,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.stages import cpu_seconds  # noqa: E402
+from benchmarks.stages import cpu_seconds, in_child  # noqa: E402
 
 
 def compile_once(model_file: str, record: str) -> dict[str, float]:
@@ -65,18 +64,9 @@ def compile_once(model_file: str, record: str) -> dict[str, float]:
 
 def run_child(model: str, record: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as cache:
-        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)
-        done = subprocess.run(
-            [sys.executable, __file__, "--child", record, "--model", model],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
-        sys.exit(done.stderr)
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
+        environment = {"TORCHINDUCTOR_CACHE_DIR": cache}
+        found: dict[str, float] = in_child(__file__, [record, "--model", model], environment)
+    return found
 
 
 def main() -> None:

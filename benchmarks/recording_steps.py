@@ -18,20 +18,23 @@ import json
 import os
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.stages import in_child  # noqa: E402
+
 COMPILING = (0, 1)
 """Steps that compile: the first, and that of the other batch size."""
 
 
-def cpu_seconds(who: int) -> float:
-    """Of this process (`resource.RUSAGE_SELF`) or of its children, g++ above all."""
-    used = resource.getrusage(who)
+def of_children() -> float:
+    """CPU seconds of the children that this process waited for, g++ above all."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
@@ -47,14 +50,14 @@ def train(steps: int) -> dict[str, float]:
     process, children, times = 0.0, 0.0, []
     for step in range(steps):
         x = torch.randn(4 if step == 1 else 8, 16, 64)
-        of_children, began = cpu_seconds(resource.RUSAGE_CHILDREN), time.process_time()
+        before, began = of_children(), time.process_time()
         compiled(x).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
         took = time.process_time() - began
         if step in COMPILING:
             process += took
-            children += cpu_seconds(resource.RUSAGE_CHILDREN) - of_children
+            children += of_children() - before
         elif step > 20:
             times.append(took)
     return {
@@ -69,23 +72,15 @@ def run_child(recorded: bool, steps: int, cache: str = "") -> dict[str, float]:
     """`cache`: Inductor's folder; an empty one without."""
     with tempfile.TemporaryDirectory() as folder:
         cache = cache or os.path.join(folder, "cache")
-        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)
+        environment = {"TORCHINDUCTOR_CACHE_DIR": cache}
         traces = Path(folder, "traces")
         if recorded:
             environment["TCW_RECORD"] = str(traces)
             environment["PYTHONPATH"] = str(ROOT / "workbench" / "start_up")
-        done = subprocess.run(
-            [sys.executable, __file__, "--child", "--steps", str(steps)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            sys.exit(done.stderr)
+        options = ["--steps", str(steps)]
+        result: dict[str, float] = in_child(__file__, options, environment)
         if recorded and not list(traces.glob("*.tcw")):
             sys.exit("nothing was recorded")
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 

@@ -16,7 +16,7 @@ from compiler.capture.advice import Broken, advise
 from compiler.capture.code import function_location, source_line, source_lines
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
-from compiler.capture.messages import MESSAGES, Message, codes, in_short, url
+from compiler.capture.messages import MESSAGES, Message, codes, in_short
 from compiler.capture.skips import users_own
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
@@ -26,6 +26,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Advice, Crossing, GraphBreak, Location
+from compiler.trace.torch_logs.breaks import url
 
 BreakOutcome = Literal["break", "skip-frame", "error"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.control.error_words import first_line
+from compiler.trace.torch_logs.breaks import JOINED
 
-JOINED = "\n\n*** While handling this graph break, another graph break occurred: ***\n\n"
 _KEPT = 20_000
 
 
@@ -95,11 +95,3 @@ def codes() -> dict[str, str]:
         return {entry["Gb_type"]: code for code, all in registry.items() for entry in all}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-
-
-def url(code: str) -> str:
-    """torch's page about a code; "" if `code` is empty."""
-    if not code:
-        return ""
-    number = code.removeprefix("GB")
-    return f"https://meta-pytorch.github.io/compile-graph-break-site/gb/gb{number}.html"

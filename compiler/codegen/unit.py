@@ -10,7 +10,8 @@ from compiler.codegen.function import Function
 from compiler.codegen.nests.names import base_name
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
-from compiler.memory.plan import InArena, Plan, TakesOver
+from compiler.memory.plan import InArena, Plan
+from compiler.memory.segments import home
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +78,11 @@ def shared_buffers(nest: Nest, plan: Plan | None) -> frozenset[str]:
     buffers = {*nest.reads(), *nest.writes()}
     homes: dict[str, list[str]] = {}
     for buffer in sorted(buffers):
-        homes.setdefault(_home(buffer, plan), []).append(buffer)
+        owner = home(buffer, plan.placements)
+        place = plan.placements.get(owner)
+        shared = f"arena+{place.offset}" if isinstance(place, InArena) else owner
+        homes.setdefault(shared, []).append(buffer)
     return frozenset(name for group in homes.values() if len(group) > 1 for name in group)
-
-
-def _home(buffer: str, plan: Plan) -> str:
-    placement = plan.placements.get(buffer)
-    while isinstance(placement, TakesOver):
-        buffer = placement.value
-        placement = plan.placements.get(buffer)
-    return f"arena+{placement.offset}" if isinstance(placement, InArena) else buffer
 
 
 def _name(nest: Nest, taken: set[str]) -> str:

@@ -65,15 +65,6 @@ class SourceText:
             if isinstance(node, ast.Call) and _on(node, line):
                 yield node
 
-    def of(self, node: ast.AST) -> str:
-        """The full source of a node."""
-        span = span_of(node)
-        if span.line == span.end_line:
-            return self._bytes(span.line)[span.column : span.end_column].decode()
-        first = self._bytes(span.line)[span.column :].decode()
-        last = self._bytes(span.end_line)[: span.end_column].decode()
-        return "\n".join((first, *self.lines[span.line : span.end_line - 1], last))
-
     def changed(self, changes: list[Replacement]) -> str:
         """The text with these changes, which do not overlap."""
         lines = list(self.lines)

@@ -43,10 +43,7 @@ _IN_THE_FORMAT_OF_THE_GRADIENT = (
     torch.ops.aten.upsample_trilinear3d_backward.default,
 )
 _META = torch._C.DispatchKey.Meta
-_BEFORE_AUTOGRAD = (
-    torch._C.DispatchKey.Autograd,
-    torch._C.DispatchKey.CompositeImplicitAutograd,
-)
+_BEFORE_AUTOGRAD = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
 
 
 def missing() -> str:
@@ -103,10 +100,7 @@ def resampling_whole(inputs: Sequence[Any]) -> Iterator[None]:
 
 
 def _resample(
-    operation: Any,
-    image: torch.Tensor,
-    output_size: Sequence[int] | None,
-    *given: Any,
+    operation: Any, image: torch.Tensor, output_size: Sequence[int] | None, *given: Any
 ) -> torch.Tensor:
     """The overload `vec`, whose kernel in ATen takes no symbolic sizes, in terms of `operation`.
 

@@ -17,11 +17,11 @@ from compiler.fusion.counts import common, elements
 from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
 from compiler.fusion.surrounded import cheap, surrounded
-from compiler.fusion.through import is_compute, map_leaves
+from compiler.fusion.through import is_compute, map_leaves, operands
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import Weights, instructions
 from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op, SizeOf
-from compiler.loops.graph import Call, Compute, Graph, Map, Node, Operand
+from compiler.loops.graph import Call, Compute, Graph, Map, Node
 from compiler.loops.layouts import Layout, View, compose, compose_views, normalize
 from compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
 from compiler.trace.plurals import plural
@@ -47,7 +47,7 @@ def with_columns(
     """
     maps = {node.name: node for node in graph.nodes if isinstance(node, Map)}
     places = {n.name: p for p, n in enumerate(graph.nodes) if not isinstance(n, Call)}
-    stored = _operands(graph)
+    stored = operands(graph)
     computed = {node.name for node in graph.nodes if is_compute(node)}
     versions = Versions(graph)
 
@@ -122,16 +122,6 @@ def _detail(
     producers = [origin for name in reversed(path) for origin in maps[name].origins]
     both = tuple(dict.fromkeys((*producers, *origins)))
     return lambda: Detail(origins=both, means=MEANS)
-
-
-def _operands(graph: Graph) -> set[str]:
-    """Values that outputs and calls need in memory."""
-    found = {out.value for out in graph.outputs if isinstance(out, Operand)}
-    for node in graph.nodes:
-        if isinstance(node, Call):
-            found.update(operand.value for operand in node.operands())
-            found.update((*node.mutates, *node.aliases))
-    return found
 
 
 def _sources(node: Compute) -> set[str]:

@@ -13,7 +13,7 @@ from compiler.fusion.rules import Refusal
 from compiler.fusion.rules.access import readable
 from compiler.fusion.rules.domain import common_space
 from compiler.loops.graph import Call, Compute, Store
-from compiler.loops.nest import Nest, buffers_read
+from compiler.loops.nest import Nest, reads_in
 from compiler.loops.printer import INDENT, NestLine, nest_lines, nest_text
 from compiler.loops.printer.words import escaped
 
@@ -102,7 +102,8 @@ def _marked(lines: Iterable[NestLine], values: list[str], rule: str) -> list[str
     marked = []
     for line in lines:
         marked.append(line.text)
-        read = set(buffers_read(line.statement)) if line.statement is not None else ()
+        own = [line.statement] if line.statement is not None else []
+        read = {part.buffer for part in reads_in(own)}
         found = [escaped(value) for value in values if value in read]
         if found:
             marked.append(f"{INDENT * (line.depth + 1)}✗ {rule}: reads {', '.join(found)}")

@@ -6,11 +6,11 @@ nothing has to wait for the loop to end.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from compiler.fusion.counts import elements
-from compiler.fusion.leaves import reads
-from compiler.fusion.through import in_memory, is_compute
+from compiler.fusion.through import in_memory, leaves
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Load, Op
 from compiler.loops.graph import Graph, Map, Node, Reduce
@@ -21,11 +21,7 @@ def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
 
     `held` records the nodes that compute part of another node.
     """
-    readers: dict[str, int] = {}
-    for node in graph.nodes:
-        if is_compute(node):
-            for leaf in reads(node):
-                readers[leaf.value] = readers.get(leaf.value, 0) + 1
+    readers = Counter(leaf.value for leaf in leaves(graph))
     fixed = in_memory(graph)
     sums = {
         node.name: node
@@ -33,13 +29,13 @@ def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
         if isinstance(node, Reduce)
         and node.dtype == "float32"
         and node.op not in ("argmax", "argmin")
-        and readers.get(node.name) == 1
+        and readers[node.name] == 1
         and node.name not in fixed
     }
     converted: dict[str, Map] = {}
     for node in graph.nodes:
         if isinstance(node, Map) and node.dtype in REDUCED:
-            source = _converted(node, sums, readers.get(node.name, 0))
+            source = _converted(node, sums, readers[node.name])
             if source:
                 converted[source] = node
     gone = {node.name for node in converted.values()}

@@ -6,6 +6,7 @@ the piece boundaries, each part reads its piece's memory directly and the cat is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -16,7 +17,7 @@ from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
 from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import in_memory, is_compute
+from compiler.fusion.through import in_memory, is_compute, leaves
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Expression, Load, rewrite
@@ -111,16 +112,12 @@ def _detail(parts: list[Store]) -> Callable[[], Detail]:
 
 def _read_once(graph: Graph) -> dict[str, Map]:
     """Maps with exactly one read that need not be in memory."""
-    count: dict[str, int] = {}
-    for node in graph.nodes:
-        if is_compute(node):
-            for leaf in reads(node):
-                count[leaf.value] = count.get(leaf.value, 0) + 1
+    count = Counter(leaf.value for leaf in leaves(graph))
     fixed = in_memory(graph)
     return {
         node.name: node
         for node in graph.nodes
-        if isinstance(node, Map) and node.name not in fixed and count.get(node.name) == 1
+        if isinstance(node, Map) and node.name not in fixed and count[node.name] == 1
     }
 
 
@@ -166,13 +163,10 @@ def _cats(graph: Graph) -> dict[str, list[Store]]:
 def _finals(graph: Graph) -> set[str]:
     """Values that only calls and outputs read."""
     found = {out.value for out in graph.outputs if isinstance(out, Operand)}
-    read: set[str] = set()
     for node in graph.nodes:
         if isinstance(node, Call):
             found.update(operand.value for operand in node.operands())
-        elif is_compute(node):
-            read.update(leaf.value for leaf in reads(node))
-    return found - read
+    return found - {leaf.value for leaf in leaves(graph)}
 
 
 def _cat_of(node: Map, cats: dict[str, list[Store]]) -> str:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from compiler.loops.expressions import Expression, Gather, rewrite
-from compiler.loops.graph import (
-    Call,
-    Compute,
-    Graph,
-    Map,
-    Node,
-    Operand,
-    Reduce,
-    Scan,
-    Store,
-    reads,
-)
+from compiler.fusion.leaves import reads
+from compiler.loops.expressions import Expression, Gather, Load, rewrite
+from compiler.loops.graph import Call, Compute, Graph, Map, Node, Operand, Reduce, Scan, Store
 
 
 def map_leaves(node: Compute, leaf: Callable[[Expression], Expression]) -> Compute:
@@ -40,16 +30,24 @@ def rename_operands(argument: object, names: dict[str, str]) -> object:
     return argument
 
 
-def in_memory(graph: Graph) -> set[str]:
-    """Values that outputs, calls or gathers need in memory, regardless of fusion."""
+def operands(graph: Graph) -> set[str]:
+    """Values that outputs and calls need in memory."""
     found = {out.value for out in graph.outputs if isinstance(out, Operand)}
     for node in graph.nodes:
         if isinstance(node, Call):
             found.update(operand.value for operand in node.operands())
             found.update((*node.mutates, *node.aliases))
-        elif is_compute(node):
-            found.update(leaf.value for leaf in reads(node) if isinstance(leaf, Gather))
     return found
+
+
+def in_memory(graph: Graph) -> set[str]:
+    """Values that outputs, calls or gathers need in memory, regardless of fusion."""
+    return operands(graph) | {leaf.value for leaf in leaves(graph) if isinstance(leaf, Gather)}
+
+
+def leaves(graph: Graph) -> Iterator[Load | Gather]:
+    """What the graph's loops read, each as often as it is read."""
+    return (leaf for node in graph.nodes if is_compute(node) for leaf in reads(node))
 
 
 def is_compute(node: Node) -> TypeGuard[Compute]:

@@ -25,3 +25,9 @@ REDUCED = frozenset({"bfloat16", "float16"})
 def compute_dtype(dtype: str) -> str:
     """The dtype of a register that holds a value of `dtype`: float32 for the 16-bit floats."""
     return "float32" if dtype in REDUCED else dtype
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """The least and greatest value of an integer dtype."""
+    bits = 8 * BYTES[dtype]
+    return (0, 2**bits - 1) if dtype == "uint8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

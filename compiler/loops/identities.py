@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.loops.dtypes import FLOATS
+from compiler.loops.dtypes import FLOATS, limits
 from compiler.loops.expressions import Const
-
-_LIMITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
-"""Bits of the largest integer."""
 
 
 def identity(op: str, dtype: str) -> Const:
@@ -14,15 +11,12 @@ def identity(op: str, dtype: str) -> Const:
     if op in ("any", "all"):
         return Const(op == "all", "bool")
     if op in ("max", "min"):
-        sign = -1 if op == "max" else 1
         if dtype in FLOATS:
-            return Const(sign * float("inf"), dtype)
+            return Const(float("-inf" if op == "max" else "inf"), dtype)
         if dtype == "bool":
             return Const(op == "min", dtype)
-        if dtype == "uint8":
-            return Const(0 if op == "max" else 255, dtype)
-        top = 1 << _LIMITS[dtype]
-        return Const(-top if op == "max" else top - 1, dtype)
+        least, greatest = limits(dtype)
+        return Const(least if op == "max" else greatest, dtype)
     number = 1 if op == "prod" else 0
     if dtype == "bool":
         return Const(bool(number), dtype)

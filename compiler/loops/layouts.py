@@ -105,11 +105,7 @@ def compose(outer: Layout, inner: Layout) -> Layout | None:
     shape: list[Size] = []
     strides: list[Size] = []
     for size, stride in zip(inner.shape, inner.strides, strict=True):
-        if stride == 0:
-            shape.append(size)
-            strides.append(0)
-            continue
-        pieces = _place_digit(outer, size, stride, top)
+        pieces = [(size, 0)] if stride == 0 else _place_digit(outer, size, stride, top)
         if pieces is None:
             return None
         for piece, step in pieces:
@@ -204,14 +200,11 @@ def _compose_flipped(outer: Layout, inner: Layout) -> Layout | None:
     for size, stride in zip(inner.shape, inner.strides, strict=True):
         negative = _is_negative(stride)
         forward = multiply(stride, -1) if negative else stride
-        if stride == 0:
-            one = Layout((size,), (0,))
-        else:
-            pieces = _place_digit(outer, size, forward, [0] * len(outer.shape))
-            if pieces is None:
-                return None
-            one = Layout(tuple(p for p, _ in pieces), tuple(s for _, s in pieces))
-        for piece, step in zip(one.shape, one.strides, strict=True):
+        top: list[Size] = [0] * len(outer.shape)
+        pieces = [(size, 0)] if stride == 0 else _place_digit(outer, size, forward, top)
+        if pieces is None:
+            return None
+        for piece, step in pieces:
             shape.append(piece)
             steps.append(multiply(step, -1) if negative else step)
             if negative:

@@ -16,13 +16,22 @@ may use it. A reduction over other axes is a rider: it completes only after the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from compiler.loops.expressions import Address, Expression, IndexTerm, Read, ReadIndexed, walk
+from compiler.loops.expressions import (
+    Address,
+    Expression,
+    IndexTerm,
+    Position,
+    Read,
+    ReadIndexed,
+    SizeOf,
+    walk,
+)
 from compiler.loops.graph import ReduceOp, ScanOp, StoreMode
-from compiler.loops.sizes import Size
+from compiler.loops.sizes import Size, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +119,18 @@ class Nest:
 
     def reads(self) -> tuple[str, ...]:
         """The buffers that it reads, in order, without duplicates."""
-        return tuple(dict.fromkeys(name for s in self.statements for name in buffers_read(s)))
+        return tuple(dict.fromkeys(read.buffer for read in reads_in(self.statements)))
 
     def writes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(s.buffer for s in self.statements if isinstance(s, Write)))
 
 
-def buffers_read(statement: Statement) -> Iterator[str]:
-    """The buffer of each of its reads."""
-    for part in expressions(statement):
-        if isinstance(part, (Read, ReadIndexed)):
-            yield part.buffer
+def reads_in(statements: Iterable[Statement]) -> Iterator[Read | ReadIndexed]:
+    """The reads of these statements, each as often as it occurs."""
+    for statement in statements:
+        for part in expressions(statement):
+            if isinstance(part, (Read, ReadIndexed)):
+                yield part
 
 
 def expressions(statement: Statement) -> Iterator[Expression]:
@@ -128,3 +138,41 @@ def expressions(statement: Statement) -> Iterator[Expression]:
     if not isinstance(statement, Write) or not statement.terms:
         return walk(statement.expression)
     return chain(walk(statement.expression), *(walk(term.index) for term in statement.terms))
+
+
+def addresses(statement: Statement) -> Iterator[Address]:
+    """All addresses of a statement."""
+    if isinstance(statement, Write):
+        yield statement.address
+    for part in expressions(statement):
+        if isinstance(part, (Read, ReadIndexed, Position)):
+            yield part.address
+
+
+def index_terms(statement: Statement) -> Iterator[IndexTerm]:
+    """All index terms of a statement."""
+    if isinstance(statement, Write):
+        yield from statement.terms
+    for part in expressions(statement):
+        if isinstance(part, ReadIndexed):
+            yield from part.terms
+
+
+def symbols_in(nest: Nest) -> list[str]:
+    """The symbols of a nest's sizes, in order of appearance."""
+    found: dict[str, None] = {}
+
+    def note(*sizes: Size) -> None:
+        for size in sizes:
+            found.update(dict.fromkeys(sorted(symbols_of(size))))
+
+    note(*(axis.size for axis in nest.axes))
+    for statement in nest.statements:
+        for address in addresses(statement):
+            note(*address.strides, address.offset)
+            for layout in address.then:
+                note(*layout.shape, *layout.strides, layout.offset)
+        note(*(part.size for part in expressions(statement) if isinstance(part, SizeOf)))
+        for term in index_terms(statement):
+            note(term.size, term.stride)
+    return list(found)

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import product
 
-from compiler.loops.dtypes import FLOATS, compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm
+from compiler.loops.dtypes import FLOATS, compute_dtype, limits
+from compiler.loops.expressions import Gather
 from compiler.loops.layouts import compose_views, permute
 from compiler.lowering.builder import Builder, reading_order, storage_order
-from compiler.lowering.elements import RANGES, Element, apply, minimum, number, position, where
+from compiler.lowering.elements import Element, apply, minimum, number, position, where
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.pooling import VECTOR, indices_of, like, max_pooled, maxima_of
+from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
@@ -97,12 +98,7 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
         )
     seen, places = [], []
     for chosen in product(*along):
-        terms = tuple(
-            IndexTerm(
-                at.expression, memory.shape[dim], memory.strides[dim], wraps=False, checked=False
-            )
-            for at, dim in zip(chosen, dims, strict=True)
-        )
+        terms = tuple(memory.term(dim, at.expression) for at, dim in zip(chosen, dims, strict=True))
         read = Gather(memory.value, view, terms, memory.dtype)
         seen.append(Element(read).to(compute_dtype(memory.dtype)))
         places.append(_place(chosen, [window.size for window in windows]))
@@ -135,7 +131,9 @@ def _reduced(
     dims = [lead + 2 * d + 1 for d in range(rank)]
     tiled = builder.reshape(image, tuple(shape))
     compute = compute_dtype(image.dtype)
-    greatest = builder.reduce("max", tiled, dims, keepdim=True, compute=compute, dtype=image.dtype)
+    greatest = reduce_formula(
+        builder, "max", same, (tiled,), dims, keepdim=True, compute=compute, dtype=image.dtype
+    )
     maxima = builder.copy(builder.reshape(greatest, meta.shape), meta)
     if not indexed:
         return maxima, None
@@ -156,9 +154,11 @@ def _reduced(
             where(chosen, place, number(otherwise, "int64")).expression,
             builder.contiguous(tiled.shape, "int64"),
         )
-        found = builder.reduce(
+        found = reduce_formula(
+            builder,
             "min" if op == "min" else "max",
-            places,
+            same,
+            (places,),
             dims,
             keepdim=False,
             compute="int64",
@@ -167,7 +167,7 @@ def _reduced(
         inner = storage_order(meta.shape, meta.strides)
         return Element(builder.load(builder.reshape(found, meta.shape), meta.shape, inner))
 
-    found = best("min", apply("eq", x, most), RANGES["int64"][1])
+    found = best("min", apply("eq", x, most), limits("int64")[1])
     if image.dtype in FLOATS:
         inner = storage_order(meta.shape, meta.strides)
         whole = Element(builder.load(maxima, meta.shape, inner)).to(compute)

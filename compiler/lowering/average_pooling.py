@@ -18,6 +18,7 @@ from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.elements import Element, apply, position
 from compiler.lowering.joins import place
+from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
@@ -84,8 +85,15 @@ def _reduced(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> Tensor:
     high, wide = meta.shape[lead:]
     tiled = builder.reshape(image, (*image.shape[:lead], high, sizes[0], wide, sizes[1]))
     compute = compute_dtype(meta.dtype)
-    total = builder.reduce(
-        "sum", tiled, (lead + 1, lead + 3), keepdim=False, compute=compute, dtype=compute
+    total = reduce_formula(
+        builder,
+        "sum",
+        same,
+        (tiled,),
+        (lead + 1, lead + 3),
+        keepdim=False,
+        compute=compute,
+        dtype=compute,
     )
     return builder.pointwise(
         [total], lambda x: (Element(x) / sizes[0] / sizes[1]).expression, compute=compute

@@ -14,10 +14,6 @@ from compiler.loops.graph import (
     Input,
     Map,
     Operand,
-    Reduce,
-    ReduceOp,
-    Scan,
-    ScanOp,
     Store,
     StoreMode,
 )
@@ -231,42 +227,6 @@ class Builder:
             [tensor], lambda loaded: loaded, compute=tensor.dtype, meta=meta, name=name
         )
 
-    def scan(
-        self,
-        op: ScanOp,
-        tensor: Tensor,
-        dim: int,
-        *,
-        compute: str,
-        dtype: str,
-        reverse: bool = False,
-        element: Callable[[Expression], Expression] = lambda loaded: loaded,
-        meta: Meta | None = None,
-        name: str = "",
-    ) -> Tensor:
-        """An inclusive scan of `element(tensor)` along a dimension, accumulated in `compute`.
-
-        The value is stored in the order of `meta` (default: the output's).
-        """
-        meta = meta or self.meta
-        order = storage_order(meta.shape, meta.strides)
-        domain = tuple(meta.shape[d] for d in order)
-        if 0 in domain:
-            return self.buffer(Meta(meta.shape, meta.strides, dtype), name)
-        loaded = convert(self.load(tensor, meta.shape, order), compute)
-        node = Scan(
-            self.fresh(name or self.node),
-            dtype,
-            op,
-            domain,
-            list(order).index(dim),
-            element(loaded),
-            reverse,
-            (self.node,),
-        )
-        self.graph.nodes.append(node)
-        return Tensor(node.name, stored_view(meta.shape, order), meta.shape, dtype)
-
     def in_memory(self, tensor: Tensor, strides: tuple[Size, ...] | None = None) -> Operand:
         """The tensor as a strided tensor over its value, with exactly these strides if given.
 
@@ -311,44 +271,6 @@ class Builder:
         self.store(whole, copied, order=order)
         return Operand(wide.name, tensor.dtype, shape, strides)
 
-    def reduce(
-        self,
-        op: ReduceOp,
-        tensor: Tensor,
-        dims: Sequence[int],
-        *,
-        keepdim: bool,
-        compute: str,
-        dtype: str,
-        element: Callable[[Expression], Expression] = lambda loaded: loaded,
-        name: str = "",
-    ) -> Tensor:
-        """A reduction of `element(tensor)` over some dimensions, accumulated in `compute`."""
-        away = set(dims)
-        if 0 in tensor.shape:
-            return self._nothing_reduced(op, tensor, away, keepdim, dtype, name)
-        order = reading_order(tensor)
-        domain = tuple(tensor.shape[d] for d in order)
-        reduced = tuple(d in away for d in order)
-        loaded = convert(self.load(tensor, tensor.shape, order), compute)
-        node = Reduce(
-            self.fresh(name or self.node), dtype, op, domain, reduced, element(loaded), (self.node,)
-        )
-        self.graph.nodes.append(node)
-        return self.kept(node.name, tensor.shape, order, away, keepdim, dtype)
-
-    def _nothing_reduced(
-        self, op: ReduceOp, tensor: Tensor, away: set[int], keepdim: bool, dtype: str, name: str
-    ) -> Tensor:
-        """A reduction over no elements: the identity of the operation."""
-        if op not in _IDENTITIES:
-            raise NoLowering(f"{op} of no elements")
-        whole = tuple(1 if d in away else size for d, size in enumerate(tensor.shape))
-        left = tuple(size for d, size in enumerate(tensor.shape) if d not in away)
-        shape = whole if keepdim else left
-        meta = Meta(shape, row_major(shape).strides, dtype)
-        return self.map(convert(Const(_IDENTITIES[op], dtype), dtype), meta, name)
-
     def kept(
         self,
         value: str,
@@ -374,9 +296,6 @@ class Builder:
         if 0 in shape:
             return Tensor(tensor.value, (), shape, tensor.dtype)
         return Tensor(tensor.value, compose_views(tensor.view, (layout,)), shape, tensor.dtype)
-
-
-_IDENTITIES: dict[ReduceOp, int] = {"sum": 0, "prod": 1, "any": 0, "all": 1}
 
 
 def stored_strides(tensor: Tensor) -> tuple[Size, ...]:

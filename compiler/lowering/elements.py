@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype
+from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype, limits
 from compiler.loops.expressions import Const, Expression, Iota, Op, SizeOf, convert
 from compiler.loops.layouts import Layout, Shape
 from compiler.loops.operators import OPERATORS
-from compiler.loops.sizes import Symbolic
+from compiler.loops.sizes import Size, Symbolic
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.promotion import Number, promote, rounded
 from compiler.lowering.reals import Real, StoredNumber
@@ -26,15 +26,6 @@ from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
 Formula = TypeVar("Formula", bound=Callable[..., Any])
-
-RANGES = {
-    "int64": (-(1 << 63), (1 << 63) - 1),
-    "int32": (-(1 << 31), (1 << 31) - 1),
-    "int16": (-(1 << 15), (1 << 15) - 1),
-    "int8": (-128, 127),
-    "uint8": (0, 255),
-}
-"""The least and the greatest value of each integer dtype."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +133,7 @@ def constant(number: Number, dtype: str) -> Const:
         return Const(bool(number), dtype)
     if isinstance(number, float) and not math.isfinite(number):
         raise NoLowering(f"{number} is not of dtype {dtype}")
-    least, greatest = RANGES[dtype]
+    least, greatest = limits(dtype)
     if not least <= int(number) <= greatest:
         raise NoLowering(f"{number} is out of range for {dtype}")
     return Const(int(number), dtype)
@@ -151,6 +142,11 @@ def constant(number: Number, dtype: str) -> Const:
 def number(value: Number, dtype: str) -> Element:
     """The same number at every position."""
     return Element(constant(value, dtype))
+
+
+def size_element(size: Size, dtype: str = "int64") -> Element:
+    """A size as an element."""
+    return number(size, dtype) if isinstance(size, int) else Element(SizeOf(size)).to(dtype)
 
 
 def is_power_of_two(value: Number) -> bool:

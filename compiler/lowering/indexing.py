@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.loops.expressions import IndexTerm, convert
+from compiler.loops.expressions import Expression, IndexTerm, convert
 from compiler.loops.layouts import Layout, Shape
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
@@ -29,6 +29,10 @@ class Strided:
     strides: tuple[Size, ...]
     offset: Size
     dtype: str
+
+    def term(self, dim: int, index: Expression) -> IndexTerm:
+        """An index along a dimension, which may lie outside of it."""
+        return IndexTerm(index, self.shape[dim], self.strides[dim], wraps=False, checked=False)
 
 
 INDEX, GATHER, TARGET = "index", "gather", "target"
@@ -77,7 +81,7 @@ def positions(
     builder: Builder, memory: Strided, dim: int, index: Tensor, shape: Shape, order: Sequence[int]
 ) -> IndexTerm | None:
     """An index that depends on the positions alone, and is in range; None for others."""
-    size, stride = memory.shape[dim], memory.strides[dim]
+    size = memory.shape[dim]
     wide = [d for d, extent in enumerate(index.shape) if extent != 1]
     if len(wide) != 1 or not isinstance(size, int) or index.dtype != "int64":
         return None
@@ -91,7 +95,7 @@ def positions(
     found = formula(table, digits, list(order).index(along))
     if found is None:
         found = builder.load(index, shape, order)
-    return IndexTerm(found, size, stride, wraps=False, checked=False)
+    return memory.term(dim, found)
 
 
 @dataclass(frozen=True, slots=True)

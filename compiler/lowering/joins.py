@@ -7,14 +7,14 @@ from functools import reduce
 from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm, Iota, Load, SizeOf
+from compiler.loops.expressions import Gather, Iota, Load
 from compiler.loops.graph import StoreMode
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
 from compiler.lowering.dimensions import bound, dimension, position, with_size
-from compiler.lowering.elements import Element, apply, constant, number, where
+from compiler.lowering.elements import Element, apply, constant, number, size_element, where
 from compiler.lowering.elements import position as index_along
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering, lowers
@@ -242,13 +242,7 @@ def _surrounded(
     still = {d: d for d in range(len(shape)) if d not in starts}
     view = compose_views((base(memory, shape, still),), (permute(shape, order),))
     terms = tuple(
-        IndexTerm(
-            Iota((_stepped(shape, order, dim, start, step),)),
-            tensor.shape[dim],
-            memory.strides[dim],
-            wraps=False,
-            checked=False,
-        )
+        memory.term(dim, Iota((_stepped(shape, order, dim, start, step),)))
         for dim, start in starts.items()
     )
     otherwise = constant(value, tensor.dtype).number
@@ -279,17 +273,13 @@ def _covered(
     order = storage_order(meta.shape, meta.strides)
     at, inside = index_along(meta.shape, dim, order), []
     if span[0] != 0:
-        inside.append(apply("ge", at, _size(span[0])))
+        inside.append(apply("ge", at, size_element(span[0])))
     if span[1] != meta.shape[dim] or not inside:
-        inside.append(apply("lt", at, _size(span[1])))
+        inside.append(apply("lt", at, size_element(span[1])))
     wide = compute_dtype(meta.dtype)
     old = Element(builder.load(tensor, meta.shape, order)).to(wide)
     new = where(reduce(lambda one, other: one & other, inside), number(value, wide), old)
     return builder.map(new.to(meta.dtype).expression)
-
-
-def _size(size: Size) -> Element:
-    return number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
 
 
 @lowers("diagonal_scatter")

@@ -8,45 +8,26 @@ Sources: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, batch_norm_kernel.cpp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.layouts import Shape
+from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, formula_map, rsqrt
-from compiler.lowering.reduction import count, dense, finish, over_count, reduce_formula
+from compiler.lowering.reduction import (
+    count,
+    finish,
+    over_count,
+    reduced_rows,
+)
 from compiler.lowering.registry import lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.variance import moments
 
 FLOAT32_EPSILON = 2.0**-23
 FLOAT64_EPSILON = 2.0**-52
-
-
-def total(
-    builder: Builder,
-    formula: Callable[..., Element],
-    operands: Sequence[Tensor],
-    dims: Sequence[int],
-    compute: str,
-    *,
-    dtype: str = "",
-    keepdim: bool = True,
-    name: str = "sum",
-) -> Tensor:
-    """The sum of a formula over some dimensions of the first operand."""
-    return reduce_formula(
-        builder,
-        "sum",
-        formula,
-        operands,
-        dims,
-        keepdim=keepdim,
-        compute=compute,
-        dtype=dtype or compute,
-        name=name,
-    )
 
 
 def shown(builder: Builder, tensor: Tensor, meta: Meta | None) -> Tensor | None:
@@ -63,16 +44,15 @@ def statistics(
 ) -> tuple[Tensor, Tensor]:
     """The mean and 1/sqrt(variance + eps), with the reduced dimensions kept as size 1."""
     centre, squares = moments(builder, x, dims, compute)
-    size = count(x, dims)
-    rstd = finish(
-        builder,
-        lambda s: rsqrt(over_count(s, size) + eps),
-        (squares,),
-        compute,
-        dense(squares.shape, compute),
-        "rstd",
+    return centre, _rstd(builder, squares, count(x, dims), eps, compute)
+
+
+def _rstd(builder: Builder, squares: Tensor, size: Size, eps: float, compute: str) -> Tensor:
+    """1/sqrt(mean + eps) of a sum of squares."""
+    meta = builder.contiguous(squares.shape, compute)
+    return finish(
+        builder, lambda s: rsqrt(over_count(s, size) + eps), (squares,), compute, meta, "rstd"
     )
-    return centre, rstd
 
 
 def normalized(
@@ -121,16 +101,8 @@ def rms_norm(
     if eps is None:
         eps = FLOAT32_EPSILON if compute == "float32" else FLOAT64_EPSILON
     dims = inner(x, shape)[1]
-    size, added = count(x, dims), eps
-    squares = total(builder, lambda e: e * e, (x,), dims, compute, name="squares")
-    rstd = finish(
-        builder,
-        lambda s: rsqrt(over_count(s, size) + added),
-        (squares,),
-        compute,
-        dense(squares.shape, compute),
-        "rstd",
-    )
+    squares = reduced_rows(builder, "sum", lambda e: e * e, (x,), dims, compute, "squares")
+    rstd = _rstd(builder, squares, count(x, dims), eps, compute)
     answer = formula_map(
         builder, lambda e, r, w=None: _times(e * r, w), _with((x, rstd), weight), compute=compute
     )
@@ -149,9 +121,8 @@ def _running(
     """The running mean and 1/sqrt(running variance + eps), shaped like the channels."""
     compute = compute_dtype(x.dtype)
     shaped = _of_channels(builder, variance, x)
-    rstd = formula_map(
-        builder, lambda v: rsqrt(v + eps), (shaped,), meta=dense(shaped.shape, compute), name="rstd"
-    )
+    meta = builder.contiguous(shaped.shape, compute)
+    rstd = formula_map(builder, lambda v: rsqrt(v + eps), (shaped,), meta=meta, name="rstd")
     return _of_channels(builder, mean, x), rstd
 
 

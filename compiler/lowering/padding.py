@@ -12,15 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, IndexTerm
+from compiler.loops.expressions import Gather
 from compiler.loops.layouts import Shape, compose_views, expand, flip, permute
 from compiler.loops.sizes import Size, add, subtract
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.dimensions import with_size
-from compiler.lowering.elements import Element, larger, number, position, smaller
+from compiler.lowering.elements import Element, larger, number, position, size_element, smaller
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.joins import place
-from compiler.lowering.reduction import size_element
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
@@ -185,8 +184,7 @@ def _place_rows(
         index = row(
             position(shape, dim, order) - number(count, "int64"), size_element(size, "int64") - 1
         )
-        stride = memory.strides[dim]
-        terms.append(IndexTerm(index.expression, size, stride, wraps=False, checked=False))
+        terms.append(memory.term(dim, index.expression))
     read = Gather(memory.value, view, tuple(terms), memory.dtype)
     return builder.store(target, read, order=order)
 

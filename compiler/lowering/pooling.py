@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS
+from compiler.loops.dtypes import FLOATS, limits
 from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import RANGES, Element, apply, maximum, where
+from compiler.lowering.elements import Element, apply, maximum, where
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.windows import Windows, each
@@ -49,7 +49,7 @@ def max_pooled(
     indexed = 1 not in builder.unread
     if indexed and set(windows.dilation) != {1} and not windows.inside():
         raise NoLowering("indices of windows with gaps that lie over the border")
-    least = -math.inf if image.dtype in FLOATS else RANGES[image.dtype][0]
+    least = -math.inf if image.dtype in FLOATS else limits(image.dtype)[0]
     seen = windows.seen(least)
     maxima = maxima_of(builder, seen, image.dtype)
     return maxima, _indices(builder, windows, seen, maxima) if indexed else None

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype
+from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits
 from compiler.loops.graph import DRAWS, Call, Result
 from compiler.loops.layouts import row_major
 from compiler.loops.sizes import product
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.calls import tensor_in_memory
 from compiler.lowering.copies import rounded_to
-from compiler.lowering.elements import RANGES, Element, formula_map
+from compiler.lowering.elements import Element, formula_map
 from compiler.lowering.promotion import rounded
 from compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Meta, Tensor
@@ -62,7 +62,11 @@ DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 LARGEST_RANGE = 1 << 28
 """From this range on, ATen draws 64 bits for an integer."""
 
-_INTEGERS = {**RANGES, "bool": (0, 1), **{d: (-(1 << n), 1 << n) for d, n in DIGITS.items()}}
+_INTEGERS = {
+    "bool": (0, 1),
+    **{dtype: limits(dtype) for dtype in INTEGERS},
+    **{dtype: (-(1 << n), 1 << n) for dtype, n in DIGITS.items()},
+}
 """The least and the greatest integer that a dtype holds, with all between them."""
 
 

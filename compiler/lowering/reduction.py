@@ -11,12 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import SizeOf
 from compiler.loops.graph import Reduce, ReduceOp
-from compiler.loops.layouts import Shape, row_major
 from compiler.loops.sizes import Size, product
 from compiler.lowering.builder import Builder, reading_order
-from compiler.lowering.elements import Element, formula_map, number
+from compiler.lowering.elements import Element, formula_map, size_element
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -34,11 +32,6 @@ def dimensions(tensor: Tensor, dim: Dims) -> list[int]:
 def count(tensor: Tensor, dims: Sequence[int]) -> Size:
     """The number of elements that are reduced to one."""
     return product(tensor.shape[d] for d in dims)
-
-
-def size_element(size: Size, dtype: str) -> Element:
-    """A size as an element of a float dtype."""
-    return number(size, dtype) if isinstance(size, int) else Element(SizeOf(size)).to(dtype)
 
 
 def over_count(total: Element, size: Size) -> Element:
@@ -88,7 +81,7 @@ def _nothing_reduced(
     name: str,
 ) -> Tensor:
     """A reduction over no dimensions: a map of the formula."""
-    meta = dense(operands[0].shape, dtype)
+    meta = builder.contiguous(operands[0].shape, dtype)
     if op in ("argmax", "argmin"):
         return formula_map(builder, lambda: 0, (), meta=meta, name=name)
     return formula_map(builder, formula, operands, compute=compute, meta=meta, name=name)
@@ -106,7 +99,7 @@ def _no_elements(
     """The operation's identity. Extremes have none; ATen requires an empty result for them."""
     whole = tuple(1 if d in dims else size for d, size in enumerate(first.shape))
     shape = whole if keepdim else tuple(s for d, s in enumerate(first.shape) if d not in dims)
-    meta = dense(shape, dtype)
+    meta = builder.contiguous(shape, dtype)
     if op not in ("sum", "prod", "any", "all") and 0 not in shape:
         raise NoLowering(f"{op} of no elements")
     identity = 1 if op in ("prod", "all") else 0
@@ -127,9 +120,20 @@ def finish(
     return formula_map(builder, formula, shaped, compute=compute, meta=meta, name=name)
 
 
-def dense(shape: Shape, dtype: str) -> Meta:
-    """A row-major tensor that only the graph itself uses."""
-    return Meta(shape, row_major(shape).strides, dtype)
+def reduced_rows(
+    builder: Builder,
+    op: ReduceOp,
+    formula: Callable[..., Element],
+    operands: Sequence[Tensor],
+    dims: Sequence[int],
+    compute: str,
+    name: str = "",
+) -> Tensor:
+    """A reduction that is held as it is computed; its dimensions are kept as size 1."""
+    held = compute
+    return reduce_formula(
+        builder, op, formula, operands, dims, keepdim=True, compute=compute, dtype=held, name=name
+    )
 
 
 def same(x: Element) -> Element:
@@ -152,13 +156,12 @@ def _over(
     x: Tensor,
     dim: Dims,
     keepdim: bool,
-    formula: Callable[[Element], Element] = same,
 ) -> Tensor:
     wanted = builder.meta.dtype
     return reduce_formula(
         builder,
         _OF_BOOLEANS[op] if wanted == "bool" else op,
-        formula,
+        same,
         (x,),
         dimensions(x, dim),
         keepdim=keepdim,
@@ -180,9 +183,7 @@ def mean(
 ) -> Tensor:
     compute = compute_dtype(builder.meta.dtype)
     dims = dimensions(x, dim)
-    summed = reduce_formula(
-        builder, "sum", same, (x,), dims, keepdim=True, compute=compute, dtype=compute
-    )
+    summed = reduced_rows(builder, "sum", same, (x,), dims, compute)
     return finish(builder, lambda s: over_count(s, count(x, dims)), (summed,), compute)
 
 

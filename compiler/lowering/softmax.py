@@ -14,7 +14,7 @@ from typing import Any
 from compiler.loops.dtypes import compute_dtype
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, eq, exp, formula_map, log, where
-from compiler.lowering.reduction import Dims, dimensions, finish, reduce_formula, same
+from compiler.lowering.reduction import Dims, dimensions, finish, reduced_rows, same
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -28,18 +28,9 @@ def _row(
     name: str,
 ) -> Tensor:
     """A reduction along the dimension, which is kept as size 1."""
-    compute = compute_dtype(operands[0].dtype)
-    return reduce_formula(
-        builder,
-        op,
-        formula,
-        operands,
-        dimensions(operands[0], dim),
-        keepdim=True,
-        compute=compute,
-        dtype=compute,
-        name=name,
-    )
+    first = operands[0]
+    dims = dimensions(first, dim)
+    return reduced_rows(builder, op, formula, operands, dims, compute_dtype(first.dtype), name)
 
 
 @lowers("_softmax")
@@ -88,22 +79,12 @@ def log_softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> T
 def logsumexp(builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """Computed relative to the largest term, unless that is infinite."""
     compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    top = reduce_formula(
-        builder, "max", same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="amax"
-    )
+    top = reduced_rows(builder, "max", same, (x,), dims, compute, "amax")
 
     def finite(m: Element) -> Element:
         return where(eq(abs(m), math.inf), 0, m)
 
-    summed = reduce_formula(
-        builder,
-        "sum",
-        lambda e, m: exp(e - finite(m)),
-        (x, top),
-        dims,
-        keepdim=True,
-        compute=compute,
-        dtype=compute,
-        name="sum",
+    summed = reduced_rows(
+        builder, "sum", lambda e, m: exp(e - finite(m)), (x, top), dims, compute, "sum"
     )
     return finish(builder, lambda s, m: log(s) + finite(m), (summed, top), compute)

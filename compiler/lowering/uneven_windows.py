@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.expressions import Gather, IndexTerm
+from compiler.loops.expressions import Gather
 from compiler.loops.layouts import Shape, compose_views, permute
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
@@ -75,9 +75,7 @@ class Uneven:
             at = start + step
             if step >= self.least:
                 at = minimum(at, self.size - 1)
-            term = IndexTerm(
-                at.expression, memory.shape[dim], memory.strides[dim], wraps=False, checked=False
-            )
+            term = memory.term(dim, at.expression)
             seen = Element(Gather(memory.value, view, (term,), memory.dtype)).to(compute)
             if step >= self.least:
                 seen = where(number(step, "int64") < width, seen, number(0, compute))

@@ -44,13 +44,7 @@ def im2col(
         return _view(builder, image, shape, dilation, stride)
     memory = strided(builder, image)
     terms = tuple(
-        IndexTerm(
-            Iota((_along(shape, lead, d, dilation[d], stride[d], -padding[d]),)),
-            image.shape[lead + d],
-            memory.strides[lead + d],
-            wraps=False,
-            checked=False,
-        )
+        memory.term(lead + d, Iota((_along(shape, lead, d, dilation[d], stride[d], -padding[d]),)))
         for d in (0, 1)
     )
     view = base(memory, shape, {d: d for d in range(lead)})
@@ -124,8 +118,8 @@ def col2im(
                 place = position(shape, dim, order) + padding[d]
                 window = apply("floor_divide", place, stride[d]) - before[d]
                 within = apply("remainder", place, stride[d]) + before[d] * stride[d]
-                terms.append(_term(memory, dim, within))
-            terms.append(_term(memory, dim + 2, window))
+                terms.append(memory.term(dim, within.expression))
+            terms.append(memory.term(dim + 2, window.expression))
         seen = _read(memory, start, shape, order, terms)
         total = seen if total is None else total + seen
     assert total is not None
@@ -156,8 +150,8 @@ def unfold_backward(
             place = position(shape, dim, order)
             window = apply("floor_divide", place, step) - before
             within = apply("remainder", place, step) + before * step
-            terms = [_term(memory, len(shape), within)]
-        terms.insert(0, _term(memory, dim, window))
+            terms = [memory.term(len(shape), within.expression)]
+        terms.insert(0, memory.term(dim, window.expression))
         seen = _read(memory, start, shape, order, terms)
         total = seen if total is None else total + seen
     assert total is not None
@@ -177,9 +171,3 @@ def _shifted(shape: Shape, dim: int, order: Sequence[int], by: int) -> Element:
     """The index along one dimension, and `by`."""
     strides = tuple(1 if d == dim else 0 for d in order)
     return Element(Iota((Layout(tuple(shape[d] for d in order), strides, by),)))
-
-
-def _term(memory: Strided, dim: int, index: Element) -> IndexTerm:
-    """An index that may lie outside the tensor."""
-    size, stride = memory.shape[dim], memory.strides[dim]
-    return IndexTerm(index.expression, size, stride, wraps=False, checked=False)

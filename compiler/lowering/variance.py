@@ -11,18 +11,16 @@ from collections.abc import Callable, Sequence
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, larger, sqrt
+from compiler.lowering.elements import Element, larger, size_element, sqrt
 from compiler.lowering.promotion import Number
 from compiler.lowering.reduction import (
     Dims,
     count,
-    dense,
     dimensions,
     finish,
     over_count,
-    reduce_formula,
+    reduced_rows,
     same,
-    size_element,
 )
 from compiler.lowering.registry import lowers
 from compiler.lowering.tensors import Tensor
@@ -32,28 +30,19 @@ def moments(
     builder: Builder, x: Tensor, dims: Sequence[int], compute: str
 ) -> tuple[Tensor, Tensor]:
     """The mean and the sum of squared distances from it, reduced dimensions kept as size 1."""
-    summed = reduce_formula(
-        builder, "sum", same, (x,), dims, keepdim=True, compute=compute, dtype=compute, name="sum"
-    )
+    summed = reduced_rows(builder, "sum", same, (x,), dims, compute, "sum")
     centre = finish(
         builder,
         lambda s: over_count(s, count(x, dims)),
         (summed,),
         compute,
-        dense(summed.shape, compute),
+        builder.contiguous(summed.shape, compute),
         "mean",
     )
-    return centre, reduce_formula(
-        builder,
-        "sum",
-        lambda e, m: (e - m) * (e - m),
-        (x, centre),
-        dims,
-        keepdim=True,
-        compute=compute,
-        dtype=compute,
-        name="squares",
+    squares = reduced_rows(
+        builder, "sum", lambda e, m: (e - m) * (e - m), (x, centre), dims, compute, "squares"
     )
+    return centre, squares
 
 
 def _variance(x: Tensor, dims: Sequence[int], correction: Number | None) -> Callable[..., Element]:

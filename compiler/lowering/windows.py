@@ -11,10 +11,19 @@ from itertools import product
 from math import prod
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Expression, Gather, IndexTerm, Iota, SizeOf
+from compiler.loops.expressions import Expression, Gather, Iota
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_dimension
 from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import Element, apply, maximum, minimum, number, position, where
+from compiler.lowering.elements import (
+    Element,
+    apply,
+    maximum,
+    minimum,
+    number,
+    position,
+    size_element,
+    where,
+)
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor
@@ -76,14 +85,7 @@ class Windows:
         found = []
         for step in steps:
             terms = tuple(
-                IndexTerm(
-                    self._index(d, step[d]),
-                    memory.shape[dim],
-                    memory.strides[dim],
-                    wraps=False,
-                    checked=False,
-                )
-                for d, dim in enumerate(self.dims)
+                memory.term(dim, self._index(d, step[d])) for d, dim in enumerate(self.dims)
             )
             read = Gather(memory.value, view, terms, memory.dtype, otherwise)
             found.append(Element(read).to(self.compute))
@@ -101,7 +103,7 @@ class Windows:
                 if self.padding[d]:
                     at = maximum(at, 0)
                 size = self.tensor.shape[dim]
-                extent = number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
+                extent = size_element(size)
                 total = at if total is None else total * extent + at
             assert total is not None
             found.append(total)
@@ -112,7 +114,7 @@ class Windows:
         total: Element | None = None
         for d, dim in enumerate(self.dims):
             size = self.tensor.shape[dim]
-            end = number(size, "int64") if isinstance(size, int) else Element(SizeOf(size))
+            end = size_element(size)
             start = position(self.shape, dim, self.order) * self.stride[d] - self.padding[d]
             if padded:
                 side = minimum(start + self.kernel[d], end + self.padding[d]) - start
@@ -169,8 +171,7 @@ def overlapping(
                 index: Expression = Iota((Layout(digits, strides, padding[d] - before[d]),))
             else:
                 index = (apply("floor_divide", place, stride[d]) - before[d]).expression
-            size, step = memory.shape[dim], memory.strides[dim]
-            terms.append(IndexTerm(index, size, step, wraps=False, checked=False))
+            terms.append(memory.term(dim, index))
             if (before[d] + 1) * stride[d] > kernel[d]:
                 rest = apply("remainder", place, stride[d])
                 own = rest < kernel[d] - before[d] * stride[d]

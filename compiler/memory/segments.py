@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compiler.loops.expressions import Address, Position, Read, ReadIndexed, SizeOf
-from compiler.loops.nest import Nest, Write, expressions
+from compiler.loops.nest import Nest, symbols_in
 from compiler.loops.sizes import Size, symbols_of
 from compiler.memory.accesses import Values
 from compiler.memory.lifetimes import Timeline
@@ -42,8 +41,7 @@ def segment(
         elif root not in made:
             takes[root] = None
         symbols |= {name for size in _form_sizes(value, values) for name in symbols_of(size)}
-    for nest in nests:
-        symbols |= {name for size in sizes_of(nest) for name in symbols_of(size)}
+    symbols.update(*map(symbols_in, nests))
     order = [*values.program.graph.parameters, *values.program.graph.symbols]
     return Segment(
         name,
@@ -67,31 +65,6 @@ def home(value: str, placements: Mapping[str, Placement]) -> str:
     while isinstance(placement := placements.get(value), TakesOver):
         value = placement.value
     return value
-
-
-def sizes_of(nest: Nest) -> Iterator[Size]:
-    """Every size that the nest's code mentions."""
-    yield from (axis.size for axis in nest.axes)
-    for statement in nest.statements:
-        if isinstance(statement, Write):
-            yield from _address_sizes(statement.address)
-            for term in statement.terms:
-                yield from (term.size, term.stride)
-        for part in expressions(statement):
-            if isinstance(part, SizeOf):
-                yield part.size
-            elif isinstance(part, (Read, ReadIndexed, Position)):
-                yield from _address_sizes(part.address)
-                if isinstance(part, ReadIndexed):
-                    for term in part.terms:
-                        yield from (term.size, term.stride)
-
-
-def _address_sizes(address: Address) -> Iterator[Size]:
-    yield from address.strides
-    yield address.offset
-    for layout in address.then:
-        yield from (*layout.shape, *layout.strides, layout.offset)
 
 
 def _form_sizes(value: str, values: Values) -> Iterator[Size]:

@@ -98,23 +98,16 @@ DISTRIBUTIONS = {
         "normal_pairs",
     ),
     "bernoulli": Distribution(
-        ("bernoulli",),
-        lambda dtype, p: (float(math.ceil(math.ldexp(p, 53))),),
+        ("bernoulli",), lambda dtype, p: (float(math.ceil(math.ldexp(p, 53))),)
     ),
     "exponential": Distribution(("exponential",), lambda dtype, rate: (-1.0 / rate,)),
     "geometric": Distribution(("geometric",), lambda dtype, p: (math.log1p(-p),)),
     "cauchy": Distribution(
-        ("cauchy",),
-        lambda dtype, median, sigma: (median, sigma),
-        lambda median, sigma: median,
+        ("cauchy",), lambda dtype, median, sigma: (median, sigma), lambda median, sigma: median
     ),
-    "log_normal": Distribution(
-        ("log_normal",),
-        lambda dtype, mean, deviation: (mean, deviation),
-    ),
+    "log_normal": Distribution(("log_normal",), lambda dtype, mean, deviation: (mean, deviation)),
     "integers": Distribution(
-        ("integers",),
-        lambda dtype, low, high: (float(high - low), float(low)),
+        ("integers",), lambda dtype, low, high: (float(high - low), float(low))
     ),
 }
 """By the name in `tcw.NAME.default`."""

@@ -89,12 +89,9 @@ def look_up(key: GraphKey, store: FileStore, explain: bool = True) -> Hit | Miss
     """
     name = f"{key.digest}.json"
     there = store.path("graphs", name).exists()
-    content = store.read_sealed("graphs", name)
-    if content is not None:
-        try:
-            return Hit(_ARTIFACT.decode(content))
-        except msgspec.MsgspecError:
-            store.remove("graphs", name)
+    artifact = store.read_record("graphs", name, _ARTIFACT)
+    if artifact is not None:
+        return Hit(artifact)
     if there:
         return Miss("damaged")
     return _miss(key, store) if explain else Miss("unexplained")

@@ -107,14 +107,7 @@ def library_by_digest(name: str, store: FileStore) -> Path | None:
 
 
 def _find(key: str, store: FileStore) -> Library | None:
-    content = store.read_sealed("kernels", f"{key}.json")
-    if content is None:
-        return None
-    try:
-        entry = _ENTRY.decode(content)
-    except msgspec.MsgspecError:
-        return None
-    path = library_by_digest(entry.library, store)
-    if path is None:
+    entry = store.read_record("kernels", f"{key}.json", _ENTRY)
+    if entry is None or (path := library_by_digest(entry.library, store)) is None:
         return None
     return Library(path, entry.library, True, entry.cpu_seconds, entry.wall_seconds)

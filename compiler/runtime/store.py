@@ -21,6 +21,9 @@ from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own, write_own
 
@@ -35,6 +38,8 @@ build something else first, which takes up to `compiler.runtime.build.SECONDS`."
 LOCK_SECONDS = 120.0
 """After this time a process continues without the lock: work may be done twice, but never
 incorrectly."""
+
+T = TypeVar("T")
 
 
 class FileStore:
@@ -98,6 +103,15 @@ class FileStore:
             return body
         self.remove(kind, name)
         return None
+
+    def read_record(self, kind: str, name: str, decoder: msgspec.json.Decoder[T]) -> T | None:
+        """Like `read_sealed`, decoded; another version of the record is removed, too."""
+        content = self.read_sealed(kind, name)
+        try:
+            return None if content is None else decoder.decode(content)
+        except msgspec.MsgspecError:
+            self.remove(kind, name)
+            return None
 
     def newest(self, kind: str, count: int) -> list[str]:
         """The names of the files of a kind, most recently used first."""

@@ -211,18 +211,14 @@ def _attribute(text: str, match: re.Match[str]) -> GuardFailure:
     )
 
 
-def _equal(text: str, match: re.Match[str]) -> GuardFailure:
-    source = match["source"]
-    return GuardFailure(
-        text, "value", "EQUALS_MATCH", source, readable(source), None, match["expected"], "", source
-    )
+def _value(kind: str) -> GuardRule:
+    def rule(text: str, match: re.Match[str]) -> GuardFailure:
+        source, expected = match["source"], match["expected"]
+        return GuardFailure(
+            text, "value", kind, source, readable(source), None, expected, "", source
+        )
 
-
-def _is_none(text: str, match: re.Match[str]) -> GuardFailure:
-    source = match["source"]
-    return GuardFailure(
-        text, "value", "NONE_MATCH", source, readable(source), None, match["expected"], "", source
-    )
+    return rule
 
 
 def _shape(text: str, match: re.Match[str]) -> GuardFailure:
@@ -293,13 +289,13 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
             _keys,
         ),
         (r"^(?P<absent>not )?___dict_contains\((?P<key>.+), (?P<source>[^,]+)\)$", _contains),
-        (rf"^{_L} is (?P<expected>not None|None)$", _is_none),
+        (rf"^{_L} is (?P<expected>not None|None)$", _value("NONE_MATCH")),
         (r"\.(?:size|stride)\(\)\[|\.storage_offset\(\)", _shape),
         (r"^hasattr\((?P<source>.+?), '_(?:dynamo|has_dynamo)_\w+'\) ==", _marking),
         (r"_has_dynamo_dim_marking", _marking),
         (rf"^(?P<absent>not )?hasattr\({_L}, '(?P<name>\w+)'\)$", _attribute),
-        (rf"^{_L} == (?P<expected>.+)$", _equal),
-        (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _equal),
+        (rf"^{_L} == (?P<expected>.+)$", _value("EQUALS_MATCH")),
+        (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _value("EQUALS_MATCH")),
         (
             r"^BACKEND_MATCH failure: .*?(?:Cached backend: (?P<expected>.+?)\. New backend: "
             r"(?P<seen>.+?)\. )?If this",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.trace import refs
 from viewers.kit.cells import cut, pad
 from viewers.kit.spans import text
 from viewers.panes import stack
 from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.stepping import none_recorded, state_of, value_line
+from viewers.panes.stepping import none_recorded, state_of, value_row
 from viewers.panes.view import View
 from viewers.summary.steps import StepState
 
@@ -22,18 +21,8 @@ def rows_of(view: View, state: StepState, width: int) -> list[Row]:
     rows = []
     for name, value in known.items():
         fresh = name in state.step.set_locals and state.step.ip > 0
-        node = refs.node(state.step.compile_id, state.track.last_name(value.node))
-        rows.append(
-            Row(
-                body=(
-                    text(" " + pad(cut(name, column - 1), column), "strong" if fresh else "text"),
-                    *value_line(view, state, value),
-                ),
-                ref=node if value.node else "",
-                key=f"local:{name}",
-                copies=value.node or value.source or value.value,
-            )
-        )
+        words = text(" " + pad(cut(name, column - 1), column), "strong" if fresh else "text")
+        rows.append(value_row(view, state, value, f"local:{name}", words))
     return rows
 
 

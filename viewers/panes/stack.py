@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.trace import refs
 from viewers.kit.cells import cut, pad
-from viewers.kit.spans import text
+from viewers.kit.spans import Span, text
 from viewers.panes.rows import Content, Row, empty
-from viewers.panes.stepping import kind_words, none_recorded, state_of, value_line
+from viewers.panes.stepping import kind_words, none_recorded, state_of, value_row
 from viewers.panes.view import View
 from viewers.summary.steps import StepState
 
@@ -22,20 +21,11 @@ def rows_of(view: View, state: StepState, width: int) -> list[Row]:
     column = min(KIND, max(8, width // 3))
     rows = []
     for place, value in enumerate(stack):
-        name = kind_words(value.kind)
-        node = refs.node(state.step.compile_id, state.track.last_name(value.node))
-        rows.append(
-            Row(
-                gutter=((f"{len(stack) - 1 - place:>3} ", "strong" if place < fresh else "faint"),),
-                body=(
-                    text(pad(cut(name, column - 1), column), "text" if place < fresh else "dim"),
-                    *value_line(view, state, value),
-                ),
-                ref=node if value.node else "",
-                key=f"stack:{len(stack) - 1 - place}",
-                copies=value.node or value.source or value.value,
-            )
-        )
+        depth, new = len(stack) - 1 - place, place < fresh
+        kind = pad(cut(kind_words(value.kind), column - 1), column)
+        name = text(kind, "text" if new else "dim")
+        number: Span = (f"{depth:>3} ", "strong" if new else "faint")
+        rows.append(value_row(view, state, value, f"stack:{depth}", name, (number,)))
     return rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from compiler.trace import refs
 from compiler.trace.records import FrameEnd, GraphBreak, StackValue, Step
 from viewers.kit.spans import Line, Span, text
 from viewers.panes.rows import Row, empty
@@ -76,6 +77,20 @@ def value_line(view: View, state: StepState, value: StackValue) -> Line:
     if value.value:
         words.append(text(f"  {value.value}", "dim"))
     return tuple(words)
+
+
+def value_row(
+    view: View, state: StepState, value: StackValue, key: str, name: Span, gutter: Line = ()
+) -> Row:
+    """A value of Dynamo's under its name; the node that made it is selected with it."""
+    node = refs.node(state.step.compile_id, state.track.last_name(value.node))
+    return Row(
+        gutter=gutter,
+        body=(name, *value_line(view, state, value)),
+        ref=node if value.node else "",
+        key=key,
+        copies=value.node or value.source or value.value,
+    )
 
 
 def attempt_words(view: View, state: StepState) -> str:

@@ -194,12 +194,6 @@ class Quiz:
         return [guess for guess in self.guesses if guess.right is False]
 
     @property
-    def marks(self) -> str:
-        """`✓✓✗`, the last ones; a skipped one is `-`."""
-        signs = {True: "✓", False: "✗", None: "-"}
-        return "".join(signs[guess.right] for guess in self.guesses[-12:])
-
-    @property
     def words(self) -> str:
         """`2 of 3 right`; "" before the first guess."""
         return f"{self.right} of {self.scored} right" if self.scored else ""

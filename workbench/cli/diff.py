@@ -109,8 +109,6 @@ class ComparedSide:
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
-    if ctx.params["as_markdown"] and ctx.params["as_json"]:
-        raise click.UsageError("--json and --markdown exclude each other", ctx)
     one, other = (
         _with_python(operand, ctx.params[f"python_{side}"])
         for side, operand in zip("ab", operands_of(ctx, operands), strict=True)
@@ -323,8 +321,6 @@ def _recording(
         settings = msgspec.structs.replace(settings, file=str(file))
     recording = Recording()
     end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]), python=operand.python)
-    if recording.end is None:
-        recording.feed([end])
     if end.status == "interrupted" or (recording.failure is not None and not recording.graphs):
         if ctx.params["as_json"]:
             from viewers.json_report import report

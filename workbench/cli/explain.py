@@ -70,8 +70,6 @@ from workbench.cli.sections import show_option
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    if ctx.params["as_markdown"] and ctx.params["as_json"]:
-        raise click.UsageError("--json and --markdown exclude each other", ctx)
     if file.is_dir() or named_trace(file) or is_log(file):
         only_for_reading(ctx, file)
         return _recorded(ctx, file)
@@ -83,8 +81,6 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     outputs.expect("--trace", trace, TRACE)
     recording = Recording(file=trace)
     end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
-    if recording.end is None:
-        recording.feed([end])
     _report(ctx, recording, trace)
     outputs.recorded(trace, end)
     return outputs.code(exit_code(recording, end))
@@ -163,9 +159,12 @@ def record(
 
         more = None if then is None else lambda end: then(end, progress.see)
         try:
-            return record_in_worker(settings, trace=trace, on_record=take, then=more, python=python)
+            end = record_in_worker(settings, trace=trace, on_record=take, then=more, python=python)
         except OutputRefused as error:
             raise click.UsageError(f"--trace {trace}: {error}") from error
+    if recording.end is None:
+        recording.feed([end])
+    return end
 
 
 def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -> None:

@@ -24,7 +24,7 @@ Decorated = TypeVar("Decorated")
 
 
 class FileCommand(click.Command):
-    """Keeps what comes after `--` for the user's script."""
+    """Keeps what comes after `--` for the user's script. Its output has one form."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest: list[str] = []
@@ -33,6 +33,11 @@ class FileCommand(click.Command):
             args, rest = args[:at], args[at + 1 :]
         ctx.meta["tcw.arguments"] = tuple(rest)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx.params.get("as_markdown") and ctx.params.get("as_json"):
+            raise click.UsageError("--json and --markdown exclude each other", ctx)
+        return super().invoke(ctx)
 
 
 def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

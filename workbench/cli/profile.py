@@ -109,8 +109,6 @@ SORTS = ("difference", "time", "line")
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    if ctx.params["as_markdown"] and ctx.params["as_json"]:
-        raise click.UsageError("--json and --markdown exclude each other", ctx)
     python_file(file)
     apply_defaults(ctx, file.resolve().parent)
     given = ctx.params
@@ -144,8 +142,6 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
             yield from tried(settings, recording, see)
 
     end = record(settings, trace, recording, quiet=bool(given["quiet"]), then=then)
-    if recording.end is None:
-        recording.feed([end])
     if given["patch"] is not None:
         from workbench.cli.patch import write_patch
 

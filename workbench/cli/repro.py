@@ -100,8 +100,6 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
             settings_of(ctx, file), verify=True, repro=given["kernel"], profiled_call=given["call"]
         )
         end = record(settings, None, recording, quiet=bool(given["quiet"]))
-        if recording.end is None:
-            recording.feed([end])
         if end.status != "ok" or recording.all(Failure):
             show_text(recording, (), None)
             return exit_code(recording, end)

@@ -8,7 +8,6 @@ from compiler.capture.cache_entries import CacheEntries
 from compiler.measure.calls.inputs import InputSet, described_arguments
 from compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
 from compiler.measure.precision.reference import Reference
-from compiler.measure.rounds.cpu import children_cpu_seconds
 from compiler.measure.rounds.instructions import counter
 from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
 from workbench.worker.backends import compiled, is_compiled, undo_compile
@@ -17,6 +16,7 @@ from workbench.worker.failures import doing_of, failure_of
 from workbench.worker.inputs import mark_dynamic, named_arguments, parameters
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.ourselves import measuring, unrecorded
+from workbench.worker.processes import children_cpu_seconds
 
 Ended = tuple[Status, int | None]
 """Status and exit code for the end record."""

@@ -26,6 +26,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from workbench.worker.processes import descendants, runs
+
 RECORDING = "TCW_RECORDING"
 """Environment variable that names the recording to which a process belongs."""
 
@@ -219,16 +221,8 @@ def _end_programs(child: int) -> None:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _POLITE
-    while time.monotonic() < deadline and any(map(_runs, programs)):
+    while time.monotonic() < deadline and any(map(runs, programs)):
         time.sleep(0.002)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[0] != b"Z"
-    except (OSError, IndexError):
-        return False
 
 
 def _kill_descendants(child: int) -> int | None:
@@ -260,28 +254,3 @@ def kill_marked(mark: str) -> None:
                     found = wanted in stream.read().split(b"\0")
                 if found:
                     os.kill(int(name), signal.SIGKILL)
-
-
-def descendants(root: int) -> list[int]:
-    """Process ids of all descendants of `root`, from /proc."""
-    children: dict[int, list[int]] = {}
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return []
-    for name in names:
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as stream:
-                    # The program's name is in parentheses and may hold any byte.
-                    fields = stream.read().rpartition(b")")[2].split()
-                children.setdefault(int(fields[1]), []).append(int(name))
-            except (OSError, IndexError, ValueError):
-                continue
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found

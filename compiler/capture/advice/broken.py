@@ -35,11 +35,6 @@ class Broken:
     """Whether the line is in torch or an installed package: not for the user to edit."""
 
     @property
-    def line(self) -> str:
-        """The statement's first line without its indent."""
-        return self.lines[0].strip() if self.lines else ""
-
-    @property
     def expression(self) -> str:
         """The source of the instruction itself; "" if it spans several lines."""
         if not self.lines or self.column is None or self.end_column is None:

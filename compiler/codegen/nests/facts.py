@@ -17,7 +17,16 @@ from compiler.loops.expressions import (
     ReadIndexed,
     walk,
 )
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import (
+    Let,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    expressions,
+    reads_in,
+)
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size
 
@@ -154,11 +163,10 @@ class Facts:
         """Bytes of cache lines that are moved beside each position's elements, because they lie
         apart. A line that is written in part is also read: it may lie in another core's cache."""
         found = 0
+        for part in reads_in(self.nest.statements):
+            terms = part.terms if isinstance(part, ReadIndexed) else ()
+            found += self._gap(part.address, terms, part.dtype)
         for statement in self.nest.statements:
-            for part in expressions(statement):
-                if isinstance(part, (Read, ReadIndexed)):
-                    terms = part.terms if isinstance(part, ReadIndexed) else ()
-                    found += self._gap(part.address, terms, part.dtype)
             if isinstance(statement, Write):
                 found += 2 * self._gap(statement.address, statement.terms, statement.dtype)
         return found

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from compiler.loops.expressions import (
     Address,
     Expression,
-    IndexTerm,
     Position,
     Read,
     ReadIndexed,
     rewrite,
 )
-from compiler.loops.nest import Axis, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import (
+    Axis,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    addresses,
+)
 from compiler.loops.sizes import multiply, product
 
 
@@ -62,24 +69,6 @@ def _runs_on(nest: Nest, place: int) -> bool:
     return True
 
 
-def addresses(statement: Statement) -> Iterator[Address]:
-    """All addresses of a statement."""
-    if isinstance(statement, Write):
-        yield statement.address
-    for part in expressions(statement):
-        if isinstance(part, (Read, ReadIndexed, Position)):
-            yield part.address
-
-
-def index_terms(statement: Statement) -> Iterator[IndexTerm]:
-    """All index terms of a statement."""
-    if isinstance(statement, Write):
-        yield from statement.terms
-    for part in expressions(statement):
-        if isinstance(part, ReadIndexed):
-            yield from part.terms
-
-
 def regroup(nest: Nest, groups: list[list[int]]) -> Nest:
     """The nest with each group of axes merged into one axis; axes in no group are dropped."""
     number = {axis: place for place, group in enumerate(groups) for axis in group}
@@ -113,10 +102,7 @@ def remade(
     expression = rewrite(statement.expression, leaf)
     if isinstance(statement, Reduction):
         return replace(
-            statement,
-            expression=expression,
-            over=axes(statement.over),
-            axes=axes(statement.axes),
+            statement, expression=expression, over=axes(statement.over), axes=axes(statement.axes)
         )
     if isinstance(statement, ScanAlong):
         (axis,) = axes((statement.axis,))

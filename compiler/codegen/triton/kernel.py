@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import Names, anonymous, base_name, printable, title_of
 from compiler.codegen.nests.online import with_online_sums
-from compiler.codegen.nests.simplify import addresses, index_terms
-from compiler.codegen.nests.symbols import symbols
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
@@ -23,7 +21,15 @@ from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local
-from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
+from compiler.loops.nest import (
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    addresses,
+    index_terms,
+    symbols_in,
+)
 from compiler.loops.sizes import Size, multiply, product
 
 RESERVED = (
@@ -104,7 +110,7 @@ class Writer:
         self.names, self.root = Names(RESERVED), Scope()
         partial = [b for p in part.partials.values() for b in (p.buffer, p.counts) if b]
         self.buffers = list(dict.fromkeys((*nest.reads(), *nest.writes(), *partial)))
-        self.symbols = symbols(nest)
+        self.symbols = symbols_in(nest)
         for symbol in self.symbols:
             self.names.exactly(symbol)
         self.divisible = tuple(symbol for symbol in self.symbols if symbol in divisible)

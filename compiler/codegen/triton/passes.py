@@ -12,7 +12,7 @@ from compiler.codegen.triton.indices import FAR
 from compiler.codegen.triton.joint import Joint
 from compiler.codegen.triton.split import ARG
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, buffers_read
+from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
 
 if TYPE_CHECKING:
     from compiler.codegen.triton.kernel import Writer
@@ -71,7 +71,7 @@ class Passes:
         pending, seen = list(effects), set()
         while pending:
             statement = pending.pop()
-            found.update(buffers_read(statement))
+            found.update(read.buffer for read in reads_in([statement]))
             for name in self.facts.locals_in(statement):
                 other = self.facts.named[name]
                 if name not in seen and not isinstance(other, Reduction):

@@ -26,8 +26,8 @@ from compiler.loops.nest import (
     ScanAlong,
     Statement,
     Write,
-    buffers_read,
     expressions,
+    reads_in,
 )
 from compiler.loops.sizes import product
 
@@ -239,11 +239,8 @@ class Split:
                         moved = True
 
     def _read_by(self, kernel: Planned, without: Write) -> set[str]:
-        found: set[str] = set()
-        for statement in self.placed.needed(kernel):
-            if statement is not without:
-                found.update(buffers_read(statement))
-        return found
+        others = (s for s in self.placed.needed(kernel) if s is not without)
+        return {read.buffer for read in reads_in(others)}
 
     def _lift(self) -> None:
         """Values that depend on results of other kernels alone, and vary over fewer axes than what

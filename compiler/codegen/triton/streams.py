@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Address, Read, ReadIndexed
-from compiler.loops.nest import Nest, Write, expressions
+from compiler.loops.expressions import Address, ReadIndexed
+from compiler.loops.nest import Nest, Write, reads_in
 from compiler.loops.program import Program
 from compiler.loops.sizes import product
 from compiler.memory.accesses import access
@@ -40,12 +40,10 @@ def streamed(part: Part, limits: Limits) -> frozenset[str]:
         return frozenset()
     found: dict[str, set[Address]] = {}
     widths: dict[str, int] = {}
-    for statement in nest.statements:
-        for read in expressions(statement):
-            if isinstance(read, (Read, ReadIndexed)):
-                terms = read.terms if isinstance(read, ReadIndexed) else ()
-                found.setdefault(read.buffer, set()).add(read.address)
-                widths[read.buffer] = 0 if terms else BYTES[read.dtype]
+    for read in reads_in(nest.statements):
+        terms = read.terms if isinstance(read, ReadIndexed) else ()
+        found.setdefault(read.buffer, set()).add(read.address)
+        widths[read.buffer] = 0 if terms else BYTES[read.dtype]
     elements = limits.number(product(axis.size for axis in nest.axes))
     room = limits.architecture.l2_bytes
     return frozenset(

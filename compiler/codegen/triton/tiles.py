@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits, part_step, positions_across
 from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Read, ReadIndexed
-from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions
+from compiler.loops.expressions import Read
+from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions, reads_in
 from compiler.loops.sizes import Size, product
 
 WARP = 32
@@ -235,12 +235,7 @@ def _size(nest: Nest, axes: tuple[int, ...]) -> Size:
 
 def narrowest(nest: Nest) -> int:
     """Bytes of the narrowest dtype that a nest reads or writes."""
-    sizes = [
-        BYTES[part.dtype]
-        for statement in nest.statements
-        for part in expressions(statement)
-        if isinstance(part, (Read, ReadIndexed))
-    ]
+    sizes = [BYTES[part.dtype] for part in reads_in(nest.statements)]
     sizes += [BYTES[s.dtype] for s in nest.statements if isinstance(s, Write)]
     return min(sizes, default=4)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from compiler.loops import identities
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
 
 TYPES = {
@@ -262,18 +263,10 @@ def reducer(op: str, dtype: str) -> str:
     return f"{op}_of" if dtype in FLOATS else f"{op}_of_integers"
 
 
+_START = {"argmax": "max", "argmin": "min", "exp_sum": "max"}
+
+
 def identity(op: str, dtype: str) -> str:
     """The identity of a reduction or scan."""
-    if op in ("any", "all"):
-        return str(op == "all")
-    if op in ("sum", "prod"):
-        return literal(op == "prod", dtype) if dtype != "bool" else str(op == "prod")
-    least = op in ("max", "argmax", "exp_sum")
-    if dtype in FLOATS:
-        return 'float("-inf")' if least else 'float("inf")'
-    if dtype == "bool":
-        return str(not least)
-    bits = 8 * BYTES[dtype]
-    if dtype == "uint8":
-        return "0" if least else "255"
-    return str(-(1 << bits - 1) if least else (1 << bits - 1) - 1)
+    found = identities.identity(_START.get(op, op), dtype)
+    return literal(found.number, found.dtype)

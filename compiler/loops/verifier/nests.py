@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.loops.expressions import Address, Expression, Local, Position, Read, ReadIndexed, walk
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import (
+    Let,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    reads_in,
+)
 from compiler.loops.verifier.expressions import check_dtype, check_expression
 from compiler.loops.verifier.graphs import check_reduction
 from compiler.loops.verifier.spaces import Numbers, ValueSpace, fresh, require, within
@@ -156,16 +164,10 @@ def _check_hazards(nest: Nest) -> None:
     written: dict[str, list[Write]] = {}
     for write in writes:
         written.setdefault(write.buffer, []).append(write)
-    for statement in nest.statements:
-        for part in expressions(statement):
-            if not isinstance(part, (Read, ReadIndexed)) or part.buffer not in written:
-                continue
-            same = all(
-                isinstance(part, Read) and write.address == part.address and not write.terms
-                for write in written[part.buffer]
-            )
-            require(
-                same,
-                f"nest {nest.name}",
-                f"reads {part.buffer}, which it writes at other addresses",
-            )
+    for part in reads_in(nest.statements):
+        same = all(
+            isinstance(part, Read) and write.address == part.address and not write.terms
+            for write in written.get(part.buffer, ())
+        )
+        words = f"reads {part.buffer}, which it writes at other addresses"
+        require(same, f"nest {nest.name}", words)

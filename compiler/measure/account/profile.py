@@ -40,7 +40,6 @@ from compiler.measure.regions.origins import Origins
 from compiler.measure.rounds import speed
 from compiler.measure.rounds.allocator import freed_memory_is_kept
 from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from compiler.measure.rounds.cpu import cpu_of
 from compiler.measure.rounds.laps import Side
 from compiler.measure.rounds.profiler_cost import take_off
 from compiler.measure.rounds.team import Team
@@ -83,7 +82,7 @@ def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: Gra
         "compiled": prepared(one.model, inputs, mode),
     }
     plain = {side: [lap.running() for lap in measured.laps[side]["plain"]] for side in sides}
-    running = cpu_of(sides["compiled"])
+    running = speed.cpu_of(sides["compiled"])
     return speed.summarise(
         [speed.Contender(measured.call, sides["eager"], sides["compiled"])],
         [speed.Times(plain["eager"], plain["compiled"])],

@@ -28,7 +28,7 @@ from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
 from compiler.runtime.launcher import launcher
 from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.python_path import PythonSegment
+from compiler.runtime.python_path import PythonSegment, python_functions
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 from compiler.runtime.unavailable import Unavailable
@@ -197,25 +197,30 @@ class EngineGraph(Redirected):
     def _handle(self) -> ctypes.CDLL:
         """The library of the observable unit, built unless it is in the cache."""
         artifact = self.compiled.artifact
-        compiler = find_compiler()
-        if isinstance(compiler, NoCompiler):
-            raise NotAlone(compiler.reason)
-        unit = LibrarySource(
-            _HEAD + _observed(artifact.unit, artifact.sites) + _tail(artifact.device),
-            artifact.flags,
-            unit_libraries(artifact.libraries),
-        )
-        store = usable_store()[0]
-        try:
-            made = library(unit, compiler, store)
-            if artifact.device < 0:
-                return ctypes.CDLL(str(made.path))
-            calls = launcher(compiler, store)
-            if isinstance(calls, Missing):
-                raise NotAlone(str(calls))
-            return loaded_segments(artifact, made.path, calls, store, None)[1]
-        except (BuildFailed, OSError, Unavailable) as error:
-            raise NotAlone(f"its unit could not be built for a measurement: {error}") from error
+        text = _HEAD + _observed(artifact.unit, artifact.sites) + _tail(artifact.device)
+        return built_unit(self, text)[1]
+
+
+def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., Any]], ctypes.CDLL]:
+    """(the segments, the library) of a graph's unit with another text, built unless it is in the
+    cache. Raises `NotAlone`."""
+    artifact, call = graph.compiled.artifact, graph.compiled.call
+    found = find_compiler()
+    if isinstance(found, NoCompiler):
+        raise NotAlone(found.reason)
+    unit = LibrarySource(text, artifact.flags, unit_libraries(artifact.libraries))
+    store = usable_store()[0]
+    try:
+        made = library(unit, found, store)
+        calls = launcher(found, store)
+        if not isinstance(calls, Missing):
+            return loaded_segments(artifact, made.path, calls, store, call)
+        if artifact.device >= 0:
+            raise NotAlone(str(calls))
+        segments = python_functions(made.path, artifact.segments, call)
+        return segments, ctypes.CDLL(str(made.path))
+    except (BuildFailed, OSError, Unavailable) as error:
+        raise NotAlone(f"its unit could not be built for a measurement: {error}") from error
 
 
 def _part(text: str, line: int, count: int) -> str:

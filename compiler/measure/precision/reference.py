@@ -11,14 +11,7 @@ from msgspec import structs
 
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import (
-    Generator,
-    Model,
-    PreparedRun,
-    RandomState,
-    Twin,
-    prepare,
-)
+from compiler.measure.calls.runs import Generator, Model, PreparedRun, RandomState, Twin, prepare
 from compiler.measure.host import Host
 from compiler.measure.precision.numerics import OutputComparison
 from compiler.trace.records import Engine, RandomOperation, Warned

@@ -17,7 +17,7 @@ import torch
 from compiler.engine.aten import AsItIs, calls_aten
 from compiler.graphs.nodes import target_name
 from compiler.measure.compiled.redirected import Redirected
-from compiler.measure.probes.clock import Clock, HostClock, Told
+from compiler.measure.probes.clock import Clock, HostClock, Told, timed_by
 from compiler.measure.probes.clocked_wrapper import Statement, surrounded
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
@@ -67,15 +67,7 @@ class AtenProbe:
             return f"_start({base + 1 + index})", f"_stop({base + 1 + index})"
 
         timed = self._rewritten(around, {"_start": clock.start, "_stop": clock.stop})
-
-        def run(arguments: list[Any]) -> Any:
-            clock.start(base)
-            try:
-                return timed(arguments)
-            finally:
-                clock.stop(base)
-
-        return run
+        return timed_by(timed, clock, base)
 
     def _stamped(self, clock: HostClock, base: int) -> Callable[[list[Any]], Any]:
         times: list[int] = []

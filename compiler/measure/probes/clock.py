@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Protocol
+from typing import Any, Protocol
+
+Boxed = Callable[[list[Any]], Any]
+"""The call of a graph, which takes its arguments in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,21 @@ class Clock(Protocol):
     def readings(self) -> list[Reading]:
         """In the order in which they were started; nested readings come after the enclosing one."""
         ...
+
+
+def timed_by(
+    call: Callable[[list[Any]], Any], clock: Clock, key: int
+) -> Callable[[list[Any]], Any]:
+    """A graph's call with a clock around it."""
+
+    def timed(arguments: list[Any]) -> Any:
+        clock.start(key)
+        try:
+            return call(arguments)
+        finally:
+            clock.stop(key)
+
+    return timed
 
 
 class Noted:

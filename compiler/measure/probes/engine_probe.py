@@ -7,7 +7,6 @@ Launcher, memory plan and pool are the graph's own.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,11 +18,10 @@ import torch
 from torch import fx
 
 from compiler.codegen.launcher.segment import KernelSite
-from compiler.control.hooks import Missing
 from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.engine_graphs import EngineGraph
+from compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock, HostClock, Told
+from compiler.measure.probes.clock import Clock, HostClock, Told, timed_by
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import ArtifactMemory
 from compiler.measure.probes.engine_observer import EngineObserver
@@ -31,14 +29,7 @@ from compiler.measure.probes.engine_unit import Observer, Readings, clocked
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
 from compiler.runtime.artifact import Artifact
-from compiler.runtime.build import BuildFailed
-from compiler.runtime.compiled import loaded_segments, run_wrapper
-from compiler.runtime.launcher import launcher
-from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.python_path import python_functions
-from compiler.runtime.store import usable_store
-from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
-from compiler.runtime.unavailable import Unavailable
+from compiler.runtime.compiled import run_wrapper
 
 
 class EngineProbe:
@@ -117,16 +108,16 @@ class EngineProbe:
             text = self._with(around)
             timed = self._wrapper(text, {**names, "_start": clock.start, "_stop": clock.stop})
 
+        whole = timed_by(timed, clock, base)
+
         def run(arguments: list[Any]) -> Any:
-            if unit is not None:
-                unit.readings.observe(callback)
-            clock.start(base)
+            if unit is None:
+                return whole(arguments)
+            unit.readings.observe(callback)
             try:
-                return timed(arguments)
+                return whole(arguments)
             finally:
-                clock.stop(base)
-                if unit is not None:
-                    unit.readings.observe(None)
+                unit.readings.observe(None)
 
         return run
 
@@ -283,24 +274,3 @@ class _ClockedUnit:
         artifact = graph.compiled.artifact
         self.functions, handle = built_unit(graph, clocked(artifact.unit, artifact.sites))
         self.readings = Readings(handle, count)
-
-
-def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., Any]], ctypes.CDLL]:
-    """(the segments, the library) of a graph's unit with another text, built unless it is in the
-    cache. Raises `NotAlone`."""
-    artifact = graph.compiled.artifact
-    found = find_compiler()
-    if isinstance(found, NoCompiler):
-        raise NotAlone(found.reason)
-    store = usable_store()[0]
-    try:
-        made = library(
-            LibrarySource(text, artifact.flags, unit_libraries(artifact.libraries)), found, store
-        )
-        calls = launcher(found, store)
-        if isinstance(calls, Missing):
-            segments = python_functions(made.path, artifact.segments, graph.compiled.call)
-            return segments, ctypes.CDLL(str(made.path))
-        return loaded_segments(artifact, made.path, calls, store, graph.compiled.call)
-    except (BuildFailed, OSError, Unavailable) as error:
-        raise NotAlone(f"its unit could not be built with clocks: {error}") from error

@@ -18,7 +18,7 @@ import torch
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.redirected import Boxed
 from compiler.measure.probes import wrapper_code
-from compiler.measure.probes.clock import Clock, HostClock, Told
+from compiler.measure.probes.clock import Clock, HostClock, Told, timed_by
 from compiler.measure.probes.graph_probe import GraphStep, See
 from compiler.measure.probes.stamps import EMPTY_STEPS, cost_of, told
 from compiler.measure.probes.wrapper_code import NoSteps, ResultName, WrapperCode
@@ -72,7 +72,7 @@ class InductorProbe:
             timed = _marked(call, clock, base, marks)
         else:
             names[wrapper_code.MARK], names[wrapper_code.NOW] = _told(clock, base), int
-            timed = _clocked(call, clock, base)
+            timed = timed_by(call, clock, base)
         with self._instead(timed):
             yield
 
@@ -199,19 +199,6 @@ def _marked(call: Boxed, clock: Clock, base: int, marks: list[Mark]) -> Boxed:
             for index, start, end in spans(marks)
         ]
         return told(base, begun, ended, steps, pair * len(steps))
-
-    return timed
-
-
-def _clocked(call: Boxed, clock: Clock, base: int) -> Boxed:
-    start, stop = clock.start, clock.stop
-
-    def timed(arguments: list[Any]) -> Any:
-        start(base)
-        try:
-            return call(arguments)
-        finally:
-            stop(base)
 
     return timed
 

@@ -10,8 +10,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from compiler.measure.compiled.engine_graphs import EngineGraph
-from compiler.measure.probes.engine_probe import built_unit
+from compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.compiled import run_wrapper
 

@@ -11,7 +11,6 @@ from compiler.measure.calls.runs import CompiledModel, Model, device_of, prepare
 from compiler.measure.host import Host, reason_of
 from compiler.measure.memory.peak import least_peak_bytes
 from compiler.measure.rounds import speed
-from compiler.measure.rounds.cpu import cpu_of
 from compiler.trace.records import EnginePart, Warned
 
 _SETS = 8
@@ -54,7 +53,7 @@ def time_engines(
             again = counters["stats"]["unique_graphs"] - graphs[0]
             host.recorder.quiet = True
             running = [
-                [cpu_of(contender.runs()[1 + place]) for contender in contenders]
+                [speed.cpu_of(contender.runs()[1 + place]) for contender in contenders]
                 for place in range(len(engines))
             ]
             if host.settings.memory:

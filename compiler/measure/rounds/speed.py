@@ -6,6 +6,7 @@ are summarised by medians and median absolute deviations.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -34,6 +35,14 @@ class Contender:
 
     def runs(self) -> list[Prepare]:
         return [self.eager, self.compiled, *([self.rival] if self.rival is not None else [])]
+
+
+def cpu_of(prepare: Prepare) -> float:
+    """CPU seconds of this process for one warm run."""
+    run = prepare()
+    start = time.process_time()
+    run()
+    return time.process_time() - start
 
 
 @dataclass

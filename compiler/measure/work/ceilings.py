@@ -50,7 +50,7 @@ _PATIENCE = 3.0
 BUSY = "a busy machine disturbed the rest; not kept"
 _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
-_decode = msgspec.json.Decoder(Ceilings).decode
+_DECODER = msgspec.json.Decoder(Ceilings)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -79,14 +79,8 @@ def ceilings(kind: DeviceKind = "cpu") -> Ceilings:
 
 
 def _kept(store: FileStore, name: str) -> Ceilings | None:
-    content = store.read_sealed("measured", name)
-    if content is None:
-        return None
-    try:
-        return msgspec.structs.replace(_decode(content), kept=True)
-    except msgspec.MsgspecError:  # another version of the record
-        store.remove("measured", name)
-        return None
+    found = store.read_record("measured", name, _DECODER)
+    return None if found is None else msgspec.structs.replace(found, kept=True)
 
 
 def _key(kind: DeviceKind) -> list[object]:

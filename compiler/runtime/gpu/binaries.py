@@ -93,14 +93,8 @@ def threads_for(kernels: int) -> int:
 
 
 def _find(key: str, store: FileStore) -> StoredBinary | None:
-    content = store.read_sealed("binaries", f"{key}.json")
-    if content is None:
-        return None
-    try:
-        found = _BINARY.decode(content)
-    except msgspec.MsgspecError:
-        return None
-    return found if code_of(found, store) is not None else None
+    found = store.read_record("binaries", f"{key}.json", _BINARY)
+    return found if found is not None and code_of(found, store) is not None else None
 
 
 def code_of(binary: StoredBinary, store: FileStore) -> bytes | None:

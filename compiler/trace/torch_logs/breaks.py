@@ -72,7 +72,7 @@ def graph_break(
         hints=cause.hints,
         location=location,
         stack=stack,
-        url=_url(cause.gb),
+        url=url(cause.gb),
         source_line=files.code(location),
         outcome="skip-frame" if skipped else "break",
         reason=next((row.strip() for row in reason.split("\n") if row.strip()), ""),
@@ -185,7 +185,8 @@ def _unknown(frame: FrameStart | None) -> Location:
     return frame.location if frame is not None else Location(file="", line=0)
 
 
-def _url(code: str) -> str:
+def url(code: str) -> str:
+    """torch's page about a code; "" if `code` is empty."""
     number = code.removeprefix("GB")
     if not number:
         return ""

@@ -95,8 +95,7 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
     unit = Unit(isa, lanes)
     code = unit.lanes
     numbers = {}
-    index_dtype = code.index_dtype
-    index = code.load(index_dtype, f"({code.storage(index_dtype)}*)p[2]")
+    index = code.load("int64", "(long*)p[2]") if code.holds("int64") else None
     for dtype in BYTES:
         if not fits(dtype, isa, lanes):
             continue
@@ -104,30 +103,32 @@ def test_strided_gathered_and_scattered(isa, lanes) -> None:
         source, target = f"(({kind}*)p[0])", f"(({kind}*)p[1])"
         for count in (None, "n"):
             strided = code.load_strided(dtype, source, "-3", count)
-            gathered = code.gather(dtype, source, index, count, index_dtype)
             whole = code.load(dtype, source)
+            loads = {"strided": unit.kernel(code.store(dtype, target, strided))}
+            stores = {"strided": code.store_strided(dtype, target, whole, "-3", count)}
+            if index is not None:
+                gathered = code.gather(dtype, source, index, count)
+                loads["gathered"] = unit.kernel(code.store(dtype, target, gathered))
+                stores["gathered"] = code.scatter(dtype, target, index, whole, count)
             numbers[dtype, count] = (
-                unit.kernel(code.store(dtype, target, strided)),
-                unit.kernel(code.store(dtype, target, gathered)),
-                unit.kernel(code.store_strided(dtype, target, whole, "-3", count)),
-                unit.kernel(code.scatter(dtype, target, index, whole, count, index_dtype)),
+                loads,
+                {name: unit.kernel(text) for name, text in stores.items()},
             )
     unit.build()
-    kind = getattr(torch, index_dtype)
-    places = torch.randint(-10, 50, (lanes,), generator=torch.Generator().manual_seed(5)).to(kind)
-    for (dtype, count), (strided, gathered, spread, scattered) in numbers.items():
+    places = torch.randint(-10, 50, (lanes,), generator=torch.Generator().manual_seed(5))
+    for (dtype, count), (loads, stores) in numbers.items():
         n = lanes if count is None else max(lanes - 1, 1)
         values = filled(dtype, 128)
         middle = values[60:]
-        steps = -3 * torch.arange(n)
-        for number, chosen in ((strided, steps), (gathered, places[:n])):
+        where = {"strided": -3 * torch.arange(n), "gathered": places[:n]}
+        for name, number in loads.items():
             out = torch.ones(lanes, dtype=values.dtype)
             unit.run(number, [middle, out, places], n)
-            assert torch.equal(out[:n], values[60 + chosen]), (dtype, count)
+            assert torch.equal(out[:n], values[60 + where[name]]), (dtype, count)
             assert (out[n:] == 0).all(), (dtype, count)
-        for number, chosen in ((spread, steps), (scattered, places[:n])):
+        for name, number in stores.items():
             out, expected = (torch.zeros(128, dtype=values.dtype) for _ in range(2))
-            for lane, place in enumerate(chosen.tolist()):
+            for lane, place in enumerate(where[name].tolist()):
                 expected[60 + place] = middle[lane]
             unit.run(number, [middle, out[60:], places], n)
             assert torch.equal(out, expected), (dtype, count)
@@ -235,26 +236,6 @@ def test_loads_within_a_dimension_touch_nothing_beyond(isa, lanes, step, clamped
                 other = torch.ones((), dtype=values.dtype)
                 expected = torch.where(inside, values[at.clamp(0, size - 1)], other)
                 assert torch.equal(out, expected), (dtype, size)
-
-
-@each_width
-def test_even_and_odd_elements_of_bfloat16(isa, lanes) -> None:
-    if lanes == 1:
-        pytest.skip("pairs of one lane are no vectors")
-    unit = Unit(isa, lanes)
-    code = unit.lanes
-    f32 = code.type("float32")
-    body = f"{f32} even, odd; {code.load_even_odd('(bf16*)p[0]', 'even', 'odd')} "
-    body += code.store("float32", "(float*)p[1]", "even")
-    body += code.store("float32", f"(float*)p[1] + {lanes}", "odd")
-    body += code.store_even_odd("(bf16*)p[2]", "even * 1.01f", "odd * 1.01f")
-    number = unit.kernel(body)
-    unit.build()
-    values = torch.randn(2 * lanes, generator=torch.Generator().manual_seed(6)).bfloat16()
-    halves, out = torch.empty(2 * lanes), torch.empty_like(values)
-    unit.run(number, [values, halves, out], 0)
-    assert torch.equal(halves, torch.cat([values[::2], values[1::2]]).float())
-    assert torch.equal(out, (values.float() * 1.01).bfloat16())
 
 
 @each_width

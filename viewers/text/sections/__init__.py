@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import cast, get_args
 
 from compiler.trace.records.session import FactKind
 from viewers.kit.lines import TextLine
@@ -65,22 +66,6 @@ def section(name: str) -> Section:
 
 
 def _lacks(view: SectionView, name: str) -> bool:
-    kind = _HELD.get(name)
     failed = name == "output" and view.summary.failure is not None
-    return kind is not None and view.recording.lacks(kind) and not failed
-
-
-_HELD: dict[str, FactKind] = {
-    "guards": "guards",
-    "fusion": "fusion",
-    "decisions": "decisions",
-    "kernels": "kernels",
-    "memory": "memory",
-    "phases": "phases",
-    "graphs": "graphs",
-    "autograd": "autograd",
-    "caches": "caches",
-    "output": "output",
-    "steps": "steps",
-}
-"""The kind of facts that a section shows."""
+    held = name in get_args(FactKind)
+    return held and view.recording.lacks(cast(FactKind, name)) and not failed

@@ -23,8 +23,7 @@ from compiler.codegen.cpp.vocabulary import Vocabulary
 from compiler.codegen.function import Function, PhaseLines
 from compiler.codegen.nests.names import Names, anonymous, base_name, title_of
 from compiler.codegen.nests.rounding import without_round_trips
-from compiler.codegen.nests.symbols import symbols
-from compiler.loops.nest import Nest
+from compiler.loops.nest import Nest, symbols_in
 from compiler.loops.sizes import Size, c_expression, product, symbols_of
 
 
@@ -65,7 +64,7 @@ def emit(
     function = _Function(
         list(dict.fromkeys((*nest.reads(), *nest.writes()))),
         dtypes,
-        symbols(nest),
+        symbols_in(nest),
         vocabulary,
         comments or {},
         frozenset(shared),

@@ -7,14 +7,7 @@ from dataclasses import replace
 from compiler.codegen.cpp.nests.code import Scope
 from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS, Lanes
 from compiler.codegen.cpp.vocabulary.arithmetic import any_wide_lane
-from compiler.loops.expressions import (
-    Const,
-    Expression,
-    IndexTerm,
-    Op,
-    ReadIndexed,
-    SizeOf,
-)
+from compiler.loops.expressions import Const, Expression, IndexTerm, Op, ReadIndexed, SizeOf
 from compiler.loops.sizes import c_expression
 
 OUT_OF_RANGE = """\

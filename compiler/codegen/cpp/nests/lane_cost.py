@@ -8,7 +8,7 @@ from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.expressions import Read, ReadIndexed
-from compiler.loops.nest import Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import Reduction, ScanAlong, Statement, Write, reads_in
 from compiler.loops.sizes import Size
 
 TILED = 6
@@ -41,8 +41,8 @@ def lane_cost(
         often = _frequency(facts, statement, lane, sizes)
         beside = row and lane not in facts.domain(statement)  # once for all vectors of a row
         total += often * facts.statement_weight(statement) / (max(steps, 1) if beside else 1)
-        for part in expressions(statement):
-            if isinstance(part, (Read, ReadIndexed)) and lane in facts.axes(part):
+        for part in reads_in([statement]):
+            if lane in facts.axes(part):
                 indexed = isinstance(part, ReadIndexed) and any(
                     lane in facts.axes(term.index) for term in part.terms
                 )
@@ -121,10 +121,10 @@ def eviction_cost(
     those that it reads too.
     """
     found = 0
+    for part in reads_in(facts.nest.statements) if scatters else ():
+        if not part.address.then:
+            found += share_a_set(part.address.strides[lane], part.dtype, lanes)
     for statement in facts.nest.statements:
-        for part in expressions(statement) if scatters else ():
-            if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
-                found += share_a_set(part.address.strides[lane], part.dtype, lanes)
         if isinstance(statement, Write) and not statement.address.then and statement not in turned:
             found += share_a_set(statement.address.strides[lane], statement.dtype, lanes)
     return 16.0 * EVICTED * found

@@ -10,8 +10,7 @@ from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.online import with_online_sums
 from compiler.loops.dtypes import REDUCED
-from compiler.loops.expressions import Read, ReadIndexed
-from compiler.loops.nest import Nest, Reduction, expressions
+from compiler.loops.nest import Nest, Reduction, reads_in
 
 LONG = 1 << 11
 """Row length from which the rare rescaling costs less than a second pass."""
@@ -33,9 +32,5 @@ def online(facts: Facts, schedule: Schedule) -> Nest:
 
 def _is_far(facts: Facts, top: Reduction) -> bool:
     size = facts.nest.axes[top.over[0]].size
-    narrow = any(
-        isinstance(part, (Read, ReadIndexed)) and part.dtype in REDUCED
-        for statement in facts.nest.statements
-        for part in expressions(statement)
-    )
+    narrow = any(part.dtype in REDUCED for part in reads_in(facts.nest.statements))
     return isinstance(size, int) and size >= FAR and not narrow

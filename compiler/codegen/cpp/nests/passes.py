@@ -15,8 +15,8 @@ from compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, ke
 from compiler.codegen.cpp.nests.streams import apart
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import REDUCED
-from compiler.loops.expressions import Local, Read, ReadIndexed
-from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.expressions import Local, Read
+from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
 
 HEAVY = 8
 """Cost above which recomputing a value is slower than a row buffer."""
@@ -158,13 +158,8 @@ class Passes:
         self.walks.insert(place + 1, Pass(behind.stage, walk.axes, [write]))
 
     def _reads(self, walk: Pass) -> set[str]:
-        found: set[str] = set()
-        names = self.needs(walk)
-        for statement in (*walk.effects, *(self.facts.named[name] for name in names)):
-            for part in expressions(statement):
-                if isinstance(part, (Read, ReadIndexed)):
-                    found.add(part.buffer)
-        return found
+        needed = (self.facts.named[name] for name in self.needs(walk))
+        return {read.buffer for read in reads_in((*walk.effects, *needed))}
 
     def needs(self, walk: Pass) -> set[str]:
         """Names of the values that a pass computes."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.row_arrays import RowArrays
+from compiler.codegen.cpp.nests.row_arrays import Elements, RowArrays
 from compiler.codegen.cpp.nests.schedule import STEPS, Schedule
 from compiler.codegen.cpp.nests.scratch import Array
 from compiler.codegen.cpp.nests.values import Values
@@ -68,10 +68,7 @@ def chains(facts: Facts, rider: Reduction, plan: Schedule) -> int:
 class Blocks:
     """Initialises and finishes the riders' arrays in each block."""
 
-    def __init__(
-        self, schedule: Schedule, values: Values, arrays: RowArrays, riders: Mapping[str, Rider]
-    ) -> None:
-        self.schedule = schedule
+    def __init__(self, values: Values, arrays: RowArrays, riders: Mapping[str, Rider]) -> None:
         self.values = values
         self.arrays = arrays
         self.riders = riders
@@ -106,35 +103,18 @@ class Blocks:
     def _add(self, rider: Rider, scope: Scope) -> None:
         """`total = part` in the first block of a total, `total op= part` in the others."""
         part, dtype = rider.array.base, rider.array.base.dtype
-        lane, size = self.schedule.lane, c_expression(rider.array.size)
-        along = lane is not None and rider.array.address.strides[lane] != 0
-        lanes = self.arrays.vector if along else self.arrays.scalar
-        whole = isinstance(rider.array.size, int) and rider.array.size % lanes.count == 0
-        of = f"block % {rider.totals}"
+        each = Elements(self.arrays, rider.array)
         total = self.values.names.new(f"{base_name(rider.statement.name)}_total")
         element = self.arrays.scalar.storage(dtype)
-        scope.code.add(f"{element}* {total} = {_total(rider, element, of)};")
-        mine, at = f"{part.name} + i", f"{total} + i"
-        left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
-
-        def loaded(pointer: str) -> str:
-            if whole:
-                return lanes.load(dtype, pointer)
-            return lanes.load_partial(dtype, pointer, left)
-
-        def stored(value: str) -> Code:
-            code = Code()
-            if whole:
-                code.add(lanes.store(dtype, at, value))
-            else:
-                code.add(lanes.store_partial(dtype, at, value, left))
-            return code
-
-        loop = f"for (long i = 0; i < {size}; i += {lanes.count})"
+        at = _total(rider, element, f"block % {rider.totals}")
+        scope.code.add(f"{element}* {total} = {at};")
         first = "block == 0" if rider.totals == 1 else f"block < {rider.totals}"
-        scope.code.enclose(f"if ({first}) {loop}", stored(loaded(mine)))
-        both = lanes.combine(rider.statement.op, loaded(at), loaded(mine), dtype)
-        scope.code.enclose(f"else {loop}", stored(both))
+        new, more = Code(), Code()
+        new.add(each.store(total, each.load(part.name)))
+        one, two = each.load(total), each.load(part.name)
+        more.add(each.store(total, each.lanes.combine(rider.statement.op, one, two, dtype)))
+        scope.code.enclose(f"if ({first}) {each.head}", new)
+        scope.code.enclose(f"else {each.head}", more)
 
 
 def _total(rider: Rider, element: str, number: str) -> str:

@@ -50,19 +50,10 @@ class RowArrays:
         return self.kept[name]
 
     def fill(self, array: Array, start: Callable[[Lanes], str], scope: Scope) -> None:
-        """Fill an array, vector by vector if it has a result per lane."""
-        lane, stored = self.schedule.lane, array.base.dtype
-        along = lane is not None and array.address.strides[lane] != 0
-        lanes = self.vector if along else self.scalar
-        identity = start(lanes)
-        size, loop = c_expression(array.size), Code()
-        pointer = f"{array.base.name} + i"
-        if isinstance(array.size, int) and array.size % lanes.count == 0:
-            loop.add(lanes.store(stored, pointer, identity))
-        else:
-            left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
-            loop.add(lanes.store_partial(stored, pointer, identity, left))
-        scope.code.loop(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
+        """Fill an array."""
+        each, loop = Elements(self, array), Code()
+        loop.add(each.store(array.base.name, start(each.lanes)))
+        scope.code.loop(each.head, loop)
 
     def fill_identity(self, array: Array, op: str, scope: Scope) -> None:
         dtype = array.base.dtype
@@ -70,19 +61,31 @@ class RowArrays:
 
     def add(self, to: Array, other: Array, scope: Scope) -> None:
         """Add an array to one of the same layout."""
-        lane, dtype = self.schedule.lane, to.base.dtype
-        along = lane is not None and to.address.strides[lane] != 0
-        lanes = self.vector if along else self.scalar
-        size, loop = c_expression(to.size), Code()
-        whole = isinstance(to.size, int) and to.size % lanes.count == 0
-        left = f"{size} - i < {lanes.count} ? {size} - i : {lanes.count}"
+        each, loop = Elements(self, to), Code()
+        one, two = each.load(to.base.name), each.load(other.base.name)
+        loop.add(each.store(to.base.name, each.lanes.combine("sum", one, two, to.base.dtype)))
+        scope.code.loop(each.head, loop)
 
-        def load(array: Array) -> str:
-            at = f"{array.base.name} + i"
-            return lanes.load(dtype, at) if whole else lanes.load_partial(dtype, at, left)
 
-        both = lanes.combine("sum", load(to), load(other), dtype)
-        at = f"{to.base.name} + i"
-        store = lanes.store(dtype, at, both) if whole else ""
-        loop.add(store or lanes.store_partial(dtype, at, both, left))
-        scope.code.loop(f"for (long i = 0; i < {size}; i += {lanes.count})", loop)
+class Elements:
+    """The elements of an array in turn, vector by vector if it has a result per lane."""
+
+    def __init__(self, arrays: RowArrays, array: Array) -> None:
+        lane, size = arrays.schedule.lane, c_expression(array.size)
+        along = lane is not None and array.address.strides[lane] != 0
+        self.lanes = arrays.vector if along else arrays.scalar
+        count = self.lanes.count
+        whole = isinstance(array.size, int) and array.size % count == 0
+        self._dtype = array.base.dtype
+        self._left = "" if whole else f"{size} - i < {count} ? {size} - i : {count}"
+        self.head = f"for (long i = 0; i < {size}; i += {count})"
+
+    def load(self, base: str) -> str:
+        if self._left:
+            return self.lanes.load_partial(self._dtype, f"{base} + i", self._left)
+        return self.lanes.load(self._dtype, f"{base} + i")
+
+    def store(self, base: str, value: str) -> str:
+        if self._left:
+            return self.lanes.store_partial(self._dtype, f"{base} + i", value, self._left)
+        return self.lanes.store(self._dtype, f"{base} + i", value)

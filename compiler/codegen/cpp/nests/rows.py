@@ -106,7 +106,7 @@ class Loops:
                 child.parent.code.extend(child.code)
         if self.riders:
             turn = None if self.turn is None else "turn"
-            blocks = Blocks(self.schedule, self.values, self.arrays, self.riders)
+            blocks = Blocks(self.values, self.arrays, self.riders)
             blocks.prepare(holder, turn)
             units.block_head(holder.code)
             self.accumulators.close_level(unit)
@@ -458,11 +458,7 @@ class Loops:
         assert lane is not None
         sign = -1 if lane in walk.backwards else 1
         inner = Scope(
-            scope,
-            self.vector,
-            {lane: (name, sign)},
-            is_lane=self.schedule.lanes > 1,
-            count=count,
+            scope, self.vector, {lane: (name, sign)}, is_lane=self.schedule.lanes > 1, count=count
         )
         self._body(walk, inner, found, place)
         return inner.code

@@ -31,15 +31,10 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import (
-    BAND_BYTES,
-    turned,
-    turned_axis,
-    turned_columns,
-)
+from compiler.codegen.cpp.nests.turned import BAND_BYTES, turned, turned_axis, turned_columns
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.expressions import Op, Read, ReadIndexed, walk
-from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions
+from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions, reads_in
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, product
 
@@ -318,14 +313,9 @@ def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
     other there."""
 
     def contiguous(axis: int) -> int:
-        found = 0
-        for statement in facts.nest.statements:
-            for part in expressions(statement):
-                if isinstance(part, (Read, ReadIndexed)) and not part.address.then:
-                    found += part.address.strides[axis] == 1
-            if isinstance(statement, Write) and not statement.address.then:
-                found += statement.address.strides[axis] == 1
-        return found
+        writes = (s for s in facts.nest.statements if isinstance(s, Write))
+        parts = (*reads_in(facts.nest.statements), *writes)
+        return sum(one.address.strides[axis] == 1 for one in parts if not one.address.then)
 
     for statement in facts.nest.statements:
         if isinstance(statement, Write) and not statement.address.then:

@@ -14,7 +14,7 @@ from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Read
-from compiler.loops.nest import Let, Reduction, Statement, Write, expressions
+from compiler.loops.nest import Let, Reduction, Statement, Write, expressions, reads_in
 from compiler.loops.sizes import Size, product
 
 MOST_TILES = 2
@@ -204,19 +204,15 @@ def along(read: Read, outer: tuple[int, ...]) -> list[int]:
 
 def tiled_reads(facts: Facts, lane: int, axis: int | None) -> Iterator[Read]:
     """Distinct reads strided along the lanes, with unit stride along `axis` (None: any axis)."""
-    seen: set[Read] = set()
-    for statement in facts.nest.statements:
-        for part in expressions(statement):
-            if (
-                isinstance(part, Read)
-                and part not in seen
-                and not part.address.then
-                and part.dtype != "bool"
-                and part.address.strides[lane] not in (0, 1)
-                and (axis is None or part.address.strides[axis] == 1)
-            ):
-                seen.add(part)
-                yield part
+    for part in dict.fromkeys(reads_in(facts.nest.statements)):
+        if (
+            isinstance(part, Read)
+            and not part.address.then
+            and part.dtype != "bool"
+            and part.address.strides[lane] not in (0, 1)
+            and (axis is None or part.address.strides[axis] == 1)
+        ):
+            yield part
 
 
 def share_a_set(step: Size, dtype: str, count: int) -> bool:

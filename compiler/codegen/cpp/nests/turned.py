@@ -12,12 +12,12 @@ in blocks, and no vector holds a part of a row, nor is one reduced across its la
 from __future__ import annotations
 
 from compiler.codegen.cpp.nests.lane_cost import load_cost, tile_cost
-from compiler.codegen.cpp.nests.tiling import HALF, turned_writes
+from compiler.codegen.cpp.nests.tiling import HALF, tiled_reads, turned_writes
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Read
-from compiler.loops.nest import Write, expressions
+from compiler.loops.nest import Write
 from compiler.loops.sizes import product
 
 BAND_BYTES = 1 << 19
@@ -79,10 +79,7 @@ def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: froz
 
 def turned(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Read | Write]:
     """What lies in blocks: reads, and results if units are not bands of the axis."""
-    return [
-        *turned_reads(facts, lane, axis),
-        *turned_results(facts, lane, axis, ordered),
-    ]
+    return [*turned_reads(facts, lane, axis), *turned_results(facts, lane, axis, ordered)]
 
 
 def turned_results(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Write]:
@@ -105,16 +102,4 @@ def turned_reads(facts: Facts, lane: int, axis: int) -> list[Read]:
     Excludes buffers that the nest writes itself, since a block would hold their old content.
     """
     written = facts.nest.writes()
-    found: dict[Read, None] = {}
-    for statement in facts.nest.statements:
-        for part in expressions(statement):
-            if (
-                isinstance(part, Read)
-                and not part.address.then
-                and part.dtype != "bool"
-                and part.buffer not in written
-                and part.address.strides[lane] not in (0, 1)
-                and part.address.strides[axis] == 1
-            ):
-                found[part] = None
-    return list(found)
+    return [read for read in tiled_reads(facts, lane, axis) if read.buffer not in written]

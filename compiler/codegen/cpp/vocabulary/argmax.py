@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import conversions, reductions
-from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
-from compiler.loops.dtypes import FLOATS, compute_dtype
+from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.loops.dtypes import FLOATS, compute_dtype, limits
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -39,10 +39,15 @@ def update(
     value: str,
     index: str,
     dtype: str,
-    index_dtype: str,
+    index_dtype: str | None = None,
 ) -> str:
-    """The update with one vector."""
-    held = compute_dtype(dtype)
+    """Statement: one step of argmax or argmin. Each index must exceed the previous ones.
+
+    `best` and `best_index` (of `index_dtype`, by default `lanes.index_dtype`) are variables.
+    Initialise them with the first elements, or with the identity of max or min and the indices of
+    the first vector. The first of equal values wins, and NaN wins over all, as in ATen.
+    """
+    held, index_dtype = compute_dtype(dtype), index_dtype or lanes.index_dtype
     register, indices, mask = lanes.type(held), lanes.type(index_dtype), lanes.type("bool")
     name = f"{op}_update" + ("_bool" if held == "bool" else "")
     comparison = conversions.to_mask(lanes, _better(lanes, op, held, "value", "best"), held)
@@ -58,11 +63,12 @@ def update(
     return f"{name}({best}, {best_index}, {value}, {index});"
 
 
-def reduce(lanes: Lanes, op: str, best: str, best_index: str, dtype: str, index_dtype: str) -> str:
-    """The winner among the lanes: the least index of those that hold the best value."""
+def reduce(lanes: Lanes, op: str, best: str, best_index: str, dtype: str) -> str:
+    """The winning index among the lanes, as a `long`: the least of those that hold the best value,
+    which `reduce` (max or min) gives."""
     if lanes.count == 1:
         return best_index
-    held = compute_dtype(dtype)
+    held, index_dtype = compute_dtype(dtype), lanes.index_dtype
     register, indices = lanes.type(held), lanes.type(index_dtype)
     name = f"{op}_lanes" + ("_bool" if held == "bool" else "")
 

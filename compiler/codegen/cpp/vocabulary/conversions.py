@@ -70,7 +70,8 @@ def to_mask(lanes: Lanes, comparison: str, dtype: str) -> str:
 
 
 def convert(lanes: Lanes, value: str, source: str, dtype: str) -> str:
-    """ATen's conversion. To a 16-bit float it rounds, although the register stays float32."""
+    """The value converted to another dtype's register, as in ATen. To a 16-bit float it rounds,
+    although the register stays float32."""
     if source == dtype:
         return value
     held = compute_dtype(source)

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 def load(
     lanes: Lanes, source: str, dtype: str, pointer: str, stride: str | None, count: str | None
 ) -> str:
-    """A whole vector as two converted halves; a part of one, or strided ones, lane by lane. Lanes
-    from `count` on are 0 without reading."""
+    """Elements of a `source` that is too wide for this many lanes, converted to `dtype`. A `stride`
+    of None is 1.
+
+    A whole vector as two converted halves; a part of one, or strided ones, lane by lane. Lanes from
+    `count` on are 0 without reading.
+    """
     name, element, register = (
         f"load{lanes.suffix}_{CODES[dtype]}",
         lanes.storage(source),

@@ -19,15 +19,9 @@ from compiler.codegen.cpp.vocabulary import (
     values,
     within,
 )
-from compiler.codegen.cpp.vocabulary.types import (
-    CODES,
-    SCALARS,
-    SIGNED,
-    STORAGE,
-    UNSIGNED,
-    literal,
-)
+from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS, SIGNED, STORAGE, UNSIGNED, literal
 from compiler.loops.dtypes import BYTES, compute_dtype
+from compiler.loops.identities import identity
 
 _ATOM = re.compile(r"[\w.]+")
 
@@ -70,7 +64,8 @@ namespace {"""
 
 
 class Lanes:
-    """Text generation for one lane count: each method returns C++ and records what it needs.
+    """Text generation for one lane count: each method returns C++ and records what it needs. Most
+    are functions of the files beside this one.
 
     Expressions come without a semicolon, statements with one. Arguments are expressions; pointers
     point to the dtype's storage type. Counts, indices and strides are `long`.
@@ -164,122 +159,40 @@ class Lanes:
         """The literal and the value of a text that `constant` returned."""
         return self._constants.get(text)
 
-    def broadcast(self, scalar: str, dtype: str) -> str:
-        """A scalar register's value in every lane."""
-        return scalar if self.count == 1 else values.broadcast(self, scalar, dtype)
-
-    def iota(self, start: str, dtype: str = "int64") -> str:
-        """start, start+1, ... in the lanes, of an integer dtype."""
-        return values.iota(self, start, dtype)
-
     # Memory
 
-    def load(self, dtype: str, pointer: str) -> str:
-        """The elements at `pointer`, which may be unaligned."""
-        return memory.load(self, dtype, pointer)
-
-    def load_partial(self, dtype: str, pointer: str, count: str) -> str:
-        """The first `count` (0 to all) elements, then zeros. Does not read beyond them."""
-        return memory.load_partial(self, dtype, pointer, count)
+    load = memory.load
+    load_partial = memory.load_partial
+    load_strided = strided.load_strided
+    load_converted = converted.load
+    load_within = within.load_within
+    load_clamped = within.load_clamped
+    load_transposed = transposes.load_transposed
+    gather = strided.gather
+    gather_places = strided.gather_places
+    has_gather = strided.has_gather
+    inside = within.inside
+    store = memory.store
+    store_partial = memory.store_partial
+    store_strided = strided.store_strided
+    store_interleaved = strided.store_interleaved
+    scatter = strided.scatter
+    transpose_tile = transposes.transpose_tile
+    transpose_edge = transposes.transpose_edge
+    transpose_bits = transposes.transpose_bits
+    transpose_bits_edge = transposes.transpose_bits_edge
 
     def holds(self, dtype: str) -> bool:
         """Whether elements of this dtype fit a register with this many lanes."""
         return self.count == 1 or BYTES[compute_dtype(dtype)] * self.count <= self.isa.vector_bytes
 
-    def load_converted(
-        self, source: str, dtype: str, pointer: str, stride: str | None, count: str | None
-    ) -> str:
-        """Elements of a `source` that is too wide for this many lanes, converted to `dtype`. As for
-        `load_strided`; a `stride` of None is 1."""
-        return converted.load(self, source, dtype, pointer, stride, count)
-
-    def store(self, dtype: str, pointer: str, value: str) -> str:
-        """Statement: write every lane."""
-        return memory.store(self, dtype, pointer, value)
-
-    def store_partial(self, dtype: str, pointer: str, value: str, count: str) -> str:
-        """Statement: write the first `count` (0 to all) lanes, touching no memory beyond them."""
-        return memory.store_partial(self, dtype, pointer, value, count)
-
-    def load_strided(self, dtype: str, pointer: str, stride: str, count: str | None = None) -> str:
-        """Lane k from pointer[k*stride]. Lanes from `count` on are 0 without reading."""
-        return strided.load_strided(self, dtype, pointer, stride, count)
-
-    def store_strided(
-        self, dtype: str, pointer: str, value: str, stride: str, count: str | None = None
-    ) -> str:
-        """Statement: lane k to pointer[k*stride], in the order of the lanes."""
-        return strided.store_strided(self, dtype, pointer, value, stride, count)
-
-    def store_interleaved(
-        self, dtype: str, pointer: str, values: Sequence[str], count: str | None = None
-    ) -> str:
-        """Statement: lane k of value j to pointer[k*n + j], for n values and the first `count`
-        lanes. Touches no memory beyond them."""
-        return strided.store_interleaved(self, dtype, pointer, values, count)
-
-    def gather(
-        self,
-        dtype: str,
-        pointer: str,
-        index: str,
-        count: str | None = None,
-        index_dtype: str = "int64",
-    ) -> str:
-        """Lane k from pointer[index[k]]. Lanes from `count` on are 0 without reading."""
-        return strided.gather(self, dtype, pointer, index, count, index_dtype)
-
-    def has_gather(self, dtype: str) -> bool:
-        """Whether the machine has a fast instruction for gathers by int64."""
-        return strided.has_gather(self, dtype)
-
-    def gather_places(self, dtype: str, pointer: str, places: str, stride: str, step: str) -> str:
-        """Lane k from pointer[places[k]*stride + k*step], with the places in memory."""
-        return strided.gather_places(self, dtype, pointer, places, stride, step)
-
-    def inside(self, start: str, size: str) -> str:
-        """A word whose bit e says whether index start + e is in a dimension of `size` elements."""
-        return within.inside(self, start, size)
-
-    def load_within(
-        self, dtype: str, pointer: str, places: within.Places, word: str, otherwise: float
-    ) -> str:
-        """Lane k from pointer[places[k]] if that bit of the word is set, else `otherwise`, without
-        reading. Places ascend from 0 by at most `within.FARTHEST`."""
-        return within.load_within(self, dtype, pointer, places, word, otherwise)
-
-    def load_clamped(
-        self, dtype: str, row: str, places: within.Places, first: str, word: str, size: str
-    ) -> str:
-        """Lane k from row[first + places[k]], or from the nearest end of the row, which has `size`
-        elements, if that bit of the word is not set."""
-        return within.load_clamped(self, dtype, row, places, first, word, size)
-
-    def scatter(
-        self,
-        dtype: str,
-        pointer: str,
-        index: str,
-        value: str,
-        count: str | None = None,
-        index_dtype: str = "int64",
-    ) -> str:
-        """Statement: lane k to pointer[index[k]], in lane order: the last duplicate wins."""
-        return strided.scatter(self, dtype, pointer, index, value, count, index_dtype)
-
-    def load_even_odd(self, pointer: str, even: str, odd: str) -> str:
-        """Statement: 2 x lanes elements of bfloat16 into two declared float32 registers.
-
-        Even elements go to one register and odd ones to the other, without crossing lanes: for
-        loops whose order within a vector does not matter and whose operands are all bfloat16.
-        """
-        return memory.load_even_odd(self, pointer, even, odd)
-
-    def store_even_odd(self, pointer: str, even: str, odd: str) -> str:
-        """Statement: the inverse of `load_even_odd`, rounding to bfloat16."""
-        return memory.store_even_odd(self, pointer, even, odd)
-
     # Values
+
+    broadcast = values.broadcast
+    iota = values.iota
+    first = values.first
+    convert = conversions.convert
+    transpose = transposes.transpose
 
     def apply(
         self,
@@ -324,19 +237,21 @@ class Lanes:
                 return (*args[:place], constant[0], *args[place + 1 :])
         return args
 
-    def first(self, count: str) -> str:
-        """Mask of the lanes below `count`."""
-        return values.first(self, count)
-
     def select_lanes(self, value: str, other: str, count: str, dtype: str) -> str:
         """The lanes of `value` below `count`, and those of `other` above."""
         return self.apply("where", (self.first(count), value, other), ("bool", dtype, dtype), dtype)
 
     # Reductions and scans
 
+    reduce = reductions.reduce
+    arg_update = argmax.update
+    arg_reduce = argmax.reduce
+    scan = scans.scan
+    last = scans.last
+
     def identity(self, op: str, dtype: str) -> str:
         """The identity of sum, prod, max, min, any or all, in every lane."""
-        return self.constant(reductions.identity(op, dtype), dtype)
+        return self.constant(identity(op.removesuffix("_quick"), dtype).number, dtype)
 
     def combine(self, op: str, a: str, b: str, dtype: str) -> str:
         """Combine two partial results of sum, prod, max, min, any or all, lane by lane.
@@ -345,102 +260,6 @@ class Lanes:
         sum(exp(x - max)), where the sum propagates it.
         """
         return self.apply(reductions.OPERATOR[op], (a, b), (dtype, dtype), dtype)
-
-    def reduce(self, op: str, vector: str, dtype: str) -> str:
-        """Reduce the lanes of a register to one scalar register, by halves, in a fixed order."""
-        return vector if self.count == 1 else reductions.reduce(self, op, vector, dtype)
-
-    def arg_update(
-        self,
-        op: str,
-        best: str,
-        best_index: str,
-        value: str,
-        index: str,
-        dtype: str,
-        index_dtype: str | None = None,
-    ) -> str:
-        """Statement: one step of argmax or argmin. Each index must exceed the previous ones.
-
-        `best` and `best_index` (of `index_dtype`, default `self.index_dtype`) are variables.
-        Initialise them with the first elements, or with the identity of max or min and the indices
-        of the first vector. The first of equal values wins, and NaN wins over all, as in ATen.
-        """
-        return argmax.update(
-            self, op, best, best_index, value, index, dtype, index_dtype or self.index_dtype
-        )
-
-    def arg_reduce(self, op: str, best: str, best_index: str, dtype: str) -> str:
-        """The winning index among the lanes, as a `long`; `reduce` (max or min) gives its value."""
-        return argmax.reduce(self, op, best, best_index, dtype, self.index_dtype)
-
-    def scan(self, op: str, vector: str, dtype: str, *, reverse: bool = False) -> str:
-        """Lane k: lanes 0 to k, combined by sum, prod, max or min.
-
-        `reverse`: lanes k to the last one instead.
-        """
-        return scans.scan(self, op, vector, dtype, reverse=reverse)
-
-    def last(self, vector: str, dtype: str, *, reverse: bool = False) -> str:
-        """The last lane in scan order, as a scalar register: what the next step's carry adds."""
-        return scans.last(self, vector, dtype, reverse=reverse)
-
-    def transpose(self, registers: Sequence[str], dtype: str) -> str:
-        """Statement: transpose `lanes` declared registers of `lanes` lanes in place."""
-        return transposes.transpose(self, registers, dtype)
-
-    def load_transposed(
-        self, dtype: str, pointer: str, stride: str, registers: Sequence[str]
-    ) -> str:
-        """Statement: lane k of declared register j = pointer[k*stride + j], for `lanes` of both."""
-        return transposes.load_transposed(self, dtype, pointer, stride, registers)
-
-    def transpose_tile(self, dtype: str, pointer: str, stride: str, block: str, width: str) -> str:
-        """Statement: block[j*width + k] = pointer[k*stride + j], for `lanes` of both.
-
-        The block holds elements of the compute dtype.
-        """
-        return transposes.transpose_tile(self, dtype, pointer, stride, block, width)
-
-    def transpose_bits(self, dtype: str, pointer: str, stride: str, into: str, width: str) -> str:
-        """`transpose_tile` into memory of the same dtype."""
-        return transposes.transpose_bits(self, dtype, pointer, stride, into, width)
-
-    def transpose_bits_edge(
-        self,
-        dtype: str,
-        pointer: str,
-        stride: str,
-        into: str,
-        width: str,
-        rows: str,
-        columns: str,
-    ) -> str:
-        """`transpose_bits` that writes only the first `columns` j and `rows` k, at most `lanes` of
-        each. The tile is read whole."""
-        left = (rows, columns)
-        return transposes.transpose_bits_edge(self, dtype, pointer, stride, into, width, left)
-
-    def transpose_edge(
-        self,
-        dtype: str,
-        pointer: str,
-        stride: str,
-        block: str,
-        width: str,
-        rows: str,
-        columns: str,
-    ) -> str:
-        """`transpose_tile` for the first `rows` j and `columns` k, at most `lanes` of each.
-
-        Nothing else is read. The remainder of the block's tile gets unspecified values.
-        """
-        left = (rows, columns)
-        return transposes.transpose_edge(self, dtype, pointer, stride, block, width, left)
-
-    def convert(self, value: str, source: str, dtype: str) -> str:
-        """The value converted to another dtype's register, as in ATen. `apply` uses this."""
-        return conversions.convert(self, value, source, dtype)
 
 
 def is_call(text: str) -> bool:

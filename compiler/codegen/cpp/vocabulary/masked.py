@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary.hardware import all_lanes, foreign, is_avx512, mask_type
-from compiler.loops.dtypes import BYTES
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -86,26 +85,17 @@ def load_where(
     return None
 
 
-def gather(lanes: Lanes, vector: str, size: int, index_dtype: str, count: str | None) -> str | None:
+def gather(lanes: Lanes, vector: str, size: int, count: str | None) -> str | None:
     """Statements: `raw` of type `vector` gets the elements at `p[index[k]]`, and zeros from lane
     `count` on. None where AVX-512 has no fast instruction for it."""
-    widest = 64 // max(size, BYTES[index_dtype])
-    if (
-        not is_avx512(lanes)
-        or not lanes.isa.gathers
-        or size < 4
-        or BYTES[index_dtype] < 4
-        or lanes.count != widest
-    ):
+    if not is_avx512(lanes) or not lanes.isa.gathers or size < 4 or lanes.count != 8:
         return None
     own, suffix = ("float64", "8df") if size == 8 else ("float32", "16sf")
-    letter, kind = ("d", "long long") if BYTES[index_dtype] == 8 else ("s", "int")
-    indices = foreign(lanes, kind, BYTES[index_dtype])
     every = f"const {mask_type(lanes)} lanes = {all_lanes(lanes)};"
     return (
         f"{every if count is None else _chosen(lanes)} {vector} raw = ({vector})"
-        f"__builtin_ia32_gather{letter}iv{suffix}({lanes.type(own)}{{}}, p, "
-        f"({indices})index, lanes, {size});"
+        f"__builtin_ia32_gatherdiv{suffix}({lanes.type(own)}{{}}, p, "
+        f"({foreign(lanes, 'long long', 8)})index, lanes, {size});"
     )
 
 

@@ -59,7 +59,7 @@ def _element(pointer: str) -> str:
 
 
 def load(lanes: Lanes, dtype: str, pointer: str) -> str:
-    """Load a whole register."""
+    """The elements at `pointer`, which may be unaligned."""
     if _plain(lanes, dtype) and dtype != "bool":
         return _element(pointer)
     name, element, register = f"load{lanes.suffix}", lanes.storage(dtype), lanes.type(dtype)
@@ -78,7 +78,7 @@ def load(lanes: Lanes, dtype: str, pointer: str) -> str:
 
 
 def store(lanes: Lanes, dtype: str, pointer: str, value: str) -> str:
-    """Store all lanes."""
+    """Statement: write every lane."""
     if _plain(lanes, dtype):
         return f"{_element(pointer)} = {value};"
     element, register = lanes.storage(dtype), lanes.type(dtype)
@@ -96,7 +96,7 @@ def store(lanes: Lanes, dtype: str, pointer: str, value: str) -> str:
 
 
 def load_partial(lanes: Lanes, dtype: str, pointer: str, count: str) -> str:
-    """Load the first lanes; the others are zero."""
+    """The first `count` (0 to all) elements, then zeros. Does not read beyond them."""
     if lanes.count == 1:
         return f"(({count}) > 0 ? {load(lanes, dtype, pointer)} : {lanes.constant(0, dtype)})"
     name, element, register = f"load{lanes.suffix}", lanes.storage(dtype), lanes.type(dtype)
@@ -115,7 +115,7 @@ def load_partial(lanes: Lanes, dtype: str, pointer: str, count: str) -> str:
 
 
 def store_partial(lanes: Lanes, dtype: str, pointer: str, value: str, count: str) -> str:
-    """Store the first lanes."""
+    """Statement: write the first `count` (0 to all) lanes, touching no memory beyond them."""
     if lanes.count == 1:
         return f"if (({count}) > 0) {store(lanes, dtype, pointer, value)}"
     element, register = lanes.storage(dtype), lanes.type(dtype)
@@ -131,33 +131,3 @@ def store_partial(lanes: Lanes, dtype: str, pointer: str, value: str, count: str
 
     lanes.need(f"store({element}, {register}, count)", text)
     return f"store({pointer}, {value}, {count});"
-
-
-def load_even_odd(lanes: Lanes, pointer: str, even: str, odd: str) -> str:
-    """bfloat16: the low half of each word shifted up, the high half unchanged."""
-    register, words = lanes.type("float32"), lanes.unsigned(4)
-    element, memory = lanes.storage("bfloat16"), lanes.unaligned(words, "unsigned", 2)
-    lanes.need(
-        f"load_even_odd({register})",
-        lambda: (
-            f"INLINE void load_even_odd(const {element}* p, {register}& even, {register}& odd) "
-            f"{{ {words} u = *(const {memory}*)p; "
-            f"even = ({register})(u << 16); odd = ({register})(u & 0xffff0000u); }}"
-        ),
-    )
-    return f"load_even_odd({pointer}, {even}, {odd});"
-
-
-def store_even_odd(lanes: Lanes, pointer: str, even: str, odd: str) -> str:
-    """bfloat16: both registers rounded and merged into words."""
-    register, words = lanes.type("float32"), lanes.unsigned(4)
-    element, memory = lanes.storage("bfloat16"), lanes.unaligned(words, "unsigned", 2)
-    sixteen.round_words(lanes)
-    lanes.need(
-        f"store_even_odd({register})",
-        lambda: (
-            f"INLINE void store_even_odd({element}* p, {register} even, {register} odd) "
-            f"{{ *({memory}*)p = (bf16_words(even) >> 16) | (bf16_words(odd) & 0xffff0000u); }}"
-        ),
-    )
-    return f"store_even_odd({pointer}, {even}, {odd});"

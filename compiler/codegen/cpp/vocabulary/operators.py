@@ -36,7 +36,6 @@ NAMES = frozenset(
         *("absolute", "round_even", "square", "cube", "reciprocal_square"),
         *("erf_quick", "exp_nonpositive", "max_quick", "min_quick", "real", "special"),
         *("load", "store", "store_strided", "store_interleaved", "scatter"),
-        *("load_even_odd", "store_even_odd"),
         *("inside", "to_mask", "transpose", "bf16", "half", "bf16_to_f32", "half_to_f32"),
         *("floor_divide_far", "trunc_divide_far", "remainder_far", "fmod_far", "erfinv_far"),
         *("sinh_far", "cosh_far", "asinh_far", "acosh_far", "sin_far", "cos_far", "tan_far"),

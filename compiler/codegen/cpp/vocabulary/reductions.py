@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import hardware
-from compiler.codegen.cpp.vocabulary.types import SCALARS, limits
-from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype
+from compiler.codegen.cpp.vocabulary.types import SCALARS
+from compiler.loops.dtypes import BYTES, compute_dtype
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -23,20 +22,6 @@ OPERATOR = {
     "min_quick": "min_quick",
 }
 """The operator that combines two partial results."""
-
-
-def identity(op: str, dtype: str) -> bool | int | float:
-    """The identity of an operation."""
-    if op in ("any", "all"):
-        return op == "all"
-    if op in ("sum", "prod"):
-        return op == "prod"
-    least = op.startswith("max")
-    if dtype in FLOATS:
-        return -math.inf if least else math.inf
-    if dtype == "bool":
-        return not least
-    return limits(dtype)[0 if least else 1]
 
 
 NARROWEST = 16
@@ -57,8 +42,11 @@ def _halved(lanes: Lanes, op: str, held: str) -> str:
 
 
 def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
-    """Reduce all lanes to one scalar: combine lane k with lane k + half until one is left."""
+    """Reduce the lanes of a register to one scalar register, in a fixed order: combine lane k with
+    lane k + half until one is left."""
     held = compute_dtype(dtype)
+    if lanes.count == 1:
+        return vector
     register, name = lanes.type(held), f"lanes_{op}"
     # bool masks and 32-bit integers share one C++ type, but differ in the meaning of sum and max
     name += "_bool" if held == "bool" and op not in ("any", "all") else ""

@@ -11,10 +11,7 @@ from compiler.codegen.cpp.vocabulary import arithmetic
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
-UNARY = {
-    **dict.fromkeys(("frexp_mantissa", "frexp_exponent"), "frexp"),
-    "digamma": "digamma",
-}
+UNARY = {**dict.fromkeys(("frexp_mantissa", "frexp_exponent"), "frexp"), "digamma": "digamma"}
 """Function -> the file in `special/` that defines it."""
 BINARY = ("zeta",)
 """Functions of two numbers, each with a file of its name."""

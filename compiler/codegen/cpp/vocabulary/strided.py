@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import masked, memory
 from compiler.codegen.cpp.vocabulary.memory import Raw
-from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
-from compiler.loops.dtypes import BYTES
+from compiler.codegen.cpp.vocabulary.types import SCALARS
 from compiler.loops.sizes import Size
 
 if TYPE_CHECKING:
@@ -101,8 +100,10 @@ def is_near(lanes: int, step: Size) -> bool:
     return isinstance(step, int) and step != 1 and 1 <= abs(step) <= lanes // 2
 
 
-def load_strided(lanes: Lanes, dtype: str, pointer: str, stride: str, count: str | None) -> str:
-    """Lane k from pointer[k*stride]."""
+def load_strided(
+    lanes: Lanes, dtype: str, pointer: str, stride: str, count: str | None = None
+) -> str:
+    """Lane k from pointer[k*stride]. Lanes from `count` on are 0 without reading."""
     if lanes.count == 1:
         whole = memory.load(lanes, dtype, pointer)
         return whole if count is None else memory.load_partial(lanes, dtype, pointer, count)
@@ -205,9 +206,9 @@ def shuffled(places: list[int], starts: list[int]) -> str:
 
 
 def store_strided(
-    lanes: Lanes, dtype: str, pointer: str, value: str, stride: str, count: str | None
+    lanes: Lanes, dtype: str, pointer: str, value: str, stride: str, count: str | None = None
 ) -> str:
-    """Lane k to pointer[k*stride]."""
+    """Statement: lane k to pointer[k*stride], in the order of the lanes."""
     if lanes.count == 1:
         whole = memory.store(lanes, dtype, pointer, value)
         return whole if count is None else memory.store_partial(lanes, dtype, pointer, value, count)
@@ -216,9 +217,10 @@ def store_strided(
 
 
 def store_interleaved(
-    lanes: Lanes, dtype: str, pointer: str, values: Sequence[str], count: str | None
+    lanes: Lanes, dtype: str, pointer: str, values: Sequence[str], count: str | None = None
 ) -> str:
-    """Lane k of value j to pointer[k*n + j], for n values: whole vectors of shuffled elements."""
+    """Statement: lane k of value j to pointer[k*n + j], for n values and the first `count` lanes:
+    whole vectors of shuffled elements. Touches no memory beyond them."""
     name, n, width = "store_interleaved", len(values), lanes.count
     element, register = lanes.storage(dtype), lanes.type(dtype)
     tail = "" if count is None else ", long count"
@@ -254,18 +256,16 @@ def store_interleaved(
     return _call(name, pointer, *values, count) + ";"
 
 
-def gather(
-    lanes: Lanes, dtype: str, pointer: str, index: str, count: str | None, index_dtype: str
-) -> str:
-    """Lane k from pointer[index[k]]."""
+def gather(lanes: Lanes, dtype: str, pointer: str, index: str, count: str | None = None) -> str:
+    """Lane k from pointer[index[k]]. Lanes from `count` on are 0 without reading."""
     if lanes.count == 1:
         return load_strided(lanes, dtype, f"{pointer} + ({index})", "0", count)
     name = f"gather{lanes.suffix}"
     raw = memory.raw_of(lanes, dtype)
-    moved = masked.gather(lanes, raw.vector, raw.size, index_dtype, count)
-    parameter, place = f"{lanes.type(index_dtype)} index", ""
+    moved = masked.gather(lanes, raw.vector, raw.size, count)
+    parameter, place = f"{lanes.type('int64')} index", ""
     if moved is None:
-        parameter, place = _places(lanes, index_dtype)
+        parameter, place = _places(lanes)
     _collect(lanes, dtype, name, parameter, place, count, moved)
     return _call(name, pointer, index, count)
 
@@ -273,7 +273,7 @@ def gather(
 def has_gather(lanes: Lanes, dtype: str) -> bool:
     """Whether the machine has a fast instruction for gathers of this dtype by int64."""
     raw = memory.raw_of(lanes, dtype)
-    return masked.gather(lanes, raw.vector, raw.size, "int64", None) is not None
+    return masked.gather(lanes, raw.vector, raw.size, None) is not None
 
 
 def gather_places(
@@ -285,36 +285,29 @@ def gather_places(
     return _call(name, pointer, places, stride, step)
 
 
-def _places(lanes: Lanes, index_dtype: str) -> tuple[str, str]:
+def _places(lanes: Lanes) -> tuple[str, str]:
     """The parameter of indices and lane {k} of it, after a line that puts them in memory: a core
     loads a number there in less time than it takes it out of a vector."""
-    register, name = lanes.type(index_dtype), f"place{lanes.count}"
-    scalar = SCALARS[index_dtype]
+    register, name = lanes.type("int64"), f"place{lanes.count}_i64"
     lanes.need(
         f"{name}({register})",
         lambda: (
-            f"struct {name}_{CODES[index_dtype]} {{\n"
-            f"    {scalar} at[{lanes.count}] __attribute__((aligned({BYTES[index_dtype]})));\n"
-            f"    INLINE {name}_{CODES[index_dtype]}({register} index) {{\n"
-            f"        *({lanes.unaligned(register, scalar, BYTES[index_dtype])}*)at = index;\n"
+            f"struct {name} {{\n"
+            f"    long at[{lanes.count}] __attribute__((aligned(8)));\n"
+            f"    INLINE {name}({register} index) {{\n"
+            f"        *({lanes.unaligned(register, 'long', 8)}*)at = index;\n"
             '        asm("" : "+m"(at));\n'
             "    }\n};"
         ),
     )
-    return f"{name}_{CODES[index_dtype]} index", "index.at[{k}]"
+    return f"{name} index", "index.at[{k}]"
 
 
 def scatter(
-    lanes: Lanes,
-    dtype: str,
-    pointer: str,
-    index: str,
-    value: str,
-    count: str | None,
-    index_dtype: str,
+    lanes: Lanes, dtype: str, pointer: str, index: str, value: str, count: str | None = None
 ) -> str:
-    """Lane k to pointer[index[k]], in lane order."""
+    """Statement: lane k to pointer[index[k]], in lane order: the last duplicate wins."""
     if lanes.count == 1:
         return store_strided(lanes, dtype, f"{pointer} + ({index})", value, "0", count)
-    _spread(lanes, dtype, "scatter", *_places(lanes, index_dtype), count)
+    _spread(lanes, dtype, "scatter", *_places(lanes), count)
     return _call("scatter", pointer, index, value, count) + ";"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def transpose(lanes: Lanes, registers: Sequence[str], dtype: str) -> str:
-    """Exchange lane j of register k with lane k of register j.
+    """Statement: transpose `lanes` declared registers of `lanes` lanes in place.
 
     Each step exchanges one bit of the register number with one bit of the lane number. Each pair of
     registers takes two shuffles that are single instructions on every machine: first elements
@@ -68,7 +68,7 @@ def _steps(n: int, near: int) -> Iterator[tuple[int, tuple[list[int], list[int]]
 def load_transposed(
     lanes: Lanes, dtype: str, pointer: str, stride: str, registers: Sequence[str]
 ) -> str:
-    """Load `lanes` rows from memory transposed: register j has element j of each row."""
+    """Statement: lane k of declared register j = pointer[k*stride + j], for `lanes` of both."""
     name, wide = "load_transposed", compute_dtype(dtype)
     element, register = lanes.storage(dtype), lanes.type(wide)
     names = [f"r{k}" for k in range(lanes.count)]
@@ -88,7 +88,10 @@ def load_transposed(
 def transpose_tile(
     lanes: Lanes, dtype: str, pointer: str, stride: str, block: str, width: str
 ) -> str:
-    """Transpose memory through registers into a block of the compute dtype."""
+    """Statement: block[j*width + k] = pointer[k*stride + j], for `lanes` of both.
+
+    The block holds elements of the compute dtype.
+    """
     name, wide = f"transpose_tile{lanes.suffix}", compute_dtype(dtype)
     element, stored = lanes.storage(dtype), lanes.storage(wide)
     registers = [f"r{k}" for k in range(lanes.count)]
@@ -108,7 +111,7 @@ def transpose_tile(
 def transpose_bits(
     lanes: Lanes, dtype: str, pointer: str, stride: str, into: str, width: str
 ) -> str:
-    """Transpose memory through registers into memory of the same dtype."""
+    """`transpose_tile` into memory of the same dtype."""
     if dtype not in BITS:
         return transpose_tile(lanes, dtype, pointer, stride, into, width)
     own = lanes.storage(BITS[dtype])
@@ -123,11 +126,14 @@ def transpose_edge(
     stride: str,
     block: str,
     width: str,
-    left: tuple[str, str],
+    rows: str,
+    columns: str,
 ) -> str:
-    """`transpose_tile` that reads only the remaining part; the block's tile is written whole.
+    """`transpose_tile` for the first `rows` j and `columns` k, at most `lanes` of each.
 
-    A whole vector may be read where another row of the tile follows it in memory."""
+    A whole vector may be read where another row of the tile follows it in memory; nothing else is
+    read. The remainder of the block's tile gets unspecified values.
+    """
     name, wide = f"transpose_edge{lanes.suffix}", compute_dtype(dtype)
     element, stored = lanes.storage(dtype), lanes.storage(wide)
     registers = [f"r{k}" for k in range(lanes.count)]
@@ -156,7 +162,7 @@ def transpose_edge(
         )
 
     lanes.need(f"{name}({element}, {stored})", text)
-    return f"{name}({pointer}, {stride}, {block}, {width}, {', '.join(left)});"
+    return f"{name}({pointer}, {stride}, {block}, {width}, {rows}, {columns});"
 
 
 def transpose_bits_edge(
@@ -166,9 +172,11 @@ def transpose_bits_edge(
     stride: str,
     into: str,
     width: str,
-    left: tuple[str, str],
+    rows: str,
+    columns: str,
 ) -> str:
-    """`transpose_bits` that writes only the remaining part; the tile is read whole."""
+    """`transpose_bits` that writes only the first `columns` j and `rows` k, at most `lanes` of
+    each. The tile is read whole."""
     if dtype in BITS:
         own, dtype = lanes.storage(BITS[dtype]), BITS[dtype]
         pointer, into = f"(const {own}*)({pointer})", f"({own}*)({into})"
@@ -193,4 +201,4 @@ def transpose_bits_edge(
         )
 
     lanes.need(f"{name}({element})", text)
-    return f"{name}({pointer}, {stride}, {into}, {width}, {', '.join(left)});"
+    return f"{name}({pointer}, {stride}, {into}, {width}, {rows}, {columns});"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 
-from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
+from compiler.loops.dtypes import FLOATS, INTEGERS, compute_dtype, limits
 
 CODES = {
     "float64": "f64",
@@ -45,12 +45,6 @@ SAYS = {"": 0, "index": 1, "gather": 2, "target": 3}
 
 INFINITY = {"float32": "__builtin_inff()", "float64": "__builtin_inf()"}
 NAN = {"float32": '__builtin_nanf("")', "float64": '__builtin_nan("")'}
-
-
-def limits(dtype: str) -> tuple[int, int]:
-    """The least and greatest value of an integer dtype."""
-    bits = 8 * BYTES[dtype]
-    return (0, 2**bits - 1) if dtype == "uint8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def bits_of(number: float, dtype: str) -> int:

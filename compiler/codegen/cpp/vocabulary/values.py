@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def broadcast(lanes: Lanes, scalar: str, dtype: str) -> str:
-    """A scalar in every lane."""
+    """A scalar register's value in every lane."""
+    if lanes.count == 1:
+        return scalar
     vector, name = lanes.type(dtype), f"broadcast{lanes.suffix}"
     element = SCALARS["float32" if dtype in REDUCED else dtype]
     value = "-(int)x" if dtype == "bool" else "x"
@@ -26,8 +28,8 @@ def broadcast(lanes: Lanes, scalar: str, dtype: str) -> str:
     return f"{name}({scalar})"
 
 
-def iota(lanes: Lanes, start: str, dtype: str) -> str:
-    """start, start+1, ..."""
+def iota(lanes: Lanes, start: str, dtype: str = "int64") -> str:
+    """start, start+1, ... in the lanes, of an integer dtype."""
     if lanes.count == 1:
         return f"({SCALARS[dtype]})({start})"
     vector, name = lanes.type(dtype), f"iota_{lanes.type(dtype)}"

@@ -35,7 +35,7 @@ def fits(step: Size) -> bool:
 
 
 def inside(lanes: Lanes, start: str, size: str) -> str:
-    """The word for elements from index `start` of a dimension of `size` elements."""
+    """A word whose bit e says whether index start + e is in a dimension of `size` elements."""
     lanes.need("inside", lambda: INSIDE)
     return f"inside({start}, {size})"
 
@@ -47,7 +47,8 @@ Places = tuple[int, ...]
 def load_within(
     lanes: Lanes, dtype: str, pointer: str, places: Places, word: str, otherwise: float
 ) -> str:
-    """Lane k from pointer[places[k]] if that bit of the word is set, else `otherwise`."""
+    """Lane k from pointer[places[k]] if that bit of the word is set, else `otherwise`, without
+    reading. Places ascend from 0 by at most `FARTHEST`."""
     element, raw = lanes.storage(dtype), memory.raw_of(lanes, dtype)
     name = _name(lanes, "within", places)
 
@@ -69,8 +70,8 @@ def load_within(
 def load_clamped(
     lanes: Lanes, dtype: str, row: str, places: Places, first: str, word: str, size: str
 ) -> str:
-    """Lane k from row[first + places[k]], or the nearest element of the row of `size` elements if
-    that bit of the word is not set."""
+    """Lane k from row[first + places[k]], or from the nearest end of the row, which has `size`
+    elements, if that bit of the word is not set."""
     element, raw = lanes.storage(dtype), memory.raw_of(lanes, dtype)
     name = _name(lanes, "clamped", places)
 
