@@ -45,6 +45,9 @@ def binary(name: str, a: Tensor, b: Tensor) -> Tensor:
 def cases() -> dict[str, Call]:
     found: dict[str, Call] = {name: partial(unary, name) for name in UNARY}
     found |= {name: partial(binary, name) for name in BINARY}
+    for order in (1, 3):
+        found[f"polygamma({order})"] = lambda a, b, order=order: torch.polygamma(order, a)
+    found["zeta"] = lambda a, b: torch.special.zeta(b + 1, a)
     found["gelu"] = lambda a, b: F.gelu(a)
     found["softmax"] = lambda a, b: torch.softmax(a.view(-1, 256), -1)
     found["logsumexp"] = lambda a, b: torch.logsumexp(a.view(-1, 256), -1)
