@@ -196,6 +196,13 @@ def _wanted(group: Sequence[Nest]) -> str:
 
 
 def _prelude(device: DeviceModule) -> str:
-    """The table that the loader fills with the kernels' handles."""
+    """The table that the loader fills with the kernels' handles, and a digest of the kernels: a
+    process loads equal libraries once, so those of different kernels must differ."""
     count = max(len(device.kernels), 1)
-    return f'extern "C" {{ DeviceKernel device_kernels[{count}]; }}\n'
+    same = [(k.key, k.types, k.warps, k.checks, k.divisible) for k in device.kernels]
+    digest = hashlib.sha256(repr(same).encode()).hexdigest()
+    return f'''extern "C" {{
+DeviceKernel device_kernels[{count}];
+extern const char device_digest[] = "{digest}";
+}}
+'''

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from compiler.loops.nest import Nest
 from compiler.memory.plan import Segment
 from compiler.memory.planner import plan
 from compiler.runtime.assemble import assemble
+from compiler.runtime.libraries import without_comments
 from tests.cpu.codegen.nests import programs
 
 F32 = torch.float32
@@ -300,6 +302,18 @@ def test_the_host_launches_them(golden) -> None:
     (program,) = programs(lambda x: (x * 2).sum(0), torch.randn(8192, 256), machine=GPU)
     made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
     golden("codegen/triton/launch.cpp", made.code)
+
+
+def test_units_that_launch_different_kernels_are_different_libraries() -> None:
+    """A process loads equal libraries once: one table of kernels would serve both graphs."""
+
+    def code(fn: Callable[[torch.Tensor], object]) -> str:
+        (program,) = programs(fn, torch.randn(64, 64), machine=GPU)
+        return without_comments(unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).code)
+
+    twice = code(lambda x: x * 2)
+    assert code(lambda x: x * 3) != twice
+    assert code(lambda x: x * 2.0) == twice
 
 
 def test_the_hosts_unit_is_built_without_a_search_for_vectors() -> None:
