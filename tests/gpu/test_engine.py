@@ -42,6 +42,15 @@ def same(function: Callable[..., Any], *inputs: Any) -> None:
         torch.testing.assert_close(got, want, equal_nan=True, **close)
 
 
+def test_graphs_that_differ_in_a_number_keep_their_kernels() -> None:
+    """They have the same launches, the first is called again behind the second."""
+    x = torch.randn(64, 64, device="cuda")
+    twice, thrice = compiled(lambda x: x * 2), compiled(lambda x: x * 3)
+    assert torch.equal(twice(x), x * 2)
+    assert torch.equal(thrice(x), x * 3)
+    assert torch.equal(twice(x), x * 2)
+
+
 def nearer(
     function: Callable[..., Any],
     inputs: tuple[Any, ...],

@@ -41,11 +41,21 @@ struct SystemCalls {
   int (*unlock)(void*);
   int (*clock)(int, long*);
 };
+// CUlaunchAttribute and CUlaunchConfig of cuda.h.
+enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+struct LaunchAttribute { int id; char unused[4]; struct { int allowed; char unused[60]; } value; };
+struct LaunchConfig {
+  unsigned programs, y, z, threads, threads_y, threads_z, shared;
+  void* stream;
+  LaunchAttribute* attributes;
+  unsigned count;
+};
 // Of a GPU; null until a unit for one is loaded.
 struct DeviceCalls {
   int (*current_stream)(int, void**);
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                 void**, void**);
+  int (*launch_with)(const LaunchConfig*, void*, void**, void**);
   int (*get_context)(void**);
   int (*set_context)(void*);
   void* context;

@@ -130,6 +130,13 @@ static int launch(void* kernel, unsigned programs, unsigned threads, unsigned sh
   return device_calls.launch(kernel, programs, 1, 1, threads, 1, 1, shared, stream, arguments, 0);
 }
 
+static int launch_ahead(void* kernel, unsigned programs, unsigned threads, unsigned shared,
+                        void* stream, void** arguments) {
+  LaunchAttribute ahead = {PROGRAMMATIC_STREAM_SERIALIZATION, {}, {1, {}}};
+  LaunchConfig config = {programs, 1, 1, threads, 1, 1, shared, stream, &ahead, 1};
+  return device_calls.launch_with(&config, kernel, arguments, 0);
+}
+
 // The arena is dropped once the kernels are launched: torch hands its memory only to what runs after
 // them on the same stream.
 static int run_on_device(const Segment* s, void** tensors, const long* numbers, long bytes) {
@@ -257,4 +264,5 @@ extern "C" PyObject* new_tensor(int dtype, int rank, const long* shape) {
   return found;
 }
 
-extern "C" { extern const Launcher launcher_calls = {call, call_boxed, stream_of, launch}; }
+extern "C" { extern const Launcher launcher_calls = {call, call_boxed, stream_of, launch,
+                                                              launch_ahead}; }

@@ -43,6 +43,8 @@ struct Launcher {
   void* (*stream)(int device);                // the current one
   int (*launch)(void* kernel, unsigned programs, unsigned threads, unsigned shared, void* stream,
                 void** arguments);
+  int (*launch_ahead)(void* kernel, unsigned programs, unsigned threads, unsigned shared,
+                      void* stream, void** arguments);
 };
 struct Method { const char* name; void* function; int flags; const char* words; };
 extern "C" { extern const Launcher* launcher; }

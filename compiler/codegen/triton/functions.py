@@ -65,6 +65,18 @@ def text(name: str) -> str:
 
 
 WHOLE = {
+    "previous_ended": """\
+@triton.jit
+def previous_ended():
+    tl.inline_asm_elementwise(
+        "griddepcontrol.wait; // $0", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+""",
+    "next_may_start": """\
+@triton.jit
+def next_may_start():
+    tl.inline_asm_elementwise(
+        "griddepcontrol.launch_dependents; // $0", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+""",
     "digamma": """\
 @triton.jit
 def digamma(x):

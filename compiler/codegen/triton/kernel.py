@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.codegen.nests.facts import Facts
@@ -13,6 +13,7 @@ from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
 from compiler.codegen.triton.indices import FAR, Dimension
+from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.passes import Passes
 from compiler.codegen.triton.split import ARG
@@ -83,6 +84,8 @@ class TritonKernel:
     """Sizes that are multiples of 16."""
     numbers: tuple[NumberParameter, ...] = ()
     """Parameters after the sizes."""
+    ahead: bool = False
+    """It is launched while the kernel before it ends, and waits for that."""
 
 
 class Writer:
@@ -92,19 +95,20 @@ class Writer:
         self,
         part: Part,
         tile: Tile,
+        limits: Limits,
         dtypes: Mapping[str, str],
         comments: Mapping[str, str],
         shared: frozenset[str] = frozenset(),
         streamed: frozenset[str] = frozenset(),
-        divisible: Set[str] = frozenset(),
     ) -> None:
-        """`dtypes`: of each buffer, pseudo-buffers of the workspace included. `streamed`: buffers
-        that are too large to be found in a cache again. `divisible`: symbols that are multiples of
-        16, so that a thread may load several elements at once from the start of such a row."""
+        """`limits` know symbols that are multiples of 16, so that a thread may load several
+        elements at once from the start of such a row. `dtypes`: of each buffer, pseudo-buffers of
+        the workspace included. `streamed`: buffers that are not to be kept in L2."""
         nest, facts = part.nest, Facts(part.nest)
         if tile.looped and tile.online:
             nest = with_online_sums(facts, lambda _: True, nan_in_both=True)
         self.part, self.tile, self.nest, self.facts = part, tile, nest, facts.of(nest)
+        self.limits = limits
         self.dtypes, self.comments, self.shared = dtypes, comments, shared
         self.streamed = streamed
         self.names, self.root = Names(RESERVED), Scope()
@@ -113,7 +117,7 @@ class Writer:
         self.symbols = symbols_in(nest)
         for symbol in self.symbols:
             self.names.exactly(symbol)
-        self.divisible = tuple(symbol for symbol in self.symbols if symbol in divisible)
+        self.divisible = tuple(symbol for symbol in self.symbols if symbol in limits.divisible)
         self.bases = {buffer: self.names.new(buffer) for buffer in self.buffers}
         self.x = Dimension("x", tile.x, self._size(tile.x), tile.x_block)
         self.r = Dimension("r", tile.r, self._size(tile.r), tile.r_block)
@@ -206,7 +210,10 @@ class Writer:
 
     def program(self) -> str:
         """The number of the program."""
-        return "tl.program_id(0).to(tl.int64)" if self.far else "tl.program_id(0)"
+        number = "tl.program_id(0)"
+        if self.part.backwards and self.flat:
+            number = f"(tl.num_programs(0) - 1 - {number})"
+        return f"{number}.to(tl.int64)" if self.far else number
 
     def mask(self, dimension: Dimension) -> None:
         """Define the mask of a dimension, if it needs one: its blocks begin at multiples of a

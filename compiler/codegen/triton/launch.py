@@ -1,7 +1,7 @@
 """The host's side of a nest: a C++ function that launches its kernels.
 
-`launch` is in codegen/launcher/device.cpp. A kernel takes its pointers, then its sizes and numbers,
-then two pointers to scratch memory, which these kernels do not use
+`launch` and `launch_ahead` are in codegen/launcher/device.cpp. A kernel takes its pointers, then
+its sizes and numbers, then two pointers to scratch memory, which these kernels do not use
 (triton/backends/nvidia/driver.py).
 """
 
@@ -50,8 +50,9 @@ def host_body(
         lines.append(f"    {{  // {name}")
         lines += [f"        {line}" for line in inner]
         lines.append(f"        void* arguments[] = {{{given}}};")
+        call = "launch_ahead" if kernel.ahead else "launch"
         lines.append(
-            f"        launch(device_kernels[{number}], {_programs(kernel)}, arguments, error);"
+            f"        {call}(device_kernels[{number}], {_programs(kernel)}, arguments, error);"
         )
         lines.append("    }")
     return "\n".join((*lines, "}")) + "\n", buffers, symbols

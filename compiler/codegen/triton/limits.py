@@ -64,6 +64,15 @@ class Limits:
         each = 2 * machine.memory_clock_khz * 1e3 * machine.memory_bus_bits / 8
         return int(each * seconds / machine.processors)
 
+    @property
+    def l2_bytes(self) -> int:
+        return self.architecture.l2_bytes
+
+    @property
+    def launches_ahead(self) -> bool:
+        """Whether a kernel can be launched while the one before it ends."""
+        return self.architecture.capability >= (9, 0)
+
     def number(self, size: Size) -> int:
         """A size as a number, by the hints. Weighs choices; correctness must not depend on it."""
         if isinstance(size, int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.codegen.choices import Chooser, of_nest
+from compiler.codegen.choices import Chooser, NestChooser, of_nest
 from compiler.codegen.nests.rounding import without_round_trips
 from compiler.codegen.nests.workspace import Workspace
 from compiler.codegen.triton import questions
@@ -32,6 +32,8 @@ class Kernels:
 
     kernels: tuple[TritonKernel, ...]
     workspace: Workspace
+    asked: NestChooser | None = None
+    """What asks about the nest's choices."""
 
 
 Measure = Callable[[Sequence[TritonKernel], Workspace], list[float | None]]
@@ -59,17 +61,18 @@ def emit(
     parts = split.parts()
     known = {**dtypes, **{name: dtype for name, (dtype, _) in split.workspace.places.items()}}
 
-    def written(part: Part, tile: Tile) -> TritonKernel:
+    def read_last(part: Part) -> frozenset[str]:
         others = (other.nest.reads() for other in parts if other is not part)
-        large = streamed(part, limits) - elsewhere.union(*others)
-        return Writer(
-            part, tile, known, comments or {}, frozenset(shared), large, limits.divisible
-        ).write()
+        return streamed(part, limits) - elsewhere.union(*others)
+
+    def written(part: Part, tile: Tile) -> TritonKernel:
+        once = read_last(part)
+        return Writer(part, tile, limits, known, comments or {}, frozenset(shared), once).write()
 
     asked = of_nest(chooser, nest)
     found: list[TritonKernel] = []
     for number, part in enumerate(parts):
-        tile = choose(part, limits)
+        tile = choose(part, limits, bool(read_last(part)))
         if asked is not None or measure is not None:
             others = candidates(part, tile)
             took: dict[str, float] = {}
@@ -82,7 +85,7 @@ def emit(
             if asked is not None:
                 tile = questions.tile(asked, part, limits, tile, others, took, number)
         found.append(written(part, tile))
-    return Kernels(tuple(found), split.workspace)
+    return Kernels(tuple(found), split.workspace, asked)
 
 
 def _measured(

@@ -43,6 +43,8 @@ class Part:
     partials: dict[str, Partial] = field(default_factory=dict)
     programs: int = 0
     """Of a partial kernel for each block of rows, and of a riding one altogether."""
+    backwards: bool = False
+    """The last of its elements come first: an earlier kernel has just read them."""
 
 
 @dataclass(slots=True)
@@ -110,6 +112,12 @@ class Parts:
         """The kernels in order."""
         crossing = self._crossing()
         made = [self._part(kernel, crossing) for kernel in self.placed.kernels]
+        read: set[str] = set()
+        for number, part in enumerate(made):
+            if part.form == "pointwise" and read & set(part.nest.reads()):
+                made[number] = replace(part, backwards=True)
+            elif part.form == "partial":
+                read.update(part.nest.reads())
         return [part for part in made if part.nest.statements]
 
     def _crossing(self) -> dict[str, set[int]]:

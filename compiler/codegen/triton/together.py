@@ -57,6 +57,17 @@ def launches(
     return found
 
 
+def following(groups: Sequence[Sequence[Nest]], program: Program, plan: Plan | None) -> list[bool]:
+    """Whether a group is launched right behind the one before it, by the same function."""
+    after: set[str] = set()
+    last: Nest | None = None
+    for step in _in_segments(program, plan):
+        if step is not None and last is not None:
+            after.add(step.name)
+        last = step
+    return [group[0].name in after for group in groups]
+
+
 def _in_segments(program: Program, plan: Plan | None) -> Iterator[Nest | None]:
     """The nests in the order in which they run, with None where one function ends."""
     if plan is None:

@@ -13,13 +13,14 @@ from compiler.codegen.function import Function
 from compiler.codegen.nests.names import Names, title_of
 from compiler.codegen.nests.same import Repeated, form_of
 from compiler.codegen.triton import functions
+from compiler.codegen.triton.ahead import launched_ahead
 from compiler.codegen.triton.alike import shared
 from compiler.codegen.triton.kernel import RESERVED, TritonKernel
 from compiler.codegen.triton.launch import NOTHING, host_body
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels, Measure, emit
 from compiler.codegen.triton.streams import read_by_several
-from compiler.codegen.triton.together import launches, together
+from compiler.codegen.triton.together import following, launches, together
 from compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
@@ -135,7 +136,9 @@ def unit(
     made = {nest.name: kernels_of(nest) for nest in nests}
     found: list[tuple[Nest, Function]] = []
     groups = launches(program, made, plan, limits)
-    for group, kernels in zip(groups, launched(groups, made), strict=True):
+    follows = following(groups, program, plan)
+    each = launched_ahead(launched(groups, made), follows, limits)
+    for group, kernels in zip(groups, each, strict=True):
         last = group[-1]
         numbers = [module.add(kernel, _wanted(group)) for kernel in kernels.kernels]
         names = tuple(module.kernels[number][0] for number in numbers)
@@ -181,7 +184,7 @@ def launched(groups: Sequence[Sequence[Nest]], made: Mapping[str, Kernels]) -> l
         if len(group) > 1:
             own = [made[nest.name].kernels[0] for nest in group]
             title = "; ".join(dict.fromkeys(title_of(nest) for nest in group))
-            kernels = Kernels((together(own, title),), kernels.workspace)
+            kernels = replace(kernels, kernels=(together(own, title),))
         found.append(kernels)
     each = iter(shared([kernel for kernels in found for kernel in kernels.kernels]))
     return [replace(one, kernels=tuple(next(each) for _ in one.kernels)) for one in found]
@@ -196,6 +199,13 @@ def _wanted(group: Sequence[Nest]) -> str:
 
 
 def _prelude(device: DeviceModule) -> str:
-    """The table that the loader fills with the kernels' handles."""
+    """The table that the loader fills with the kernels' handles, and a digest of the kernels: a
+    process loads equal libraries once, so those of different kernels must differ."""
     count = max(len(device.kernels), 1)
-    return f'extern "C" {{ DeviceKernel device_kernels[{count}]; }}\n'
+    same = [(k.key, k.types, k.warps, k.checks, k.divisible) for k in device.kernels]
+    digest = hashlib.sha256(repr(same).encode()).hexdigest()
+    return f'''extern "C" {{
+DeviceKernel device_kernels[{count}];
+extern const char device_digest[] = "{digest}";
+}}
+'''

@@ -21,7 +21,7 @@ from compiler.codegen.triton.vocabulary import (
     literal,
     operator,
 )
-from compiler.loops.dtypes import REDUCED, compute_dtype
+from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
 from compiler.loops.expressions import (
     Address,
     Const,
@@ -36,6 +36,7 @@ from compiler.loops.expressions import (
     walk,
 )
 from compiler.loops.nest import Reduction, ScanAlong, Write
+from compiler.loops.sizes import product
 
 if TYPE_CHECKING:
     from compiler.codegen.triton.kernel import Writer
@@ -276,7 +277,19 @@ class Values(NestValues[Scope]):
         elif write.mode != "set":
             raise Unwritable(f"no store that combines elements by {write.mode}")
         else:
-            self.put(write.buffer, shaped, text, mask, scope, write.origins)
+            hint = self._store_hint(write)
+            self.put(write.buffer, shaped, text, mask, scope, write.origins, hint)
+
+    def _store_hint(self, write: Write) -> str:
+        """A hint for L2: rows that are read in several passes stay there if what is written, more
+        than L2 holds, does not push them out. A softmax of 2048 x 65536 bfloat16 takes 192 µs, and
+        197 without (H100)."""
+        writer = self.writer
+        if not self.before or not set(write.axes) & set(writer.tile.r):
+            return ""
+        size = product(writer.nest.axes[axis].size for axis in write.axes)
+        large = writer.limits.number(size) * BYTES[write.dtype] > writer.limits.l2_bytes
+        return ', eviction_policy="evict_first"' if large else ""
 
     def _shaped(
         self, at: str, axes: frozenset[int], address: Address, terms: tuple[IndexTerm, ...]
@@ -319,9 +332,10 @@ class Values(NestValues[Scope]):
         mask: str,
         scope: Scope,
         origins: tuple[str, ...] = (),
+        hint: str = "",
     ) -> None:
         """Store a value."""
-        given = f", {mask}" if mask else ""
+        given = (f", {mask}" if mask else "") + hint
         pointer = self.writer.bases[buffer]
         where = pointer if at == "0" else f"{pointer} + {at}"
         scope.add(f"tl.store({where}, {text}{given})", origins)

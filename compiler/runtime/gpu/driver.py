@@ -103,7 +103,7 @@ def device_calls(device: int) -> tuple[int, ...]:
         torch.cuda.current_stream(device).synchronize()  # creates the context
         context = ctypes.c_void_p()
         _call("cuCtxGetCurrent", ctypes.byref(context))
-    names = ("cuLaunchKernel", "cuCtxGetCurrent", "cuCtxSetCurrent")
+    names = ("cuLaunchKernel", "cuLaunchKernelEx", "cuCtxGetCurrent", "cuCtxSetCurrent")
     found = [ctypes.cast(getattr(driver(), name), ctypes.c_void_p).value for name in names]
     return tuple(value or 0 for value in (stream, *found, context.value))
 

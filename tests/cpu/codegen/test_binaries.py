@@ -128,10 +128,11 @@ def test_nothing_is_compiled_twice(device: DeviceModule, tmp_path: Path, monkeyp
 
 
 def test_kernels_of_other_graphs_are_found(tmp_path: Path, monkeypatch) -> None:
-    """Whatever their arguments' names, their users' lines and the other kernels beside them."""
+    """Whatever their arguments' names, their users' lines and the other kernels beside them, in
+    the same place: a kernel behind another one waits for it, one before another lets that start."""
     store = FileStore(tmp_path)
     x, y = torch.randn(600, 300), torch.randn(8192, 512)
-    first = kernels_of(lambda x: x.softmax(-1), y)
+    first = kernels_of(lambda x, y: (y.exp(), x.softmax(-1)), y, x)
     binaries(first.text, first.kernels, ARCH, store)
     taken: list[str] = []
 

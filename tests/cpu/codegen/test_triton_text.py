@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from compiler.loops.nest import Nest
 from compiler.memory.plan import Segment
 from compiler.memory.planner import plan
 from compiler.runtime.assemble import assemble
+from compiler.runtime.libraries import without_comments
 from tests.cpu.codegen.nests import programs
 
 F32 = torch.float32
@@ -153,7 +155,37 @@ def hints(fn, *inputs: torch.Tensor) -> list[list[str]]:
 
 def test_a_long_row_stays_in_l2_until_its_last_pass() -> None:
     assert hints(lambda x: x.softmax(-1), torch.empty(2048, 65536)) == [["last", "first"]]
-    assert hints(lambda x: x.softmax(-1), torch.empty(2048, 1024)) == [[""]]
+    assert hints(lambda x: x.softmax(-1), torch.empty(512, 1024)) == [[""]]
+
+
+def test_what_is_written_does_not_push_out_rows_that_are_read_again() -> None:
+    def stores(rows: int) -> list[bool]:
+        x = torch.empty(rows, 65536, dtype=torch.bfloat16)
+        (kernel,) = kernels(lambda x: x.softmax(-1), x)
+        return ["evict_first" in t for t in kernel.body.splitlines() if "tl.store(" in t]
+
+    assert stores(2048) == [True]
+    assert stores(300) == [False], "L2 holds it"
+
+
+def test_what_is_read_for_the_last_time_leaves_l2_first() -> None:
+    """A part of L2, by a kernel that writes as much."""
+
+    def softmax(x: torch.Tensor) -> torch.Tensor:
+        return x.softmax(-1)
+
+    assert hints(softmax, torch.empty(8192, 1024, dtype=torch.bfloat16)) == [["first"]]
+    assert hints(softmax, torch.empty(512, 1024)) == [[""]], "too little to matter"
+    assert hints(softmax, torch.empty(16384, 1024)) == [[""]], "measured: slower"
+
+    def text(fn) -> str:
+        (program,) = programs(fn, torch.empty(4096, 1024), machine=GPU)
+        device = unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).device
+        assert device is not None
+        return device.text
+
+    assert "evict_first" in text(softmax)
+    assert "evict_first" not in text(lambda x: (x.softmax(-1), x @ x.t())), "read again"
 
 
 def test_what_a_reduction_reads_once_is_not_kept() -> None:
@@ -302,6 +334,18 @@ def test_the_host_launches_them(golden) -> None:
     golden("codegen/triton/launch.cpp", made.code)
 
 
+def test_units_that_launch_different_kernels_are_different_libraries() -> None:
+    """A process loads equal libraries once: one table of kernels would serve both graphs."""
+
+    def code(fn: Callable[[torch.Tensor], object]) -> str:
+        (program,) = programs(fn, torch.randn(64, 64), machine=GPU)
+        return without_comments(unit(None, program, Limits(ARCHITECTURES["sm_90"], {})).code)
+
+    twice = code(lambda x: x * 2)
+    assert code(lambda x: x * 3) != twice
+    assert code(lambda x: x * 2.0) == twice
+
+
 def test_the_hosts_unit_is_built_without_a_search_for_vectors() -> None:
     (program,) = programs(lambda x: (x * 2).sum(0), torch.randn(8192, 256), machine=GPU)
     made = unit(None, program, Limits(ARCHITECTURES["sm_90"], {}))
@@ -390,9 +434,9 @@ def test_sums_of_several_sizes_are_one_kernel() -> None:
     made = unit(None, program, Limits(ARCHITECTURES["sm_90"]))
     assert made.device is not None
     first = made.device.kernels[0]
-    assert first.types == ("*fp32", "*fp32", "i32", "i32", "i32")
-    assert first.divisible == ((2, 8), (3, 16), (4, 16))
-    launched = re.findall(r"launch\(device_kernels\[(\d+)\], (.*), arguments", made.code)
+    assert first.types == ("*fp32", "*fp32", "i32", "i32", "i32", "i32")
+    assert first.divisible == ((2, 8), (3, 16), (4, 16), (5, 16))
+    launched = re.findall(r"launch\w*\(device_kernels\[(\d+)\], (.*), arguments", made.code)
     grids = [grid for number, grid in launched if number == "0"]
     assert grids == ["1 * 32", "2 * 24", "1 * 64"]
     numbers = re.findall(r"const int (\w+) = (\d+);", made.code)

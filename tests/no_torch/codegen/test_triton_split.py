@@ -112,3 +112,22 @@ def test_a_write_waits_for_the_last_read_of_what_it_overwrites() -> None:
     last_read = max(number for number, (_, reads) in enumerate(order) if reads)
     (write,) = [number for number, (writes, _) in enumerate(order) if writes]
     assert write == last_read
+
+
+def test_what_one_program_would_compute_of_many_rows_their_programs_compute() -> None:
+    """The mean of a cross entropy: each row's program computes its loss."""
+
+    def loss(rows: int) -> list[Part]:
+        return parts(
+            rows,
+            1024,
+            Let("v", F32, Read("x", whole(1024), F32), (0, 1)),
+            sum_of("row", "v", 1),
+            Let("log", F32, Op("log", (Local("row", F32),), F32), (0,)),
+            Reduction("all", F32, "sum", Local("log", F32), (0,), ()),
+            Write("y", F32, Address((0, 0)), Local("all", F32), ()),
+        )
+
+    rows, last = loss(8192)
+    assert [s.name for s in rows.nest.statements if isinstance(s, (Let, Reduction))][-1] == "log"
+    assert not any(isinstance(s, Let) for s in last.nest.statements)
