@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits, part_step, positions_across
 from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Read
+from compiler.loops.expressions import Read, ReadIndexed
 from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions, reads_in
 from compiler.loops.sizes import Size, product
 
@@ -205,10 +205,8 @@ def _moments(nest: Nest) -> bool:
 
 def _checks(nest: Nest) -> bool:
     """Whether a read checks an index."""
-    parts = (part for statement in nest.statements for part in expressions(statement))
-    return any(
-        isinstance(part, ReadIndexed) and any(term.checked for term in part.terms) for part in parts
-    )
+    reads = reads_in(nest.statements)
+    return any(isinstance(r, ReadIndexed) and any(term.checked for term in r.terms) for r in reads)
 
 
 def _online(nest: Nest) -> bool:
