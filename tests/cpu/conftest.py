@@ -3,7 +3,9 @@ Their cache has the machine's ceilings."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 import pytest
@@ -21,17 +23,28 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     item.config.stash[_COLD] = item.get_closest_marker("cold_start") is not None
 
 
-@pytest.fixture(scope="package", autouse=True)
-def _warm_workers(request: pytest.FixtureRequest, _caches: None) -> Iterator[None]:
+@pytest.fixture(scope="package")
+def warm_start(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _caches: None
+) -> Iterator[WarmStart]:
+    """Its servers are the run's, but where each process counts what it spends."""
     config = request.config
-    if config.getoption("--cold-start"):
-        yield
-        return
-    warm = WarmStart(child.start_process, always_cold=lambda: config.stash[_COLD])
+    folder = tmp_path_factory.getbasetemp()
+    shared = "PYTEST_XDIST_WORKER" in os.environ and not config.pluginmanager.has_plugin(
+        "tests.cpu_seconds"
+    )
+    always_cold = partial(config.stash.get, _COLD, False)
+    warm = WarmStart(child.start_process, always_cold, folder.parent if shared else folder)
+    yield warm
+    warm.close(seconds=0.0 if shared else 10.0)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _warm_workers(warm_start: WarmStart, request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "start_process", warm.start)
+        if not request.config.getoption("--cold-start"):
+            patch.setattr(child, "start_process", warm_start.start)
         yield
-    warm.close()
 
 
 @pytest.fixture(scope="package", autouse=True)
