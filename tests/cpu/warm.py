@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,7 +34,7 @@ SECONDS = 240.0
 """How long a busy machine may take to import torch."""
 READ_LATE = (
     *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR"),
-    *("TCW_CACHE_DIR", "TCW_RECORDING", "TCW_TEST_MARK", "TCW_STRICT"),
+    *("TCW_CACHE_DIR", "TCW_CACHE_BYTES", "TCW_RECORDING", "TCW_TEST_MARK", "TCW_STRICT"),
     *("PYTEST_CURRENT_TEST", "NO_COLOR", "COLUMNS"),
     "CXX",  # a worker with another one forgets what Inductor knows of the server's
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",  # a process that loads C++ of Inductor's sets it
@@ -86,6 +87,12 @@ class Forked:
                 raise self._server.died("while a worker ran")
             self.returncode = os.waitstatus_to_exitcode(int(status))
         return self.returncode
+
+    def communicate(self) -> tuple[bytes, bytes]:
+        """All that it prints."""
+        with ThreadPoolExecutor(1) as other, self.stdout, self.stderr:
+            errors = other.submit(self.stderr.read)
+            return self.stdout.read(), errors.result()
 
     def kill(self) -> None:
         if self.poll() is None:
