@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.cpu.warm import WarmStart
+from tests.cpu.warm_server import profile_guard_manager
 from tests.no_torch import profile_building
 from workbench.worker import child
 
@@ -45,6 +46,25 @@ def _warm_workers(warm_start: WarmStart, request: pytest.FixtureRequest) -> Iter
         if not request.config.getoption("--cold-start"):
             patch.setattr(child, "start_process", warm_start.start)
         yield
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _quick_guards() -> Iterator[None]:
+    """Of compiles in this process."""
+    from torch._dynamo import guards
+
+    with pytest.MonkeyPatch.context() as patch:
+        if hasattr(guards, "profile_guard_manager"):
+            patch.setattr(guards, "profile_guard_manager", profile_guard_manager)
+        yield
+
+
+@pytest.fixture
+def torchs_profile_of_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._C._dynamo.guards import profile_guard_manager  # type: ignore[import-not-found]
+    from torch._dynamo import guards
+
+    monkeypatch.setattr(guards, "profile_guard_manager", profile_guard_manager)
 
 
 @pytest.fixture(scope="package", autouse=True)
