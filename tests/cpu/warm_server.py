@@ -127,6 +127,7 @@ def prepare_inductor() -> None:
     for name in AT_THE_FIRST_COMPILE:
         with contextlib.suppress(ImportError):  # another torch has others
             importlib.import_module(f"torch.{name}")
+    importlib.import_module("sympy.tensor.tensor")  # by the first expression that is printed
     importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     cache = importlib.import_module("torch._inductor.codecache")
     cache.torch_key()
