@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.cpu.warm import WarmStart
-from tests.cpu.warm_server import profile_guard_manager
+from tests.cpu.warm_server import stand_ins
 from tests.no_torch import profile_building
 from workbench.worker import child
 
@@ -49,13 +49,11 @@ def _warm_workers(warm_start: WarmStart, request: pytest.FixtureRequest) -> Iter
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _quick_guards() -> Iterator[None]:
-    """Of compiles in this process."""
-    from torch._dynamo import guards
-
+def _quick_compiles() -> Iterator[None]:
+    """In this process as in its workers."""
     with pytest.MonkeyPatch.context() as patch:
-        if hasattr(guards, "profile_guard_manager"):
-            patch.setattr(guards, "profile_guard_manager", profile_guard_manager)
+        for owner, name, stand_in in stand_ins():
+            patch.setattr(owner, name, stand_in)
         yield
 
 
