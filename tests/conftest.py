@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests import bytecode
+
 GOLDENS = Path(__file__).parent / "goldens"
 DIFF_LINES = 120
 
@@ -58,6 +60,10 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than cores: a quarter of a run is spent waiting (pages, timers, children)."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    bytecode.write(config, Path(__file__).parents[1])
 
 
 TOGETHER = re.compile(r"tests/cpu/inductor/test_(codegen|fusion|lowering|memory)\.py")

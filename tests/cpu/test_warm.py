@@ -31,6 +31,7 @@ STARTED_BY = LEAST + (
     "import os\nprint(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])\n"
 )
 """Prints who started the recording's processes: a server, or this process."""
+WAITS = "import time; time.sleep(1000)"
 INHERITED = """
 import ctypes, importlib, json, locale, os, random, sys, tempfile, threading
 import __main__, numpy
@@ -77,11 +78,12 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def own() -> Iterator[WarmStart]:
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmStart]:
     """With servers of its own, in place of the run's: each takes seconds to import torch."""
-    made = WarmStart(start_process, always_cold=lambda: False)
+    folder = tmp_path_factory.mktemp("servers")
+    made = WarmStart(start_process, always_cold=lambda: False, folder=folder)
     yield made
-    made.close()
+    made.close(seconds=10.0)
 
 
 @pytest.fixture
@@ -103,9 +105,10 @@ def printed(folder: Path, text: str) -> str:
 
 
 def test_a_fork_is_what_a_new_process_would_be(
-    warm: WarmStart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warm_start: WarmStart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(MARK, "first")
+    monkeypatch.setattr(child, "start_process", warm_start.start)
     printed(tmp_path, LEAST)  # the server is older than the rest of this test
     monkeypatch.setenv(MARK, "another")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -114,7 +117,7 @@ def test_a_fork_is_what_a_new_process_would_be(
     before = os.umask(0o027)
     found = []
     try:
-        for start in (warm.start, warm.start, start_process):
+        for start in (warm_start.start, warm_start.start, start_process):
             monkeypatch.setattr(child, "start_process", start)
             # numbers of descriptors, and the names of the recording's folder
             text = re.sub(
@@ -168,14 +171,16 @@ def test_a_fork_ignores_the_signals_that_this_process_does_now(
     assert str(os.getpid()) not in (first, second), "all of them are forks"
 
 
-def test_how_a_fork_ends_is_told(warm: WarmStart, tmp_path: Path) -> None:
+def test_how_a_fork_ends_is_told(warm_start: WarmStart, tmp_path: Path) -> None:
     for text, status in (
         ("raise SystemExit(7)", 7),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
     ):
-        process = started(warm, tmp_path, text)
+        process = started(warm_start, tmp_path, text)
         assert process.wait(240) == process.returncode == process.poll() == status
-    process = started(warm, tmp_path, "import time; print('here', flush=True); time.sleep(1000)")
+    process = started(
+        warm_start, tmp_path, "import time; print('here', flush=True); time.sleep(1000)"
+    )
     assert process.stdout.readline() == b"here\n"
     assert process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
@@ -183,6 +188,21 @@ def test_how_a_fork_ends_is_told(warm: WarmStart, tmp_path: Path) -> None:
     process.kill()
     assert process.wait(240) == -signal.SIGKILL
     process.kill()  # of one that is gone, as of a `Popen`
+
+
+def test_a_server_is_shared_until_the_last_has_left(warm_start: WarmStart, tmp_path: Path) -> None:
+    other = WarmStart(start_process, lambda: False, warm_start._folder)
+    fork = started(warm_start, tmp_path, WAITS)
+    another = started(other, tmp_path, WAITS)
+    assert parent_of(fork.pid) == parent_of(another.pid) != os.getpid()
+    another.kill()
+    assert another.wait(240) == -signal.SIGKILL
+    other.close(seconds=0.0)
+    again = started(warm_start, tmp_path, WAITS)
+    assert parent_of(fork.pid) == parent_of(again.pid)
+    for one in (fork, again):
+        one.kill()
+        assert one.wait(240) == -signal.SIGKILL
 
 
 def started(warm: WarmStart, folder: Path, text: str) -> Any:
@@ -197,7 +217,7 @@ def started(warm: WarmStart, folder: Path, text: str) -> Any:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_server_that_died_is_an_error_and_no_hang(warm: WarmStart, tmp_path: Path) -> None:
-    process = started(warm, tmp_path, "import time; time.sleep(1000)")
+    process = started(warm, tmp_path, WAITS)
     os.kill(parent_of(process.pid), signal.SIGKILL)
     with pytest.raises(ServerDied, match="while a worker ran"):
         process.wait(240)
@@ -210,8 +230,10 @@ def test_nothing_is_left_of_a_server_whose_front_end_was_killed(tmp_path: Path) 
     program = (
         "import os, signal, sys\n"
         "from tests.cpu.warm import WarmStart\n"
+        "from pathlib import Path\n"
         "from workbench.worker.child import start_process\n"
-        "warm = WarmStart(start_process, always_cold=lambda: False)\n"
+        "folder = Path(sys.argv[1]).parent\n"
+        "warm = WarmStart(start_process, always_cold=lambda: False, folder=folder)\n"
         "process = warm.start([sys.argv[1]], dict(os.environ), [])\n"
         "process.wait()\n"
         "print(process.returncode, flush=True)\n"

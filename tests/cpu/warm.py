@@ -1,12 +1,17 @@
 """Workers that have torch imported when they start: forks of a server, in place of new processes.
 
-Importing torch and ours takes a worker three seconds of a processor. `WarmStart.start` stands in
-for `workbench.worker.child.start_process`. It starts a new process all the same where a worker
-would inherit what the server has already read: an environment variable, a limit.
+Importing torch and ours takes a worker three seconds of a processor, and a server five: all
+processes of pytest-xdist share one. `WarmStart.start` stands in for
+`workbench.worker.child.start_process`. It starts a new process all the same where a worker would
+inherit what the server has already read: an environment variable, a limit.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
+import io
 import json
 import logging
 import os
@@ -18,6 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,10 +34,11 @@ SECONDS = 240.0
 """How long a busy machine may take to import torch."""
 READ_LATE = (
     *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR"),
-    *("TCW_CACHE_DIR", "TCW_RECORDING", "TCW_TEST_MARK", "TCW_STRICT"),
+    *("TCW_CACHE_DIR", "TCW_CACHE_BYTES", "TCW_RECORDING", "TCW_TEST_MARK", "TCW_STRICT"),
     *("PYTEST_CURRENT_TEST", "NO_COLOR", "COLUMNS"),
     "CXX",  # a worker with another one forgets what Inductor knows of the server's
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",  # a process that loads C++ of Inductor's sets it
+    *("COMPILER_PATH", "PYTEST_XDIST_WORKER"),  # each process of pytest-xdist has another
 )
 """Environment variables that torch and ours read when they use them, and not when they are
 imported. A worker with any other that the server has not is a new process."""
@@ -81,27 +88,48 @@ class Forked:
             self.returncode = os.waitstatus_to_exitcode(int(status))
         return self.returncode
 
+    def communicate(self) -> tuple[bytes, bytes]:
+        """All that it prints."""
+        with ThreadPoolExecutor(1) as other, self.stdout, self.stderr:
+            errors = other.submit(self.stderr.read)
+            return self.stdout.read(), errors.result()
+
     def kill(self) -> None:
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
 
 class Server:
-    """One fork server. It ends when this process does, or closes it."""
+    """A fork server, shared by all who know its folder and name. It ends with the last of them."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._said: bytes | None = None
-        self._connection, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", str(SERVER), str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={ROOM: "-" * 16384, **environment},
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+    def __init__(self, folder: Path, name: str, environment: Mapping[str, str]) -> None:
+        self._text = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        """Only where it was started from here."""
+        self._connection = socket.socket(socket.AF_UNIX)
+        lock = folder / f"{name}.lock"
+        said = folder / f"{name}.said"
+        # a path of any length: that of a socket has a hundred characters at most
+        there = os.open(folder, os.O_DIRECTORY)
+        address = f"/proc/self/fd/{there}/{name}"
+        try:
+            with open(lock, "wb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX)
+                if not said.exists():
+                    os.mkfifo(said, 0o600)
+                self._said = io.FileIO(os.open(said, os.O_RDWR | os.O_NONBLOCK))
+                """A pipe, which keeps what the server has said while anybody has it open."""
+                try:
+                    self._connection.connect(address)
+                except (FileNotFoundError, ConnectionRefusedError):
+                    Path(address).unlink(missing_ok=True)
+                    with socket.socket(socket.AF_UNIX) as listener:
+                        listener.bind(address)
+                        listener.listen()
+                        self._process = start(listener, lock, said, environment)
+                    self._connection.connect(address)
+        finally:
+            os.close(there)
 
     def fork(self, request: dict[str, Any], inherited: list[int]) -> Forked:
         """Raises `OSError` where the machine cannot fork, `ServerDied`."""
@@ -138,34 +166,56 @@ class Server:
 
     def died(self, when: str) -> ServerDied:
         """The error of a test, with what the server has said."""
-        if self._said is None:
+        if self._process is not None:
             self._process.kill()
-            _, self._said = self._process.communicate()
-        return ServerDied(f"the fork server died {when}: {self._said.decode(errors='replace')}")
+            self._process.wait()
+        self._text += (self._said.read(1 << 16) or b"").decode(errors="replace")
+        self._connection.close()
+        return ServerDied(f"the fork server died {when}: {self._text}")
 
     @property
     def lives(self) -> bool:
-        return self._process.poll() is None
-
-    def close(self) -> None:
-        """End it, and wait for it."""
-        self._connection.close()
-        if self._said is not None:
-            return
         try:
-            self._process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
+            return bool(self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def close(self, seconds: float) -> None:
+        """Leave it, and wait so long for the end of one that was started from here: others may have
+        it still."""
+        self._connection.close()
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+
+
+def start(
+    listener: socket.socket, lock: Path, said: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """The process, which says what it has to say to a pipe: workers have pipes too."""
+    with open(said, "r+b", buffering=0) as pipe:
+        return subprocess.Popen(
+            [sys.executable, "-P", str(SERVER), str(listener.fileno()), str(lock)],
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            env={ROOM: "-" * 16384, **environment},
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
 
 
 class WarmStart:
     """Starts workers, by a server that it starts for the first of them."""
 
-    def __init__(self, cold: Start, always_cold: Callable[[], bool]) -> None:
-        """`always_cold`: whether the test that runs is about the start of a process."""
+    def __init__(self, cold: Start, always_cold: Callable[[], bool], folder: Path) -> None:
+        """`always_cold`: whether the test that runs is about the start of a process. `folder`: of
+        the servers, which are shared by all who have the same."""
         self._cold = cold
         self._always_cold = always_cold
+        self._folder = folder
         self._first = {k: v for k, v in os.environ.items() if k not in READ_LATE}
         self._inherited = inherited_state()
         self._lock = threading.Lock()
@@ -187,12 +237,18 @@ class WarmStart:
         with self._lock:  # drivers have threads of their own
             server = self._servers.get(signals := ignored_signals())
             if server is None or not server.lives:
-                server = self._servers[signals] = Server(self._first)
+                server = Server(self._folder, self._name(signals), self._first)
+                self._servers[signals] = server
             return server.fork(request, inherited)
 
-    def close(self) -> None:
+    def close(self, seconds: float) -> None:
         for server in self._servers.values():
-            server.close()
+            server.close(seconds)
+
+    def _name(self, signals: int) -> str:
+        """Of the server that has read what this process has."""
+        read = [sorted(self._first.items()), self._inherited, signals]
+        return hashlib.sha256(json.dumps(read).encode()).hexdigest()[:16]
 
     def _why_cold(self, environment: Mapping[str, str]) -> str:
         """What the server has read that is different now; "" for nothing."""

@@ -1,9 +1,9 @@
 """The fork server: a process with torch and the worker's modules imported, which becomes workers.
 
-`tests/cpu/warm.py` starts it as `python -P warm_server.py SOCKET` and sends it a request for each
-worker: a length, then JSON and the descriptors that the worker is to have. A fork of this process
-takes over what `python -P tcw.py --worker …` would have got, and runs `tcw.py`. The socket's end
-ends this process.
+`tests/cpu/warm.py` starts it as `python -P warm_server.py LISTENER LOCK` and connects, as may other
+processes of the run. Each sends a request for each worker: a length, then JSON and the descriptors
+that the worker is to have. A fork of this process takes over what `python -P tcw.py --worker …`
+would have got, and runs `tcw.py`. This process ends with the last connection.
 """
 
 from __future__ import annotations
@@ -99,8 +99,37 @@ def import_all() -> None:
     importlib.import_module("compiler.pipeline").statuses()  # what the hooks of all stages need
     sys.meta_path.remove(door.Ours)
     prepare_inductor()
+    for owner, name, stand_in in stand_ins():
+        setattr(owner, name, stand_in)
     gc.collect()
     gc.freeze()  # collections of a worker neither visit nor copy what it shares with this process
+
+
+def stand_ins() -> list[tuple[Any, str, Any]]:
+    """An owner in torch, a name, what takes its place: work of each compile that no test looks at,
+    a tenth of all. Another torch may lack them."""
+    guards = importlib.import_module("torch._dynamo.guards")
+    config = importlib.import_module("torch._functorch.config")
+    states = importlib.import_module("torch._decomp.decompositions_for_rng").PhiloxStateTracker
+    reset = getattr(states, "reset", None)
+
+    def profile_guard_manager(root: Any, scope: Any, times: int) -> float:
+        """Microseconds of a check. Torch's empties the processor's caches before: 20 ms."""
+        start = time.perf_counter()
+        for _ in range(times):
+            root.check(scope)
+        return (time.perf_counter() - start) / times * 1e6
+
+    def reset_where_used() -> None:
+        """Torch's makes twelve tensors, for random numbers of a GPU as functions of a state."""
+        if config.functionalize_rng_ops:
+            reset()
+
+    wanted = (
+        (guards, "profile_guard_manager", profile_guard_manager),
+        (states, "reset", staticmethod(reset_where_used)),
+    )
+    return [one for one in wanted if hasattr(one[0], one[1])]
 
 
 def prepare_inductor() -> None:
@@ -115,6 +144,7 @@ def prepare_inductor() -> None:
     for name in AT_THE_FIRST_COMPILE:
         with contextlib.suppress(ImportError):  # another torch has others
             importlib.import_module(f"torch.{name}")
+    importlib.import_module("sympy.tensor.tensor")  # by the first expression that is printed
     importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     cache = importlib.import_module("torch._inductor.codecache")
     cache.torch_key()
@@ -155,7 +185,7 @@ def forget_the_compiler() -> None:
                     one.cache_clear()
 
 
-def check(connection: socket.socket) -> None:
+def check(listener: socket.socket) -> None:
     """End this process where a fork of it would lack a thread, or have a file of somebody else's.
 
     OpenBLAS, which numpy loads, has threads at once; it ends them before a fork.
@@ -165,7 +195,7 @@ def check(connection: socket.socket) -> None:
         os._exit(0)
     os.waitpid(pid, 0)
     threads = len(os.listdir("/proc/self/task"))
-    others = set(open_descriptors()) - {0, 1, 2, connection.fileno()}
+    others = set(open_descriptors()) - {0, 1, 2, listener.fileno()}
     if threads > 1 or others:
         sys.exit(f"what a worker imports leaves {threads} threads and open descriptors: {others}")
 
@@ -185,31 +215,45 @@ def take_room() -> tuple[int, int]:
     return start - len(ROOM) - 1, len(ROOM) + 1 + length
 
 
-def serve(connection: socket.socket) -> Request:
+def serve(listener: socket.socket, lock: str) -> Request:
     """Fork for each request. Returns in a worker only."""
     room = take_room()
     initial = dict(os.environ)
     reports: dict[int, tuple[int, int]] = {}
     """By descriptor of a worker's process: its id, and where its wait status is awaited."""
+    connections: dict[int, socket.socket] = {}
     poll = select.poll()
-    poll.register(connection, select.POLLIN)
+    poll.register(listener, select.POLLIN)
     while True:
         for ready, _ in poll.poll():
-            if ready != connection.fileno():
+            if ready == listener.fileno():
+                connection, _ = listener.accept()
+                connections[connection.fileno()] = connection
+                poll.register(connection, select.POLLIN)
+                continue
+            if ready not in connections:
                 poll.unregister(ready)
                 os.close(ready)
                 pid, report = reports.pop(ready)
                 _write(report, str(os.waitpid(pid, 0)[1]))
                 os.close(report)
                 continue
-            request, descriptors = receive(connection)
+            received = receive(connections[ready])
+            if received is None:
+                poll.unregister(ready)
+                connections.pop(ready).close()
+                if not connections:
+                    end_unless_awaited(listener, lock)
+                continue
+            request, descriptors = received
             try:
                 pid = os.fork()
             except OSError as error:
                 _write(descriptors[0], f"{error}\n")
             else:
                 if pid == 0:
-                    connection.detach()  # else its end would close somebody's descriptor
+                    for one in (listener, *connections.values()):
+                        one.detach()  # else its end would close somebody's descriptor
                     become(request, descriptors, initial, room)
                     return request
                 watched = os.pidfd_open(pid)
@@ -220,13 +264,21 @@ def serve(connection: socket.socket) -> Request:
                 os.close(number)
 
 
+def end_unless_awaited(listener: socket.socket, lock: str) -> None:
+    """Nobody connects without the lock."""
+    with open(lock, "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if not select.select([listener], [], [], 0)[0]:
+            os._exit(0)
+
+
 def _write(report: int, text: str) -> None:
     with contextlib.suppress(BrokenPipeError):  # the test has gone on without it
         os.write(report, text.encode())
 
 
-def receive(connection: socket.socket) -> tuple[Request, list[int]]:
-    """The next request; ends this process where there is none any more."""
+def receive(connection: socket.socket) -> tuple[Request, list[int]] | None:
+    """The next request; None where there is none any more."""
     head, descriptors, _, _ = socket.recv_fds(connection, 4, MOST_DESCRIPTORS)
     data = head
     while head and len(data) < 4 + int.from_bytes(head, "big"):
@@ -235,7 +287,9 @@ def receive(connection: socket.socket) -> tuple[Request, list[int]]:
             break
         data += part
     if len(data) < 4 or len(data) < 4 + int.from_bytes(head, "big"):
-        os._exit(0)
+        for number in descriptors:
+            os.close(number)
+        return None
     return json.loads(data[4:]), descriptors
 
 
@@ -300,9 +354,9 @@ def main_module(path: str) -> ModuleType:
 
 if __name__ == "__main__":
     import_all()
-    _connection = socket.socket(fileno=int(sys.argv[1]))
-    check(_connection)
-    _request = serve(_connection)
+    _listener = socket.socket(fileno=int(sys.argv[1]))
+    check(_listener)
+    _request = serve(_listener, sys.argv[2])
     _before = sys.modules["__main__"]
     """Kept alive, with what this file binds."""
     _door = _request["arguments"][0]

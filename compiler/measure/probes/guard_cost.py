@@ -31,10 +31,10 @@ HOOK = Hook(
     test="measure/probes/test_guard_cost.py",
 )
 
-_SECONDS = 0.02
-"""Time for all measurements of one frame's guards."""
-_WARM = 10
-"""Checks that torch makes before it measures."""
+_SECONDS = 0.2
+"""Time for all measurements of one frame's guards with cold caches."""
+_WARM_SECONDS = 0.02
+"""The same with warm ones."""
 _CHECKS = 3
 """Checks per measurement: few enough that most end before another program gets the processor."""
 _LEAST, _MOST = 5, 60
@@ -67,7 +67,7 @@ def guard_costs() -> Iterator[GuardCosts]:
         latency = original(root, scope, *args, **kwargs)
         try:
             name = current_compile_id()
-            costs.found[name] = _measured(original, root, scope, float(latency))
+            costs.found[name] = _measured(original, root, scope)
             costs.warm[name] = _warm(root, scope, costs.found[name].median)
         except Exception as error:  # our measurement must never break the user's compile
             costs.missing = f"{type(error).__name__}: {str(error)[:200]}"
@@ -80,16 +80,19 @@ def guard_costs() -> Iterator[GuardCosts]:
         undo()
 
 
-def _measured(profile: Any, root: Any, scope: Any, first_us: float) -> Timed:
-    """Seconds of one check: the median of several measurements."""
-    one = max(first_us * 1e-6, 1e-7) * (_WARM + _CHECKS)
-    count = max(_LEAST, min(_MOST, int(_SECONDS / one)))
-    return timed([float(profile(root, scope, _CHECKS)) * 1e-6 for _ in range(count)])
+def _measured(profile: Any, root: Any, scope: Any) -> Timed:
+    """Seconds of one check: the median of several measurements, each of which empties the caches:
+    milliseconds."""
+    found: list[float] = []
+    end = perf_counter() + _SECONDS
+    while len(found) < _LEAST or (len(found) < _MOST and perf_counter() < end):
+        found.append(float(profile(root, scope, _CHECKS)) * 1e-6)
+    return timed(found)
 
 
 def _warm(root: Any, scope: Any, cold: float) -> Timed:
     """Seconds of one check with warm caches: checks in sequence."""
-    count = max(_LEAST, min(_MOST, int(_SECONDS / max(cold * _CHECKS, 1e-7))))
+    count = max(_LEAST, min(_MOST, int(_WARM_SECONDS / max(cold * _CHECKS, 1e-7))))
     found = []
     for _ in range(count):
         start = perf_counter()

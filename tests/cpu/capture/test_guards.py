@@ -90,6 +90,7 @@ def test_values_names_and_lines(capture: Capture) -> None:
     assert __file__ in {source.file for source in capture.all(Source)}
 
 
+@pytest.mark.usefixtures("torchs_profile_of_guards")
 def test_cost_and_size_of_the_tree_are_torchs_own(
     capture: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

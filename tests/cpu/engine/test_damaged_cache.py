@@ -1,8 +1,8 @@
 """The cache of `backend="tcw"`, damaged in every way: the results are always correct.
 
-A process that has imported torch forks for each kind of damage. The child compiles two models of
-the same shapes with a copy of a good cache in which one kind of entry is damaged. A stand-in for
-g++ returns what g++ built before, so that rebuilding is quick.
+For each kind of damage, a fork of a process that has imported torch compiles two models of the
+same shapes with a copy of a good cache in which one kind of entry is damaged. A stand-in for g++
+returns what g++ built before, so that rebuilding is quick.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -24,9 +24,8 @@ from compiler.engine.backend import backend
 from compiler.engine.recording import listening
 from compiler.trace.records import AnyRecord, Settings, Warned
 from compiler.trace.writer import TraceWriter
+from tests.cpu.warm import WarmStart
 from tests.long import mostly_long
-
-ROOT = Path(__file__).parents[3]
 
 COMPILER = """#!{python} -SE
 import hashlib, os, subprocess, sys
@@ -48,12 +47,9 @@ with open(kept, "rb") as read, open(words[at], "wb") as write:
     write.write(read.read())
 """
 
-CHILDREN = """
-import gc, json, os, signal, sys, warnings
-import torch, torch._dynamo, torch._inductor.compile_fx
-import torch._dynamo.repro.after_dynamo, torch._functorch._aot_autograd.subclass_codegen
-import torch._inductor.compiler_bisector, torch.export._unlift  # else each child imports them
-import compiler.engine.backend
+WORKS = """
+import json, os, signal, warnings
+import torch
 from compiler.engine.backend import backend
 
 MODELS = (lambda x: torch.softmax(x * 3, -1).sum(0), lambda x: torch.softmax(x + 3, 0).amax(-1))
@@ -64,73 +60,59 @@ def works():
         torch.testing.assert_close(torch.compile(model, backend=backend)(x), model(x))
         assert torch.compile(model, backend=backend)(x).shape == (8,)
 
-gc.collect()
-gc.freeze()
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        signal.alarm(90)
-        os.environ.update(json.loads(line))
-        said = ["killed"]
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                works()
-            said = [str(one.message) for one in caught if "tcw" in str(one.message)]
-        except BaseException as error:
-            said = [f"{type(error).__name__}: {error}"]
-        print(json.dumps(said), flush=True)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code:
-        print(json.dumps([f"exit code {code}"]), flush=True)
+signal.alarm(90)
+try:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        works()
+    said = [str(one.message) for one in caught if "tcw" in str(one.message)]
+except BaseException as error:
+    said = [f"{type(error).__name__}: {error}"]
+print(json.dumps(said), flush=True)
+os._exit(0)
 """
 
 
+@dataclass(frozen=True)
 class Children:
-    """Ask the process how the models work with a cache folder."""
+    """Processes that say how the models work with a cache folder."""
 
-    def __init__(self, process: subprocess.Popen[str], good: Path) -> None:
-        self.process = process
-        self.good = good
+    warm: WarmStart
+    program: Path
+    compiler: Path
+    good: Path
 
     def work_with(self, folder: Path, **environment: str) -> list[str]:
         """Our warnings, or the error; nothing if all is well."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        line = json.dumps({"TCW_CACHE_DIR": str(folder), **environment})
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
-        said: list[str] = json.loads(self.process.stdout.readline())
+        given = {
+            **os.environ,
+            "CXX": str(self.compiler),
+            "TCW_STRICT": "0",
+            "TCW_CACHE_DIR": str(folder),
+            **environment,
+        }
+        process = self.warm.start([str(self.program)], given, [])
+        printed, _ = process.communicate()
+        if code := process.wait(90):
+            return [f"exit code {code}"]
+        said: list[str] = json.loads(printed)
         return said
 
 
 @pytest.fixture(scope="module")
-def children(tmp_path_factory: pytest.TempPathFactory) -> Children:
+def children(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> Children:
     folder = tmp_path_factory.mktemp("damaged")
     (folder / "built").mkdir()
     command = folder / "c++"
     command.write_text(COMPILER.format(python=sys.executable, folder=str(folder / "built")))
     command.chmod(0o755)
-    environment = {**os.environ, "CXX": str(command), "TCW_STRICT": "0"}
-    for name in ("TCW_CACHE_BYTES", "XDG_CACHE_HOME"):
-        environment.pop(name, None)
-    process = subprocess.Popen(
-        [sys.executable, "-c", CHILDREN],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    program = folder / "works.py"
+    program.write_text(WORKS)
     good = folder / "good"
     good.mkdir(mode=0o700)
-    found = Children(process, good)
+    found = Children(warm_start, program, command, good)
     assert found.work_with(good) == []
-    yield found
-    assert process.stdin is not None
-    process.stdin.close()
-    process.wait(60)
+    return found
 
 
 def flipped(content: bytes, place: int) -> bytes:

@@ -13,6 +13,7 @@ import compiler.engine.compile as stages
 from compiler.engine import resampling
 from compiler.engine.backend import backend
 from compiler.loops.graph import Call
+from tests.long import mostly_long
 
 SHAPES = {1: (2, 3, 11), 2: (2, 3, 7, 9), 3: (1, 2, 5, 4, 6)}
 
@@ -35,10 +36,14 @@ def test_the_gradient_is_one_call(
     assert calls == [f"aten.{operation}.default"]
 
 
-@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
-@pytest.mark.parametrize(
-    ("shape", "factor"), [((2, 3, 11), 3), ((2, 3, 7, 9), (1, 4)), ((1, 2, 5, 4, 6), 2)]
-)
+NEIGHBOURS = [
+    (mode, *sizes)
+    for mode in ("nearest", "nearest-exact")
+    for sizes in (((2, 3, 11), 3), ((2, 3, 7, 9), (1, 4)), ((1, 2, 5, 4, 6), 2))
+]
+
+
+@pytest.mark.parametrize(("mode", "shape", "factor"), mostly_long(NEIGHBOURS, NEIGHBOURS[1::2]))
 def test_neighbours_of_one_pixel_are_summed(
     mode: str, shape: tuple[int, ...], factor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,16 +82,16 @@ def calls_of_training(
     return calls
 
 
-@pytest.mark.parametrize(
-    ("mode", "rank", "aligned", "by"),
-    [
-        ("nearest", 2, None, "size"),
-        ("nearest-exact", 3, None, "size"),
-        ("bilinear", 2, True, "size"),
-        ("bicubic", 2, False, "factor"),
-        ("linear", 1, False, "factor"),
-    ],
-)
+SYMBOLIC = [
+    ("nearest-exact", 3, None, "size"),
+    ("bilinear", 2, True, "size"),
+    ("bicubic", 2, False, "factor"),
+    ("nearest", 2, None, "size"),
+    ("linear", 1, False, "factor"),
+]
+
+
+@pytest.mark.parametrize(("mode", "rank", "aligned", "by"), mostly_long(SYMBOLIC, SYMBOLIC[:3]))
 def test_symbolic_sizes(mode: str, rank: int, aligned: bool | None, by: str) -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         sizes = [2 * size + 1 for size in x.shape[2:]]

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.cpu.warm import WarmStart
+
 PROGRAM = """
-import contextlib, json, os
+import contextlib, json, os, sys
 import torch
-import torch._inductor.compile_fx  # else each child imports it
 from torch._dynamo.utils import counters
 from compiler.control.recorder import Recorder
 from compiler.pipeline import recording
@@ -45,29 +43,29 @@ def results(first):
         "records": [json.loads(line) for line in lines],
     }
 
-for first in (True, False):
-    child = os.fork()
-    if not child:
-        print(json.dumps(results(first)), flush=True)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
+print(json.dumps(results(first=sys.argv[1] == "first")), flush=True)
+os._exit(0)
 """
 
 
 @pytest.fixture(scope="module")
-def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
+def two_processes(
+    tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart
+) -> tuple[dict, dict]:
     """Each process compiles two functions and records one of them; the second process records the
     other one. Both are forks of one that has torch imported and has compiled nothing."""
-    cache = tmp_path_factory.mktemp("cache")
-    root = Path(__file__).parents[3]
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONPATH": str(root)}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env=environment, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    first, second = map(json.loads, done.stdout.splitlines()[-2:])
-    return first, second
+    folder = tmp_path_factory.mktemp("cache")
+    program = folder / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+
+    def result(which: str) -> dict:
+        process = warm_start.start([str(program), which], environment, [])
+        said, errors = process.communicate()
+        assert process.wait(300) == 0, errors.decode()
+        return json.loads(said.splitlines()[-1])
+
+    return result("first"), result("second")
 
 
 @pytest.mark.parametrize("order", ["recorded first", "recorded second"])

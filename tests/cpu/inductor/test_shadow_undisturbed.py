@@ -95,7 +95,7 @@ def _without_addresses(line: str) -> str:
     [
         pytest.param(training_with_two_batches, marks=pytest.mark.long),
         sizes_known_only_at_run_time,
-        constants_and_offsets,
+        pytest.param(constants_and_offsets, marks=pytest.mark.long),
     ],
     ids=lambda work: work.__name__,
 )

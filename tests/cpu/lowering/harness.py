@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 import torch
 from functorch.compile import aot_function
 from torch import fx
@@ -23,21 +22,17 @@ from compiler.loops.interpreter import run_graph
 from compiler.loops.verifier import verify_graph
 from compiler.lowering.driver import lower
 
-PHILOX = "torch._decomp.decompositions_for_rng.PhiloxStateTracker.reset"
-
 
 @contextmanager
 def settings_of_aot() -> Iterator[None]:
     """AOTAutograd's settings while a function is traced and interpreted; another torch lacks some.
 
     In the first call torch would look at every operation of the interpreter, for custom ones that
-    return an argument: a fifth of the time. There are none. Nor are random numbers of a GPU
-    functions of a state here, for which each trace makes twelve tensors: a tenth of the time.
+    return an argument: a fifth of the time. There are none.
     """
     wanted = {"unlift_effect_tokens": True, "check_custom_op_aliasing": False}
     known = {name: value for name, value in wanted.items() if hasattr(functorch_config, name)}
-    with functorch_config.patch(known), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PHILOX, lambda: None, raising=False)
+    with functorch_config.patch(known):
         yield
 
 

@@ -359,7 +359,7 @@ def test_killed_while_it_waits_it_goes_on_with_another_run(file: Path, tmp_path:
     assert one.driver.end.status == "ok"
 
 
-@engines
+@pytest.mark.parametrize("engine", mostly_long(ENGINES, ("inductor",)))
 def test_a_run_goes_on_to_the_very_decision_that_it_overrules(engine: Engine, file: Path) -> None:
     settings = Settings(file=str(file), engine=engine, until="fusion")
     with person(settings) as one:

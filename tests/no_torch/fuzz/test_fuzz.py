@@ -32,7 +32,7 @@ def failures(first: int, count: int) -> list[dict[str, object]]:
 
 
 def test_damaged_traces_open() -> None:
-    assert failures(0, 20) == []
+    assert failures(0, 12) == []
 
 
 @pytest.mark.long

@@ -8,13 +8,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from compiler.trace import refs
 from compiler.trace.records import AnyRecord, Graph, Node
 from tests.block_trace import block_trace, large_trace
+from tests.long import mostly_long
 from tests.no_torch import traces
 from tests.no_torch.hostile import How, hostile
 from viewers.html.document import document
@@ -239,7 +240,7 @@ def test_only_its_own_script_and_style_are_allowed() -> None:
     assert "https:" not in text
 
 
-@pytest.mark.parametrize("how", ["added", "replaced", "long"])
+@pytest.mark.parametrize("how", mostly_long(get_args(How), ("added", "replaced")))
 def test_hostile_text_is_data(how: How) -> None:
     _, text = page(hostile(block_trace(), how), 300_000, 100)
     parsed = Parsed(text)

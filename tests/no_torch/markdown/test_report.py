@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
 from markdown_it import MarkdownIt
@@ -12,8 +13,9 @@ from markdown_it import MarkdownIt
 from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from tests.conftest import Golden
+from tests.long import mostly_long
 from tests.no_torch.both_engines import both_engines_trace
-from tests.no_torch.hostile import EVIL, hostile
+from tests.no_torch.hostile import EVIL, How, hostile
 from tests.no_torch.profiles import block_profile
 from tests.no_torch.two_runs import vetoed_run
 from tests.no_torch.two_traces import after, before
@@ -35,6 +37,7 @@ from viewers.markdown.text import (
 from viewers.recording import Recording
 from viewers.summary.differences import difference
 
+HOW = pytest.mark.parametrize("how", mostly_long(get_args(How), ("added", "replaced")))
 GITHUB = 65_536
 """Characters of a comment."""
 NASTY = (
@@ -106,9 +109,9 @@ def test_only_the_sections_asked_for() -> None:
     assert re.findall("<summary>(.*?)</summary>", page) == ["kernels", "environment"]
 
 
-@pytest.mark.parametrize("how", ["added", "replaced", "long"])
-def test_hostile_text_is_data(how: str) -> None:
-    records = hostile(block_trace(), how)  # type: ignore[arg-type]
+@HOW
+def test_hostile_text_is_data(how: How) -> None:
+    records = hostile(block_trace(), how)
     both = difference(of(block_trace()), of(records))
     for text in (report(of(records)), diff_markdown(both, *NASTY[-2:])):
         assert len(text) <= GITHUB
@@ -195,8 +198,8 @@ def test_a_profile_and_processes_are_rendered_as_meant() -> None:
     assert "<summary>rank 1: kernels</summary>" in page
 
 
-@pytest.mark.parametrize("how", ["added", "replaced", "long"])
-def test_hostile_text_in_a_profile_and_in_processes(how: str) -> None:
+@HOW
+def test_hostile_text_in_a_profile_and_in_processes(how: How) -> None:
     profiled = profile_markdown(of(hostile(block_profile(), how)))  # type: ignore[arg-type]
     evil = process(hostile(before(), how), 0)  # type: ignore[arg-type]
     for text in (profiled, processes_markdown([evil, process(after(), 1)])):

@@ -299,7 +299,8 @@ class Values(NestValues[Scope]):
             inner.add(line)
         if scope.is_lane:
             inner.add(f"{name}[lane] = {text};")
-            scope.code.add(f"{scope.lanes.type('int64')} {name};")
+            # of two lanes, which a loop sets one by one, g++ says that they may not be set
+            scope.code.add(f"{scope.lanes.type('int64')} {name}{{}};")
             scope.code.enclose(f"for (int lane = 0; lane < {scope.lanes.count}; lane++)", inner)
         else:
             inner.add(f"{name} = {text};")

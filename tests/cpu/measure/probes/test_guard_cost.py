@@ -11,6 +11,8 @@ from compiler.control.hooks import resolve
 from compiler.measure.probes import guard_cost
 from compiler.measure.probes.guard_cost import HOOK, guard_costs
 
+pytestmark = pytest.mark.usefixtures("torchs_profile_of_guards")
+
 
 @pytest.mark.parametrize("need", HOOK.needs)
 def test_torch_has_what_it_needs(need: str) -> None:
@@ -36,6 +38,21 @@ def test_each_frame_that_is_compiled_has_its_cost() -> None:
     for cost in costs.found.values():
         assert 0 < cost.median < 1
         assert cost.runs >= 5
+
+
+def test_emptying_the_caches_takes_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's figure is of the check alone: the clock decides how many there are."""
+    now = 0.0
+
+    def profile(*_: object) -> float:
+        nonlocal now
+        now += 0.03
+        return 3.0
+
+    monkeypatch.setattr(guard_cost, "perf_counter", lambda: now)
+    found = guard_cost._measured(profile, None, None)
+    assert found.median == pytest.approx(3e-6)
+    assert found.runs == 7
 
 
 def test_a_torch_without_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
