@@ -98,7 +98,7 @@ def _polynomial(lanes: Lanes, op: str, held: str) -> str | None:
         body = wide_logarithms.atanh(lanes, register, held)
     elif op == "digamma":
         body = gamma.digamma(lanes, register, held)
-    elif op == "zeta":
+    elif op == "zeta" and held == "float64":
         parameters = f"{register} x, {register} q"
         body = zeta.zeta(lanes, register)
     elif op in ("frexp_mantissa", "frexp_exponent"):
