@@ -12,7 +12,7 @@ from viewers.kit.colours import LIGHT, fill_of
 from viewers.plain import plain
 
 MOST = 400
-"""Most blocks for which `dot` is used: it takes half a minute for 5,000."""
+"""Maximum number of blocks for which `dot` is used: it takes half a minute for 5,000."""
 SECONDS = 20
 
 

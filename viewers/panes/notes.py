@@ -17,7 +17,7 @@ from viewers.teaching.notes import DECISION, notes_of, on_decision
 NAME = "notes"
 """Of the pane that lists them all."""
 LEAST = 12
-"""The fewest cells of a note that are shown beside a row."""
+"""Minimum cells of a note that are shown beside a row."""
 
 
 def thing_of(row: Row) -> str:
