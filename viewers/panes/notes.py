@@ -70,7 +70,7 @@ def content(view: View, width: int) -> Content:
     """Every note, with what it is on; `⏎` goes there."""
     notes = known(view)
     if not notes:
-        return Content(NAME, rows=empty(width, "no notes", "m writes one on what is selected"))
+        return Content(NAME, rows=empty(width, "no notes", "m adds one to what is selected"))
     rows: list[Row] = []
     for on, note in notes.items():
         decision = on.removeprefix(DECISION) if on.startswith(DECISION) else ""
