@@ -35,7 +35,7 @@ def dot(drawn: Diagram, words: Sequence[Sequence[str]]) -> str:
 
 
 def escaped(words: str) -> str:
-    """Inside quotes: a backslash begins `\\N`, `\\l` and their like, a quote ends the string."""
+    """Inside quotes: a backslash begins `\\N`, `\\l` and the like, a quote ends the string."""
     return words.replace("\\", "\\\\").replace('"', '\\"')
 
 
