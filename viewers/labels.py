@@ -16,7 +16,7 @@ from compiler.trace.records import Kernel, KernelBinary, Node
 from viewers.words import bytes_text, plural
 
 WORDS = 2
-"""Most operations named in a short label."""
+"""Maximum number of operations named in a short label."""
 
 WRITTEN_IN = {"cpp": "C++", "triton": "Triton", "aten": "ATen", "rng": "engine"}
 """A kernel's language, or whose code is called, in a word."""

@@ -110,7 +110,7 @@ class Navigator:
             self.select(refs.source(first.file, first.line))
 
     def select(self, ref: str) -> None:
-        """Select a thing; compile and kernel follow if the present ones have no counterpart."""
+        """Select a thing; compile and kernel follow if the current ones have no counterpart."""
         view = self.view
         view.select(ref)
         kind = refs.kind(ref) if ref else ""
@@ -314,7 +314,7 @@ class Navigator:
         )
 
     def show_finding(self, arrangement: str, focus: str) -> None:
-        """Go to the arrangement of the present finding, at its place."""
+        """Go to the arrangement of the current finding, at its place."""
         self.go(arrangement, focus)
         view = self.view
         if arrangement == "break":

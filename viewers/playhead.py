@@ -13,9 +13,9 @@ from viewers.decisions import RecordedDecisions
 from viewers.recording import Recording
 
 CHECKPOINTS = 24
-"""The most checkpoints of a trace."""
+"""Maximum number of checkpoints of a trace."""
 LEAST = 2000
-"""The fewest records between two."""
+"""Minimum number of records between two."""
 
 
 class Playhead:

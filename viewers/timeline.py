@@ -227,7 +227,7 @@ class Track:
         return self.runs[-1][1] if self.runs else 0
 
     def run_at(self, position: int) -> int:
-        """The run to which the first `position` records lead."""
+        """The run that the first `position` records end in."""
         found = bisect_left(self.runs, (position, 0))
         return self.runs[found - 1][1] if found else 0
 

@@ -15,7 +15,7 @@ NOT_IN_LOG = "not in this log"
 NOT_MEASURED = "not measured"
 
 DEEPEST = 40
-"""Most levels of indentation."""
+"""Maximum number of levels of indentation."""
 
 PEAK_STEP = 256 << 10
 """Resolution of a process's peak memory in bytes: the kernel counts in such steps."""

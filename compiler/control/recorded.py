@@ -9,16 +9,16 @@ from compiler.decision import Decision, Detail
 from compiler.trace.records import Decided, Forbidden, Location, Shown
 
 
-def decided_record(answer: Ruling) -> Decided:
+def decided_record(ruling: Ruling) -> Decided:
     """A decision with its choice."""
     return Decided(
-        choice=answer.choice,
-        overridden=answer.overridden,
-        by=answer.by,
-        wanted=answer.wanted if answer.refused else "",
-        refused=answer.refused,
-        pair=None if answer.pair is None else answer.pair(),
-        **_of(answer.decision),
+        choice=ruling.choice,
+        overridden=ruling.overridden,
+        by=ruling.by,
+        wanted=ruling.wanted if ruling.refused else "",
+        refused=ruling.refused,
+        pair=None if ruling.pair is None else ruling.pair(),
+        **_of(ruling.decision),
     )
 
 

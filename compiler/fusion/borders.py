@@ -1,7 +1,8 @@
-"""A value with a border that only loops read: a read that sees a number beyond the border.
+"""A value with a border that only loops read becomes a read with a constant beyond the border.
 
 Windows over a padded image (`local_response_norm`) read each of its elements a few times. As a map
-the image is computed in their loop and never written, where pieces of a buffer would be memory.
+the image is computed in their loop and never written, whereas a buffer made of pieces would be in
+memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ WINDOW = 27
 
 
 def with_borders(graph: Graph, weights: Weights, names: dict[str, list[str]]) -> list[Node]:
-    """The graph's nodes, with such buffers as maps. `names` records what these compute."""
+    """The graph's nodes, with such buffers as maps. `names` records what each map computes."""
     stores: dict[str, list[Store]] = {}
     for node in graph.nodes:
         if isinstance(node, Store):

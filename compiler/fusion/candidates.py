@@ -91,7 +91,7 @@ def siblings(grouping: Grouping) -> list[Candidate]:
 def _walk(leaf: Load | Gather, size: Size) -> Layout | None:
     """How a loop over `size` elements walks through the memory of a read, from its largest stride
     to the smallest: the same for a tensor and its transpose. None if that is not known, or if it
-    returns to elements."""
+    reads elements again."""
     if isinstance(leaf, Gather) or len(leaf.view) > 1:
         return None
     inner = leaf.view[0] if leaf.view else Layout((size,), (1,))
@@ -103,12 +103,12 @@ def _walk(leaf: Load | Gather, size: Size) -> Layout | None:
 
 
 def _never_meet(one: set[Layout | None], two: set[Layout | None]) -> bool:
-    """Whether no position of a common loop has both read the same lines: one walks through all of
-    the memory, the other leaves rows out (a difference along one dimension, and along another).
+    """Whether the two never read the same lines at the same time in a common loop: one walks
+    through all of the memory, the other skips rows (differences along two different dimensions).
 
-    A loop then has as many streams as both, and what is read first has left the cache when the
-    other one arrives: the middles of `torch.gradient` of 102^3, written in C++, take 1,030 us in
-    one loop on a Xeon, and 370 and 360 in two.
+    The loop then has the streams of both, and what one reads has left the cache when the other gets
+    there: the middles of `torch.gradient` of 102^3, written in C++, take 1,030 us in one loop on a
+    Xeon, and 370 and 360 in two.
     """
     return bool(one and two) and None not in one | two and not one & two
 

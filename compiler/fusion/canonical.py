@@ -54,8 +54,9 @@ def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
 
 
 def filled(node: Buffer) -> Store:
-    """A store for a buffer without any, since some nest has to allocate it: of no elements, so that
-    it is what the memory holds, as in eager; of zeros throughout if its size is unknown."""
+    """A store for a buffer that has none, since some nest has to allocate it. It writes no
+    elements, so that the buffer holds whatever the memory holds, as in eager; if the size is
+    unknown, it writes zeros throughout."""
     zero = identity("sum", node.dtype)
     size = elements(node.shape)
     if not isinstance(size, int) or size == 0:

@@ -31,7 +31,7 @@ PICK = "pick"
 STORE = "store"
 MEANS = "stored: the whole value is written, and read at the index; picked: computed at the index"
 FEWER = 16
-"""A reader must pick at most 1/FEWER of the value's elements, and none may pick more of them."""
+"""Every reader must pick at most 1/FEWER of the value's elements."""
 DEEP = 8
 """Maximum length of a chain of producers that is followed."""
 WORK = 64
@@ -143,7 +143,7 @@ class _Follow:
     maps: dict[str, Map]
     stored: set[str]
     shared: set[str]
-    """Values with several readers: a part of one is not copied besides it."""
+    """Values with several readers, of which no part is copied."""
     versions: Versions
     reader: int
     places: dict[str, int]

@@ -93,8 +93,8 @@ def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Wei
     stored = stored_values(graph, groups)
     memory = memories(graph, stored)
     runs, tasks = tasks_of(order, groups, memory, weights)
-    answered = {out.value for out in graph.outputs if isinstance(out, Operand)}
-    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in answered}
+    output = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in output}
     steps: list[Nest | Call] = []
     for index in schedule(tasks, dying):
         run = runs[index]

@@ -92,7 +92,8 @@ class _Pass:
         """Nodes that nests compute."""
         self.impure: set[str] = set()
         self.work: dict[str, int] = {}
-        """The instructions from positions to an element, of values that read no memory."""
+        """The instructions that compute an element from its position, for values that read no
+        memory."""
         for node in graph.nodes:
             if is_compute(node):
                 self.computed.add(node.name)
@@ -218,7 +219,7 @@ class _Pass:
 
 
 def _once(sources: list[Load | Gather]) -> list[Load | Gather]:
-    """The reads, each element that an index picks only once: the square of a padded value."""
+    """The reads, with equal picks by an index counted once, as in the square of a padded value."""
     picked = dict.fromkeys(source for source in sources if isinstance(source, Gather))
     return [*(source for source in sources if isinstance(source, Load)), *picked]
 
@@ -257,8 +258,8 @@ def _apart(view: View) -> bool:
 
 
 def _divided(node: Map, view: View) -> bool:
-    """Whether strides lead to the elements of the map's sources, and to those that the view reads
-    of the map, but not through both: each index of the view would be divided into digits."""
+    """Whether the map's reads and the view are strided by themselves, but not composed: each index
+    of the view would have to be divided into digits."""
     return len(view) == 1 and any(
         len(source.view) == 1 and len(compose_views(source.view, view)) > 1
         for source in reads(node)

@@ -52,9 +52,10 @@ def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
 
 
 def _converted(node: Map, sums: dict[str, Reduce], readers: int) -> str:
-    """The reduction of which a map is the conversion, element by element; "" if it is none.
+    """The reduction that a map only converts, element by element; "" if there is none.
 
-    Memory rounds. A map of this graph that reads a rounded value must see it rounded, too.
+    A store rounds, so a final `rounded` may be dropped, but not if this graph reads the map: its
+    readers must see the rounded value.
     """
     expression = node.expression
     if isinstance(expression, Op) and expression.name == "rounded" and not readers:

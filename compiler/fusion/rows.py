@@ -16,15 +16,15 @@ Mask = tuple[tuple[Size, bool], ...]
 
 def merged(digits: Iterable[tuple[Size, bool]]) -> Mask:
     """The mask with the fewest digits."""
-    answer: list[tuple[Size, bool]] = []
+    found: list[tuple[Size, bool]] = []
     for size, reduced in digits:
         if size == 1:
             continue
-        if answer and answer[-1][1] == reduced:
-            answer[-1] = (multiply(answer[-1][0], size), reduced)
+        if found and found[-1][1] == reduced:
+            found[-1] = (multiply(found[-1][0], size), reduced)
         else:
-            answer.append((size, reduced))
-    return tuple(answer)
+            found.append((size, reduced))
+    return tuple(found)
 
 
 @lru_cache(maxsize=1 << 12)

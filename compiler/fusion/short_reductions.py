@@ -21,11 +21,11 @@ from compiler.loops.layouts import Layout, compose_views, row_major
 from compiler.loops.sizes import Size, add, multiply
 
 MOST = 8
-"""The most elements that are combined."""
+"""Maximum number of elements that are combined."""
 MOST_ADJACENT = 7
-"""The same of elements side by side, which vectors take apart."""
+"""The same for adjacent elements, which have to be picked out of vectors."""
 WORK = 64
-"""Maximum number of instructions of all elements."""
+"""Maximum number of instructions for all elements together."""
 OPERATIONS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 
 
@@ -33,7 +33,7 @@ def without_short_reductions(graph: Graph, weights: Weights) -> list[Node]:
     """The graph's nodes, with short reductions of what lies in memory as maps.
 
     A reduction stays one if another node goes through all that it reads, or through more than its
-    results: both then share a loop over the elements, each of which is read once.
+    results: both then share a loop over the elements, which reads each once.
     """
     memory = {node.name for node in graph.nodes if isinstance(node, Input)}
     for node in graph.nodes:
@@ -71,7 +71,7 @@ def _longer(node: Compute, than: Map, weights: Weights) -> bool:
 
 
 def _unrolled(node: Reduce, weights: Weights) -> Map | None:
-    """A reduction as a map; None if it is no short one."""
+    """A reduction as a map; None if it is not short."""
     operation = OPERATIONS.get(node.op)
     if operation is None or node.expression.dtype == "bool":
         return None

@@ -21,13 +21,13 @@ from compiler.loops.layouts import Layout, View, normalize, row_major, strides_o
 from compiler.loops.sizes import Size, product
 
 OFTEN = 8
-"""Minimum number of elements for each one of an intermediate value."""
+"""Minimum number of elements per element of an intermediate value."""
 KINDS = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
 
 def without_short_runs(graph: Graph, weights: Weights, names: dict[str, list[str]]) -> list[Node]:
     """The graph's nodes, with reductions over short runs split, and values that are read once for
-    each run spread. `names` records the nodes that new ones compute part of."""
+    each run spread. `names` records for each new node the nodes that it computes part of."""
     if not weights.machine.runs:
         return graph.nodes
     taken = {node.name for node in graph.nodes}
@@ -109,7 +109,8 @@ def _is_split(node: Reduce, weights: Weights) -> bool:
 
 
 def _halves(node: Reduce, name: str) -> tuple[Reduce, Reduce]:
-    """The reduction of each element of a run, and of the runs of these."""
+    """The reduction over the runs, one result per element of a run, and the reduction of the run
+    that remains."""
     inner = len(node.reduced)
     while inner and (node.reduced[inner - 1] or node.domain[inner - 1] == 1):
         inner -= 1
@@ -121,8 +122,9 @@ def _halves(node: Reduce, name: str) -> tuple[Reduce, Reduce]:
 
 
 def _spread(node: Compute, leaf: Load, name: str, weights: Weights) -> tuple[Map, Load] | None:
-    """A map of what a leaf reads once for each run, with an element for each of a run's, and the
-    leaf that reads it; None if it reads no such value, or nothing else lies along the runs."""
+    """A map that repeats what a leaf reads once per run for each element of a run, and the leaf
+    that reads this map; None if the leaf reads no such value, or nothing else lies along the
+    runs."""
     if len(leaf.view) != 1:
         return None
     layout = normalize(leaf.view[0])

@@ -183,19 +183,19 @@ class Statements:
     def bits(self, expression: Expression) -> int:
         """Bitmask of the axes that an expression varies over."""
         if isinstance(expression, Op):
-            answer = 0
+            bits = 0
             for argument in expression.args:
-                answer |= self.bits(argument)
-            return answer
+                bits |= self.bits(argument)
+            return bits
         if isinstance(expression, Local):
             return self.held[expression.name]
         if not isinstance(expression, (Read, ReadIndexed, Position)):
             return 0
-        answer = mask_bits(self.axes.moves(expression.address))
+        bits = mask_bits(self.axes.moves(expression.address))
         if isinstance(expression, ReadIndexed):
             for term in expression.terms:
-                answer |= self.bits(term.index)
-        return answer
+                bits |= self.bits(term.index)
+        return bits
 
 
 def mask_bits(axes: tuple[int, ...]) -> int:

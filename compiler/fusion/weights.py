@@ -57,7 +57,7 @@ GPU = Machine(
     runs=False,
 )
 """A program's share of a processor's registers. A reduction over all processors ends its kernel in
-any case: whether what follows is in the same nest costs nothing."""
+any case: what follows may be in the same nest at no cost."""
 L2 = 1 << 20
 LANES = 16
 """Elements that a target is assumed to compute at once."""

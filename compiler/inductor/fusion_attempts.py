@@ -150,14 +150,14 @@ class InductorFusion:
             between=tuple(attempt.between),
             engine=INDUCTOR,
         )
-        answer = Ruling(
+        ruling = Ruling(
             decision,
             FUSE if attempt.fused else APART,
             overridden=bool(attempt.by),
             by=attempt.by if attempt.by != attempt.id else "",
             pair=lambda: pair,
         )
-        self.recorder.emit(decided_record(answer))
+        self.recorder.emit(decided_record(ruling))
 
     def write_last(self) -> None:
         """Write the pending commit, about which nothing more will be reported."""

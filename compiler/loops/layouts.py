@@ -39,13 +39,13 @@ class Layout:
     def at(self, index: int) -> int:
         """The image of one flat index. All sizes must be numbers."""
         assert isinstance(self.offset, int)
-        answer = self.offset
+        image = self.offset
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             assert isinstance(size, int)
             assert isinstance(stride, int)
-            answer += index % size * stride
+            image += index % size * stride
             index //= size
-        return answer
+        return image
 
     def is_identity(self) -> bool:
         normal = normalize(self)
@@ -305,13 +305,13 @@ def strides_over(layout: Layout, digits: Shape) -> tuple[Size, ...] | None:
 
     layout(flat index of the digits) == layout.offset + sum(digit * stride).
     """
-    answer: list[Size] = []
+    found: list[Size] = []
     normal = normalize(layout)
     i, left = len(normal.shape) - 1, normal.shape[-1] if normal.shape else 1
     step: Size = normal.strides[-1] if normal.strides else 0
     for digit in reversed(digits):
         if digit == 1:
-            answer.append(0)
+            found.append(0)
             continue
         while left == 1 and i > 0:
             i -= 1
@@ -321,6 +321,6 @@ def strides_over(layout: Layout, digits: Shape) -> tuple[Size, ...] | None:
         rest = divide(left, digit)
         if rest is None:
             return None
-        answer.append(step)
+        found.append(step)
         left, step = rest, multiply(step, digit)
-    return tuple(reversed(answer)) if left == 1 and i <= 0 else None
+    return tuple(reversed(found)) if left == 1 and i <= 0 else None

@@ -17,8 +17,8 @@ Refusal = tuple[str, str]
 
 
 def refusal(nest: Nest, written: str, read: str, values: Values) -> Refusal | None:
-    """Why `written` cannot overwrite `read` in this nest, or None if it can. It is found once for
-    all orders of the steps."""
+    """Why `written` cannot overwrite `read` in this nest, or None if it can. Computed once for all
+    orders of the steps."""
     key = id(nest), written, read
     if key not in values.refusals:
         values.refusals[key] = _refusal(nest, written, read, values)

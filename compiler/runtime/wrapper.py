@@ -62,8 +62,8 @@ class _Wrapper:
             else:
                 self._call(step.run)
             self._delete(step.dies)
-        answers = ", ".join(self._argument(output) for output in self.graph.outputs)
-        self.lines.append(f"return [{answers}]")
+        outputs = ", ".join(self._argument(output) for output in self.graph.outputs)
+        self.lines.append(f"return [{outputs}]")
         text = "\n    ".join(("def call(args):", *self.lines))
         return f"{text}\n", tuple(self.bindings.values())
 

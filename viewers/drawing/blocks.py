@@ -19,7 +19,7 @@ from viewers.panes.view import View
 from viewers.words import plural, shape_text, tensor_text
 
 ALL = 20_000
-"""Most blocks drawn at once if the reader asks for all."""
+"""Maximum number of blocks drawn at once if the reader asks for all."""
 SCALES = ("groups", "ops", "shapes")
 
 
@@ -62,8 +62,8 @@ def groups_of(view: View, graph: Graph) -> list[BlockGroup]:
 
 
 def group_of_nodes(view: View, graph: Graph, groups: list[BlockGroup]) -> dict[str, BlockGroup]:
-    """Name of a node -> its group. A node that several groups compute is in the first; a view
-    that several read through is in none."""
+    """Name of a node -> its group. A node that several groups compute belongs to the first; a view
+    that several read through belongs to none."""
     operations = view.recording.operations
     nodes = view.recording.nodes(graph.id)
     found: dict[str, BlockGroup] = {}

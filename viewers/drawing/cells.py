@@ -35,14 +35,14 @@ class CellRun:
     width: int
     what: What
     words: str = ""
-    """Of lines; of a block, the caller knows them."""
+    """The characters of lines; empty for a block, whose text the caller has."""
     block: int = -1
     line: int = 0
     """Which row of the block."""
 
 
 def bits_of(lines: Iterable[Line], y: int, left: int, right: int) -> dict[int, int]:
-    """Column -> directions, of what crosses row `y` between two columns."""
+    """Column -> directions of the lines that cross row `y` between two columns."""
     found: dict[int, int] = {}
     for line in lines:
         if isinstance(line, Down):

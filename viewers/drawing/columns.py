@@ -91,8 +91,8 @@ def _aligned(
 def _compacted(
     rows: list[list[int]], root: list[int], before: list[int], after: list[int], count: int
 ) -> list[int]:
-    """Each column as far to the left as it can stand, then pulled to the right where that makes
-    nothing wider."""
+    """Each column as far to the left as possible, then moved to the right where that makes nothing
+    wider."""
     least: dict[tuple[int, int], int] = {}
     for row in rows:
         for first, second in pairwise(row):

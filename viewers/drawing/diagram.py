@@ -27,7 +27,7 @@ class Block:
     """Indices in the graph's nodes."""
     kind: BlockKind
     hue: int = -1
-    """Which of the colours of groups; -1 for none."""
+    """The index of the group's colour; -1 for none."""
     kernel: str = ""
     fold: DrawnFold | None = None
     """Key under which `⏎` opens it, or closes what it was opened from; None if it does neither."""

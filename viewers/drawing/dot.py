@@ -12,7 +12,7 @@ from viewers.kit.colours import LIGHT, fill_of
 from viewers.plain import plain
 
 MOST = 400
-"""Most blocks for which `dot` is used: it takes half a minute for 5,000."""
+"""Maximum number of blocks for which `dot` is used: it takes half a minute for 5,000."""
 SECONDS = 20
 
 
@@ -35,7 +35,7 @@ def dot(drawn: Diagram, words: Sequence[Sequence[str]]) -> str:
 
 
 def escaped(words: str) -> str:
-    """Inside quotes: a backslash begins `\\N`, `\\l` and their like, a quote ends the string."""
+    """Inside quotes: a backslash begins `\\N`, `\\l` and the like, a quote ends the string."""
     return words.replace("\\", "\\\\").replace('"', '\\"')
 
 

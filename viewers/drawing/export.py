@@ -31,7 +31,7 @@ def suggested(view: View) -> str:
 
 
 def export(view: View, path: Path, form: Format, own: bool = False) -> str:
-    """Write the present drawing of the graph to `path`, a new file; returns what was written, in
+    """Write the current drawing of the graph to `path`, a new file; returns what was written, in
     words.
 
     SVG and PNG are laid out by Graphviz where its `dot` is installed and the graph is not too
@@ -62,7 +62,7 @@ def export(view: View, path: Path, form: Format, own: bool = False) -> str:
 
 
 def _png(drawn: Diagram, layout: DrawnBlocks, words: list[tuple[str, ...]]) -> bytes:
-    """Pillow is looked for only here: nothing else needs it."""
+    """Pillow is imported only here: nothing else needs it."""
     try:
         from viewers.drawing.png import PictureTooLarge, png
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What of a picture is folded: keys in a view's `unfolded`, which other panes fill as well."""
+"""Which parts of a picture are folded: keys in a view's `unfolded`, which other panes use too."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def input_name(view: View, graph: Graph, node: Node) -> str:
 
 
 def _captured(view: View, graph: Graph, node: Node) -> Node | None:
-    """The captured graph's input that an input of a later graph is."""
+    """The input of the captured graph that an input of a later graph stands for."""
     for _ in range(8):
         if graph.kind == "captured":
             return node

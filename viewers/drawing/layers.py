@@ -16,7 +16,7 @@ from itertools import pairwise
 Edge = tuple[int, int]
 
 DUMMIES = 3000
-"""Dummies that a layout may have, beside one for each node."""
+"""Dummies that a layout may have, in addition to one for each node."""
 SWAPPED_MOST = 8000
 """Nodes and dummies up to which neighbours are tried in the other order too."""
 SWEEPS = 24
@@ -31,7 +31,7 @@ class Layered:
     layer: list[int]
     """Of each node, then of each dummy."""
     source: list[int]
-    """Of each dummy: the node whose trunk it belongs to; counted from the first dummy."""
+    """Dummy -> the node whose trunk it belongs to; index 0 is the first dummy."""
     below: list[list[int]]
     """Of each node and dummy: what it leads to in the next layer."""
     above: list[list[int]]
@@ -47,8 +47,8 @@ class Layered:
 
 
 def layers_of(count: int, edges: Sequence[Edge]) -> list[int]:
-    """The layer of each node: one below the lowest that it reads. What reads nothing stands just
-    above its first reader."""
+    """The layer of each node: one below the lowest that it reads. A node that reads nothing stands
+    just above its first reader."""
     layer = [0] * count
     readers: list[list[int]] = [[] for _ in range(count)]
     reads = [False] * count
@@ -184,12 +184,13 @@ def _swap(rows: list[list[int]], above: list[list[int]], below: list[list[int]])
 
 
 def _crossed(left: list[int], right: list[int]) -> int:
-    """How many links cross that lead to these sorted places from a node and its right neighbour."""
+    """The number of crossings between the links of a node and those of its right neighbour, which
+    lead to these sorted places."""
     return sum(bisect_left(right, place) for place in left)
 
 
 def crossings(rows: list[list[int]], below: list[list[int]]) -> int:
-    """How many pairs of links between neighbouring layers cross."""
+    """The number of pairs of links between neighbouring layers that cross."""
     count = 0
     for upper, lower in pairwise(rows):
         place = {node: at for at, node in enumerate(lower)}

@@ -136,8 +136,8 @@ class DrawnBlocks:
     # Finding what is in sight
 
     def tile(self, row: int, column: int) -> list[tuple[Line | None, int]]:
-        """What touches a tile: lines, and blocks as (None, number). The index is made when it is
-        first asked."""
+        """What touches a tile: lines, and blocks as (None, number). The index is built at the first
+        call."""
         if not self._tiles and self.boxes:
             self._index()
         return self._tiles.get((row, column), [])

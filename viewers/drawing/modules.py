@@ -9,14 +9,14 @@ from itertools import groupby
 from compiler.trace.records import Graph
 
 MOST = 300
-"""Blocks from which on a graph is folded by module."""
+"""A graph with more blocks is folded by module."""
 CHUNKS = 150
-"""Pieces of a graph that is too large and has no modules."""
+"""Number of pieces of a graph that is too large and has no modules."""
 
 
 def runs_of(graph: Graph, nodes: Sequence[int], depth: int) -> list[tuple[str, list[int]]]:
-    """Runs of nodes of one module, as deep in the tree of modules as can be drawn; neighbours stand
-    together where even the outermost modules are too many."""
+    """Runs of nodes of one module, as deep in the tree of modules as can be drawn; if even the
+    outermost modules are too many, neighbours are joined."""
     runs: list[tuple[str, list[int]]] = []
     for levels in range(4 + depth, -1, -1):
         runs = _by_owner(graph, nodes, max(levels, 1) if depth else levels)

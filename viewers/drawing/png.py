@@ -15,7 +15,7 @@ from viewers.kit.colours import LIGHT, fill_of
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 9, 18, 18
 FACES = ("DejaVuSansMono.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf")
 PIXELS = 64_000_000
-"""Most pixels of a picture: 256 MB while it is drawn."""
+"""Maximum number of pixels of a picture: 256 MB while it is drawn."""
 
 
 class PictureTooLarge(Exception):
@@ -59,7 +59,7 @@ def png(drawn: Diagram, layout: DrawnBlocks, words: Sequence[Sequence[str]]) -> 
 
 
 def _face() -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
-    """A monospace face of this machine, else the one that Pillow carries."""
+    """A monospace face of this machine, else Pillow's own."""
     for name in FACES:
         try:
             return ImageFont.truetype(name, 14)

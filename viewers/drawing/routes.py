@@ -28,7 +28,7 @@ class Net:
 
 
 def lanes(nets: list[Net], port: Callable[[int, set[int]], int | None]) -> int:
-    """Give every net its lane; returns how many there are.
+    """Give every net its lane; returns the number of lanes.
 
     `port(node, taken)` is another column for entering a block, None if it has none.
     """

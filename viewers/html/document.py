@@ -74,7 +74,8 @@ def _data(tour: Tour) -> dict[str, Any]:
     said = ""
     if tour.left_out:
         said = (
-            f"{tour.left_out} more screens are in the trace: tcw open has them all, --most MB more"
+            f"{tour.left_out} more screens are in the trace: tcw open shows them all, "
+            "--most MB includes more"
         )
     return {
         "panels": [_panel(one, tables.zooms(tour, at)) for at, one in enumerate(tour.panels)],

@@ -15,7 +15,7 @@ from viewers.kit.colours import fill_of
 from viewers.panes.picture import Picture, sizes_of
 
 MOST_BLOCKS = 1200
-"""The most nodes of a picture; a larger graph is a list."""
+"""Maximum number of nodes of a picture; a larger graph is a list."""
 
 
 class Drawn(NamedTuple):

@@ -43,8 +43,8 @@ class Folded:
 def with_folds(
     rows_of: RowsOf, opened: frozenset[str], conditions: Conditions, most: int
 ) -> Folded:
-    """At most about `most` rows; what has no room keeps its fold. `opened`: folds that are open to
-    begin with, which no reader of the page closes."""
+    """About `most` rows at most; a fold that does not fit stays closed. `opened`: folds that are
+    open to begin with, which no reader of the page closes."""
     found = Folded()
     rows = rows_of(opened)
     if len(rows) > most:

@@ -48,7 +48,7 @@ class Puzzle:
 
 
 def stops(reader: Reader) -> Iterator[ReplayStop]:
-    """Draw each before requesting the next: the reader has one past."""
+    """Draw each stop before requesting the next, since the reader has only one past."""
     track = reader.view.track
     if track.waits:
         places = [(index + 1, "") for index in track.waits]
@@ -85,7 +85,7 @@ def _label(view: View, stage: str) -> str:
 
 
 def puzzles(reader: Reader, cells: int) -> Iterator[Puzzle]:
-    """Each is to be drawn before the next one is requested. `cells`: width of the bar."""
+    """Draw each one before requesting the next. `cells`: width of the bar."""
     quiz, truths = Quiz(), Truths(reader.recording)
     while (question := quiz.next(truths)) is not None:
         truth = truths.truth(question.id)

@@ -1,8 +1,8 @@
 """Visits the screens of a trace: what each pane shows there, and where its rows lead.
 
-A screen is an arrangement at one compile, and what is looked at in it. The way from one to the
-next is `Navigator`'s, as in the workbench. Screens are visited nearest first, until the document is
-as large as it may be; what was left out is counted.
+A screen is an arrangement at one compile, and what is looked at in it. The way from one to the next
+is `Navigator`'s, as in the workbench. Screens are visited nearest first, until the document is as
+large as it may be; screens that are left out are counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CELLS = 176
 """Width for which the panes are drawn."""
 SPINE_CELLS = 32
 SCROLL_BAR = 3
-"""Cells of a pane that a browser's scroll bar may cover: nothing is drawn there."""
+"""Cells of a pane that a browser's scroll bar may cover; nothing is drawn there."""
 ZOOMS = (0, 1)
 """Scales of a picture that the page has: shapes are in the pane beside it."""
 MOST_ROWS = 2000
@@ -48,7 +48,8 @@ T = TypeVar("T", bound=Hashable)
 
 
 def _lines(words: Sequence[str]) -> Row:
-    """The lines of a block, a span each: of two roles by turns, as equal neighbours are joined."""
+    """The lines of a block, a span each, of two roles in turn, since equal neighbours are
+    joined."""
     return Row(body=tuple((line, "dim" if at % 2 else "text") for at, line in enumerate(words)))
 
 

@@ -1,1 +1,1 @@
-"""What the text of the command line and the panes are both made of: spans, tables, bars."""
+"""What the command line's text and the panes are made of: spans, tables, bars."""

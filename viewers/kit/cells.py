@@ -9,9 +9,9 @@ from rich.cells import cell_len, set_cell_size
 from viewers.plain import plain
 
 PER_CELL = 8
-"""Characters of a long text considered per cell: more would be marks on one letter."""
+"""Maximum characters of a text read per cell: more would be combining marks on one letter."""
 NARROWEST = 8
-"""Cells of a wrapped line at least."""
+"""Minimum cells of a wrapped line."""
 
 
 def cut(text: str, width: int) -> str:
@@ -39,12 +39,12 @@ def keep_end(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """`text` (plain already) padded on the right to `width` cells."""
+    """`text` (already plain) padded on the right to `width` cells."""
     return text + " " * max(0, width - cell_len(text))
 
 
 def pad_left(text: str, width: int) -> str:
-    """`text` (plain already) padded on the left to `width` cells."""
+    """`text` (already plain) padded on the left to `width` cells."""
     return " " * max(0, width - cell_len(text)) + text
 
 
@@ -56,8 +56,8 @@ def wrap(text: str, width: int) -> list[str]:
 
 def rows_of(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
     """(start, end) of each row of a wrapped text, in characters; all but the first are `hang` cells
-    narrower. Broken between words; a word longer than a row begins where the last one ends, and
-    is broken at the row's end."""
+    narrower. Rows break between words; a word longer than a row begins right after the word before
+    it, and is broken at the row's end."""
     rows: list[tuple[int, int]] = []
     start = used = 0
     room = width

@@ -57,6 +57,6 @@ TONES: dict[str, Role] = {
 
 
 def fill_of(hue: int) -> Fill:
-    """The fill of a group's number; -1 for library calls and what is in no group. Colours come
-    back after `HUES` groups: the words in the blocks tell them apart."""
+    """The fill of a group, by its number; -1 for library calls and nodes in no group. Colours
+    repeat after `HUES` groups: the words in the blocks tell them apart."""
     return FILLS[hue % HUES] if hue >= 0 else "fill-call"

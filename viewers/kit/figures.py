@@ -18,7 +18,7 @@ class TimeUnit:
     """Decimals of a table's figures."""
 
     def text(self, seconds: float | None) -> str:
-        """`4,588.1`; `–` for what is not there."""
+        """`4,588.1`; `–` for None."""
         return "–" if seconds is None else f"{seconds * self.per_second:,.{self.digits}f}"
 
     def signed(self, seconds: float) -> str:
@@ -27,7 +27,7 @@ class TimeUnit:
         return words if words.strip("+-0.") else words[1:]
 
     def short(self, seconds: float) -> str:
-        """In a column of seven: `1,076`, `45.2`, `0.31`."""
+        """For a column of seven cells: `1,076`, `45.2`, `0.31`."""
         value = abs(seconds) * self.per_second
         sign = "-" if seconds < 0 else ""
         if value >= 99.95:

@@ -16,7 +16,7 @@ Tint = Literal["", "selected", "exact", "inferred", "cursor", "title", "added", 
 ThemeName = Literal["dark", "light", "mono"]
 
 SHAPES: frozenset[Role] = frozenset({"bar-good", "bar-bad"})
-"""Nothing is read in them."""
+"""Roles of bars, which contain no text."""
 _QUIET: frozenset[Role] = frozenset({"dim", "faint", "comment"})
 _PLAIN: dict[Role, Style] = {
     "bad-range": Style(underline=True),
@@ -41,9 +41,9 @@ _PLAIN_TINTS: dict[Tint, Style] = {
 
 
 LEAST = 4.5
-"""Contrast of words with what is behind them."""
+"""Minimum contrast of text with its background."""
 LEAST_OF_SHAPES = 3.0
-"""And of bars, as WCAG 2 has it for graphics."""
+"""The same for bars: WCAG 2's minimum for graphics."""
 
 
 def contrast(one: Color, other: Color) -> float:
@@ -60,7 +60,7 @@ def _luminance(colour: Color) -> float:
 
 
 def _legible(colour: Color, ground: Color, text: str, least: float) -> Color:
-    """The colour with as much of the text's in it as it takes to be read on `ground`."""
+    """The colour, mixed with as much of the text's colour as makes it legible on `ground`."""
     far = Color.parse(text).get_truecolor()
     near = colour.get_truecolor()
     for step in range(17):
@@ -117,7 +117,7 @@ class Theme:
 
     @cached_property
     def _promoted(self) -> dict[Role, Style]:
-        """On the selection dim text would fall below 4.5:1: it takes the text's colour."""
+        """Dim text would fall below 4.5:1 on the selection, so there it takes the text's colour."""
         if self.name == "mono":
             return self._roles
         text = Style(color=self.colours["text"])

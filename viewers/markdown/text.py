@@ -137,7 +137,7 @@ class Comment:
 
 
 _NAMED = 10
-"""Most parts named that are left out."""
+"""Maximum number of parts named that are left out."""
 
 
 def _folded(title: str, lines: Sequence[str]) -> list[str]:

@@ -52,7 +52,9 @@ def content(view: View, width: int) -> Content:
     if not rows:
         why = "no breakpoint is set"
         rows = empty(
-            width, why, "b sets one on the line, node or decision under the cursor; : has all kinds"
+            width,
+            why,
+            "b sets one on the line, node or decision under the cursor; : lists all kinds",
         )
     on = sum(one.enabled for one in view.breakpoints)
     right: Line = ((f"{on} of {len(view.breakpoints)} on", "dim"),) if view.breakpoints else ()

@@ -19,7 +19,7 @@ ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
 
 LINES = 3
-"""The most lines about what a choice means."""
+"""Maximum number of lines about what a choice means."""
 NARROW = 100
 """Below this width only the essentials are shown."""
 

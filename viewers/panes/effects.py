@@ -35,7 +35,7 @@ def content(view: View, width: int) -> Content:
         rows += _effect(index, effect, width, effect.cause if effect.cause != told else "")
         told = effect.cause
     if not difference.effects:
-        words = "Nothing changed" + ("" if difference.nothing else " but what is listed below")
+        words = "Nothing changed" + ("" if difference.nothing else " except what is listed below")
         rows.append(Row(body=((f" {words}", "strong"),)))
     count = len(difference.effects)
     right: Line = ((f"{min(view.effect, count - 1) + 1} of {count}", "dim"),) if count else ()

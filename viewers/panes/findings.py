@@ -20,12 +20,12 @@ from viewers.tables.findings import finding_lines, role_of
 from viewers.words import plural
 
 COST = 8
-"""Cells of a cost at least."""
+"""Minimum number of cells of a cost."""
 NARROW = 100
 FEW = 2
-"""With at most this many findings, what the compile came to is listed below them."""
+"""With at most this many findings, the results of the compile are listed below them."""
 KERNELS, PAIRS, PLAN = 8, 6, 2
-"""Most rows of each of its stages; pairs may have those that kernels leave."""
+"""Maximum number of rows of each of its stages; pairs may have those that kernels leave."""
 
 
 def content(view: View, width: int) -> Content:

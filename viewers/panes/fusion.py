@@ -200,8 +200,8 @@ def _names(view: View, pair: PairResult, room: int = 0) -> str:
 
 
 def _told_once(view: View, pairs: list[PairResult]) -> list[PairResult]:
-    """A row for two groups, though several of their nodes made a pair: the one that is looked at,
-    else the one that was overruled, else the first."""
+    """One row per two groups, although several of their nodes made a pair: the one that is looked
+    at, else the one that was overruled, else the first."""
     found: dict[tuple[str, ...], PairResult] = {}
 
     def weight(pair: PairResult) -> int:

@@ -184,7 +184,7 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
         return Content(name.lower(), subject, rows=empty(width, why))
     key = getattr(binary, view.language)
     if not key:
-        why = binary.error or f"the trace holds no {name} of {kernel.id}"
+        why = binary.error or f"the trace has no {name} of {kernel.id}"
         return Content(name.lower(), subject, rows=empty(width, why))
     facts = [f"predicted {binary.arch}" if binary.predicted else binary.arch]
     facts += binary_words(binary)

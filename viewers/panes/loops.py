@@ -23,7 +23,7 @@ _BINARY = {
 }  # fmt: skip
 _REDUCE = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "or=", "xor_sum": "^="}
 _PARTS = ("mean", "m2", "weight")
-"""What Welford's reduction gives: the mean, the sum of squared differences from it, the count."""
+"""What Welford's reduction returns: the mean, the sum of squared differences from it, the count."""
 _LOOSE = {"+", "-", "and", "or", "==", "!=", "<", ">", "<=", ">=", "&", "|"}
 LONG = 44
 """An expression longer than this that is read twice keeps a name."""

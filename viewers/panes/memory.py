@@ -30,12 +30,12 @@ NOTE, KIND, LABEL = 13, 8, 14
 NARROWEST, WIDEST = 4, 16
 """Cells of a step."""
 LONGEST = 40
-"""The most cells of a step with a long name."""
+"""Maximum number of cells of a step with a long name."""
 NAMED = 5
 """From this width in cells on, a step is named by what runs, not by its kernel's id."""
 LIVE_LINES = 4
 MOST_STEPS = 5000
-"""The most steps drawn."""
+"""Maximum number of steps drawn."""
 
 
 def plan_of(view: View) -> MemoryPlan | None:

@@ -17,7 +17,7 @@ from viewers.teaching.notes import DECISION, notes_of, on_decision
 NAME = "notes"
 """Of the pane that lists them all."""
 LEAST = 12
-"""The fewest cells of a note that are shown beside a row."""
+"""Minimum cells of a note that are shown beside a row."""
 
 
 def thing_of(row: Row) -> str:
@@ -70,7 +70,7 @@ def content(view: View, width: int) -> Content:
     """Every note, with what it is on; `⏎` goes there."""
     notes = known(view)
     if not notes:
-        return Content(NAME, rows=empty(width, "no notes", "m writes one on what is selected"))
+        return Content(NAME, rows=empty(width, "no notes", "m adds one to what is selected"))
     rows: list[Row] = []
     for on, note in notes.items():
         decision = on.removeprefix(DECISION) if on.startswith(DECISION) else ""

@@ -15,7 +15,7 @@ def content(view: View, width: int) -> Content:
     """One row each: id, choice, whether the run followed it."""
     if not view.overrides:
         rows = empty(
-            width, "nothing is overridden", "v or f at a decision does; d runs to the next"
+            width, "nothing is overridden", "v or f at a decision overrides it; d goes to the next"
         )
         return Content("overrides", rows=rows)
     column = min(max(len(id) for id in view.overrides), max(12, width - 34))

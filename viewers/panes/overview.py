@@ -1,4 +1,4 @@
-"""The answer: the verdict, and where one call was cut into graphs."""
+"""The verdict, and where one call was cut into graphs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Picture(Content):
         return lay_out(sizes_of(self.words), self.diagram.edges)
 
     def lit(self, lit: dict[Ref, Quality]) -> dict[int, Quality]:
-        """Which blocks hold counterparts: by their nodes, since perhaps only part of a kernel is
+        """Which blocks hold counterparts: found by their nodes, since only part of a kernel may be
         one."""
         found: dict[int, Quality] = {}
         prefix = refs.node(self.diagram.graph.id, "")

@@ -85,7 +85,7 @@ class Table:
         return found
 
     def fix_of(self, row: RegionRow) -> str:
-        """What can be pasted to mend a region; "" if nothing is known."""
+        """What can be pasted to fix a region; "" if nothing is known."""
         things = (*(region.id for region in row.regions), *row.refs)
         return next((self._fixes[thing] for thing in things if thing in self._fixes), "")
 

@@ -19,7 +19,7 @@ from viewers.text.processes import Process, counts_of, ranks_of, who
 from viewers.text.ranks import divergence_lines, times_lines
 
 NAMES = 40
-"""The most cells of the names of a group."""
+"""Maximum number of cells of the names of a group."""
 UNREAD = 40
 """Rows of logs that were not decoded; more are counted."""
 

@@ -105,13 +105,13 @@ def content(view: View, width: int) -> Content:
     quiz = view.quiz
     if quiz is None or not quiz.guesses:
         why = "no guess was made"
-        return Content("score", rows=empty(width, why, "the palette has: Predict how pairs fuse"))
+        return Content("score", rows=empty(width, why, "press : and choose Predict how pairs fuse"))
     rows = [
         BLANK,
         Row(body=((" ", "text"), (summary(quiz), "title"), ("   ", "text"), *_marks(quiz)[:-1])),
     ]
     if not quiz.missed and quiz.scored:
-        rows.append(Row(body=((" nothing was missed", "good"),)))
+        rows.append(Row(body=((" no wrong guess", "good"),)))
     for rule, guesses in lessons(quiz.missed):
         words = rule_words(rule) if rule else "they were fused"
         rows += [BLANK, Row(body=((f" ✗ {len(guesses)} ", "bad"), text(words, "strong")))]

@@ -18,7 +18,7 @@ from viewers.words import seconds_text
 PLACE = (14, 30)
 """Least and most cells for a line's place; a longer one is cut at its start."""
 LEAST = 16
-"""The least width of values, in cells, next to long names."""
+"""Minimum width of values, in cells, next to long names."""
 
 GuardRow = tuple[str, str, Guard]
 """A name, what it has to be, and the guard that requires it."""

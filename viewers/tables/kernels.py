@@ -16,7 +16,7 @@ from viewers.words import bytes_text, plural, seconds_text
 _DROP = (5, 6, 4, 3)
 """What a narrow table drops: never the name, the lines and the time."""
 _NAME = 22
-"""The least width of a name, in cells, before a column is dropped."""
+"""Minimum width of a name, in cells, before a column is dropped."""
 
 
 def kernels_lines(

@@ -13,7 +13,7 @@ from viewers.summary.profile.verdict import mode_in_noise
 from viewers.words import PEAK_STEP, number, percent, ratio_text, seconds_text, stepped_bytes_text
 
 NAME = 26
-"""Most cells of a mode's name."""
+"""Maximum number of cells of a mode's name."""
 _HEADS = ("mode", "eager", "a call", "speed-up", "±", "compiled in", "peak", "pays after")
 _DROP = (1, 6, 5, 4, 7)
 """What a narrow table drops: never the speed-up."""

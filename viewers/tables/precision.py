@@ -13,7 +13,7 @@ from viewers.kit.table import Cell, table
 from viewers.words import error_text
 
 NAME = 40
-"""Most cells of a kernel's name."""
+"""Maximum number of cells of a kernel's name."""
 _HEADS = ("", "kernel", "result", "error", "eager's", "bound", "")
 _DROP = (2, 5, 4)
 MARKS: dict[bool | None, Span] = {True: ("✓", "good"), False: ("✗", "bad"), None: ("·", "dim")}

@@ -128,7 +128,7 @@ class RegionLines:
 
 
 def place_room(width: int) -> int:
-    """Most cells of the lines in a table of `width` cells."""
+    """Maximum number of cells of the lines in a table of `width` cells."""
     least, most = PLACE
     return max(least, min(most, width * 2 // 9))
 

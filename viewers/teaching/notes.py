@@ -1,4 +1,4 @@
-"""A reader's notes: which are on what, and how one gets into the file of a finished trace."""
+"""A reader's notes: what each is attached to, and how one is added to a finished trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.trace.writer import clean
 from viewers.recording import Recording
 
 LONGEST = 10_000
-"""Characters of a note."""
+"""Maximum characters of a note."""
 DECISION = "decision:"
 
 
@@ -22,8 +22,8 @@ def on_decision(id: str) -> str:
 
 
 def notes_of(recording: Recording, run: int = 0) -> dict[str, Note]:
-    """What a note is on -> the note that holds: the last one of it, unless that is empty. A note
-    of another run is not shown; one of no run belongs to all."""
+    """What a note is on -> the latest note on it, unless that is empty. Notes of other runs are
+    left out; a note of no run belongs to all."""
     found: dict[str, Note] = {}
     for note in recording.all(Note):
         if note.run and run and note.run != run:
@@ -35,17 +35,17 @@ def notes_of(recording: Recording, run: int = 0) -> dict[str, Note]:
 
 
 def make(on: str, words: str, run: int = 0, at: float = 0.0) -> Note:
-    """A note as it is kept: of at most `LONGEST` characters, that UTF-8 can carry. `at`: the last
-    time in the trace, so that no clock goes back."""
+    """A note as it is stored: at most `LONGEST` characters, all of which UTF-8 can encode. `at`:
+    the last time in the trace, so that time never goes back."""
     lines = words.replace("\r\n", "\n").replace("\r", "\n")
     return Note(on=on, text=clean(lines.strip()[:LONGEST]), run=run, at=at)
 
 
 def append(path: Path, note: Note) -> None:
-    """Put a note behind the last record of a trace, with one write of a whole line.
+    """Append a note to a trace, with one write of a whole line.
 
-    Other notes may be written by others at the same time. Raises OSError if the file cannot
-    be written, and `OutputRefused` if it is not a trace or is a link.
+    Others may append notes at the same time. Raises OSError if the file cannot be written, and
+    `OutputRefused` if it is not a trace or is a link.
     """
     line = msgspec.json.encode(note) + b"\n"
     refuse_special(os.lstat(path).st_mode)

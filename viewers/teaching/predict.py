@@ -17,9 +17,9 @@ GuessedChoice = Literal["fuse", "apart", ""]
 """`""`: skipped."""
 
 QUESTIONS = 12
-"""Decided about one graph, unless the reader wants more."""
+"""Questions about one graph, unless the reader wants more."""
 _AHEAD = 2
-"""By how many one answer may be ahead of the other in a graph before it is requested again."""
+"""A pair is asked about only if its answer is at most this far ahead of the other in its graph."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Question:
     """Scheduler nodes of the first side, as records name them: `op9_op10`."""
     second: str
     position: int = 0
-    """The number of records before the first that gives the answer; 0 while it is live."""
+    """The number of records before the first one about the pair; 0 in a live compile."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,12 @@ class Quiz:
         return any(guess.question.id == id for guess in self.guesses)
 
     def full(self, graph: str) -> bool:
-        """Whether enough was asked about a graph."""
+        """Whether a graph has had all its questions."""
         return bool(self.most) and len(self._about(graph)) >= self.most
 
     def takes(self, id: str, graph: str, truth: Truth) -> bool:
-        """Whether a pair is worth a question: it was not asked, it has something to share, and
-        its answer is not the one that nearly all have had."""
+        """Whether a pair is worth a question: it was not asked, the two share something, and its
+        answer is not the one that nearly all questions had."""
         if self.asked(id):
             return False
         if not self.most:

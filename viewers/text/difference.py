@@ -19,7 +19,7 @@ from viewers.summary.differences.words import (
 from viewers.words import plural
 
 DECISIONS = 12
-"""Most decisions listed; the rest are counted."""
+"""Maximum number of decisions listed; the rest are counted."""
 ROWS = 8
 """Most breaks, guards, … listed of each kind; the rest are counted."""
 

@@ -33,7 +33,7 @@ REPORTS = 3
 ROWS = 16
 """Processes that have a row each; of more, those that compiled the same share one."""
 EFFECTS = 4
-"""The most differences listed of a process."""
+"""Maximum number of differences listed of a process."""
 
 
 @dataclass(frozen=True, eq=False)

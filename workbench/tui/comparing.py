@@ -59,7 +59,7 @@ class Comparing(Controller):
             self.desk.say("nothing is recorded yet")
         elif wanted == base:
             self.desk.say(
-                "nothing is overridden: v or f at a decision does, d goes to the next one"
+                "nothing is overridden: v or f at a decision overrides it, d goes to the next"
             )
         else:
             self.rerun_with(wanted, base, why)

@@ -73,7 +73,7 @@ static INLINE wide unit(const unsigned* w) {
 
 static INLINE void put(double* p, wide x) { *(wide_in_memory*)p = x; }
 
-// Each of these makes `n` numbers, or up to a vector more, of as many words as its row of FAMILIES
+// Each of these makes `n` numbers, or up to one vector more, from as many words each as FAMILIES
 // says. `a` are the parameters.
 typedef void Made(const unsigned* w, void* out, long n, const double* a);
 
@@ -336,7 +336,7 @@ typedef void Converted(const void* from, void* out, long n);
 struct Family {
   Made* made;
   int words;    // that a number takes
-  bool shared;  // by threads: most of its time is not the words'
+  bool shared;  // by threads: most of the time goes to transforming the words
   bool sixteens, rounded;
 };
 struct Job {

@@ -17,18 +17,18 @@ FILE = Path(__file__).with_name("draws.cpp")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A way to make random numbers of the generator's words of 32 bits."""
+    """A way to make random numbers from the generator's 32-bit words."""
 
     function: str
     """Its name in `draws.cpp`."""
     words: int
-    """How many words a number takes."""
+    """The number of words that a random number takes."""
     held: str
     """The dtype in which the function makes them."""
     dtypes: tuple[str, ...]
     """The dtypes that can be requested."""
     shared: bool = True
-    """Threads share it: most of its time goes to what is made of the words."""
+    """Threads share it, since most of the time goes to transforming the words."""
     sixteens: bool = False
     """Sixteen numbers are made together, as by `at::normal_fill`."""
     rounded: bool = False
@@ -133,7 +133,8 @@ def draws_text(isa: Isa) -> str:
 
 
 def _eight(vocabulary: Vocabulary) -> Iterator[str]:
-    """Eight floats, of which ATen makes normal numbers: its AVX2 code serves AVX-512 too."""
+    """Vectors of eight floats, with which ATen makes normal numbers: its AVX2 code serves AVX-512
+    too."""
     lanes = vocabulary.lanes(8)
     if lanes.holds("float32"):
         polynomials.multiply_add(lanes, lanes.type("float32"))
@@ -153,7 +154,7 @@ _PARTED = (
     "static INLINE eight sqrt(eight x) {"
     " for (int k = 0; k < 8; k++) x[k] = __builtin_sqrtf(x[k]); return x; }",
 )
-"""Without such vectors. The bits are not ATen's, which calls libm."""
+"""For machines without such vectors. The bits differ from ATen's, which calls libm there."""
 
 
 def _steps(vocabulary: Vocabulary) -> Iterator[str]:

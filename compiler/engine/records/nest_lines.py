@@ -63,13 +63,13 @@ def _reduced(node: Compute, digits: Shape) -> list[bool]:
 
 def marked(domain: Shape, flags: tuple[bool, ...], digits: Shape) -> list[bool]:
     """The flags of a domain's digits, for digits that refine them."""
-    answers = [False] * len(digits)
+    marks = [False] * len(digits)
     for place, flag in enumerate(flags):
         strides = tuple(int(index == place) for index in range(len(domain)))
         found = strides_over(Layout(domain, strides), digits) if flag else None
         for index, stride in enumerate(found or ()):
-            answers[index] |= stride != 0
-    return answers
+            marks[index] |= stride != 0
+    return marks
 
 
 class _Body:

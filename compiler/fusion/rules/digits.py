@@ -44,14 +44,14 @@ def _cut(shape: Shape, mask: Mask) -> Shape:
     fine = common(shape, kept)
     if fine is None:
         return tuple(size for size, _ in mask)
-    answer: list[Size] = []
+    found: list[Size] = []
     rest = list(fine)
     for size, away in mask:
         if away:
-            answer.append(size)
+            found.append(size)
             continue
         piece: Size = 1
         while piece != size:
             piece = multiply(piece, rest[0])
-            answer.append(rest.pop(0))
-    return tuple(answer)
+            found.append(rest.pop(0))
+    return tuple(found)

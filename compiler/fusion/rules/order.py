@@ -19,7 +19,8 @@ from compiler.loops.layouts import compose_views
 POINTERS = 64
 """Maximum number of arrays in one loop."""
 SCATTERED = 32
-"""Maximum instructions per element in a loop with an ordered store, which runs on one core."""
+"""Maximum number of instructions per element in a loop with an ordered store, which runs on one
+core."""
 
 
 def no_cycle(

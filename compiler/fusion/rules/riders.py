@@ -15,13 +15,13 @@ from compiler.loops.graph import Compute, Reduce
 from compiler.trace.byte_counts import bytes_text
 
 MANY_ROWS = 64
-"""Rows from which threads can share them in blocks, each with accumulators of its own."""
+"""Minimum number of rows that threads share in blocks, each with its own accumulators."""
 RIDE = ("sum", "prod", "max", "min", "any", "all")
 
 
 def riders_are_plain(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
-    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit near, or
-    far if they sum up many rows."""
+    """Allow column sums of the nest's own rows, and full sums, if all accumulators fit in the near
+    memory, or in the far one if they sum up many rows."""
     bytes_held = 0
     for node in members:
         if not isinstance(node, Reduce):
@@ -66,7 +66,7 @@ def riders_save_kernels(
         if mask != space.mask and any(comes_back(edge, mask, edges) for edge in readers):
             return Refusal(
                 "too little",
-                f"{node.name} would take a kernel more, for elements that are read again anyway",
+                f"{node.name} would take one more kernel, for elements that are read again anyway",
                 legal=True,
                 numbers={"most_elements": SMALL},
             )

@@ -35,7 +35,7 @@ def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | N
 
 
 def runs_are_whole(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
-    """A value that was spread over short runs is read from memory, along rows of these."""
+    """A value that was spread over short runs is read from memory, along rows of such runs."""
     if not weights.machine.runs or space.mask is None or space.mask[-1][1]:
         return None
     for node in members:

@@ -15,13 +15,13 @@ from compiler.loops.sizes import Size
 AXES = 2
 """Axes of a square tile: the lanes, and those along which it is loaded and transposed."""
 LEAST = 1 << 12
-"""Elements from which strided accesses of each cost more than the start of another loop."""
+"""Number of elements from which strided access to each costs more than starting another loop."""
 
 
 def tiles_have_two_axes(
     groups: Iterable[tuple[Group, Shape]], digits: Shape, space: Space, weights: Weights
 ) -> Refusal | None:
-    """Accesses that are contiguous along different digits are transposed in tiles, of two digits.
+    """Accesses that are contiguous along different digits are transposed in tiles of two digits.
 
     A common loop over one flat domain, which both groups walk in another order, may need more: it
     would access the rest element by element. Each group comes with its digits; `digits` refine

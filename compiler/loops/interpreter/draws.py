@@ -1,4 +1,4 @@
-"""What a call of `DRAWS` means: ATen's random numbers, of torch's generator."""
+"""The meaning of a call of `DRAWS`: ATen's random numbers, from torch's generator."""
 
 from __future__ import annotations
 

@@ -118,11 +118,11 @@ class State:
             for size in shape:
                 total *= size
             check_range(index, total, f"the layout {layout}")
-            answer = torch.full_like(index, self.size(layout.offset))
+            image = torch.full_like(index, self.size(layout.offset))
             for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-                answer = answer + index % max(size, 1) * stride
+                image = image + index % max(size, 1) * stride
                 index = index // max(size, 1)
-            index = answer
+            index = image
         return index
 
     def indexed(
@@ -175,9 +175,9 @@ class State:
         """Run one ATen operation and register the memory of its results by name."""
         arguments = self._argument(call.arguments)
         keywords = {name: self._argument(value) for name, value in call.keywords}
-        answer = operation(call.target)(*arguments, **keywords)
-        answers = (answer,) if call.single else tuple(answer or ())
-        for result, tensor in zip(call.results, answers, strict=False):
+        returned = operation(call.target)(*arguments, **keywords)
+        tensors = (returned,) if call.single else tuple(returned or ())
+        for result, tensor in zip(call.results, tensors, strict=False):
             if result is None:
                 continue
             shape, strides = self.shape(result.shape), self.shape(result.strides)
@@ -201,7 +201,8 @@ class State:
 
 
 def operation(target: str) -> Callable[..., Any]:
-    """The ATen operation of a target such as `aten.mm.default`, or what one of `DRAWS` means."""
+    """The ATen operation of a target such as `aten.mm.default`, or the function of one of
+    `DRAWS`."""
     if target.startswith(DRAWS):
         return ATEN[target.removeprefix(DRAWS).removesuffix(".default")]
     found: Any = torch.ops

@@ -11,7 +11,7 @@ from compiler.loops.sizes import Size, at_least, multiply, terms
 LETTERS = "ijklmnpqrst"
 COMMENT_COLUMN = 76
 STORE_SIGNS = {"set": "=", "add": "+=", "mul": "*=", "maximum": "maximum=", "minimum": "minimum="}
-"""What stands between the element that a store writes and its value, by mode."""
+"""The sign between the element that a store writes and its value, by mode."""
 
 
 def escaped(name: str) -> str:

@@ -43,7 +43,7 @@ OTHER_GRAPHS = ("failure", "break", "fallback", "graph")
 """Kinds of effects after which graphs are cut elsewhere, so that all that is in them differs."""
 
 _NAMED = 3
-"""Most kernels named in one effect."""
+"""Maximum number of kernels named in one effect."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from viewers.words import listed, plural
 _WORST = 4
 """Kernels listed, besides the first that is wrong."""
 _REASONS, _NAMES = 4, 3
-"""Most reasons for not comparing, and kernels listed for each."""
+"""Maximum number of reasons for not comparing, and kernels listed for each."""
 
 
 def precision_section(profile: Profile, width: int) -> list[TextLine]:

@@ -17,12 +17,12 @@ def section(view: SectionView) -> list[TextLine]:
         return [heading("caches", "no cache was queried")]
     lines = [heading("caches", plural(len(caches), "cache"))]
     for cache in caches:
-        answered = f"{plural(cache.hits, 'hit')}, {plural(cache.misses, 'miss')}"
+        counts = f"{plural(cache.hits, 'hit')}, {plural(cache.misses, 'miss')}"
         if cache.bypasses:
-            answered += f", {plural(cache.bypasses, 'bypass')}"
+            counts += f", {plural(cache.bypasses, 'bypass')}"
         if cache.saved_seconds:
-            answered += f", {seconds_text(cache.saved_seconds)} saved"
-        lines += table([[cache.cache, answered]], "ll", view.width, 2)
+            counts += f", {seconds_text(cache.saved_seconds)} saved"
+        lines += table([[cache.cache, counts]], "ll", view.width, 2)
         lines += [line("      ", reason, fixed=True) for reason in cache.missed[:REASONS]]
         if len(cache.missed) > REASONS:
             lines.append(line((f"      … {len(cache.missed) - REASONS} more reasons", "dim")))

@@ -9,7 +9,7 @@ from viewers.text.sections import SectionView
 from viewers.words import plural
 
 FEW = 40
-"""Most decisions listed of each kind; `decisions=all` lists every one."""
+"""Maximum number of decisions listed of each kind; `decisions=all` lists every one."""
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -12,7 +12,7 @@ from viewers.text.sections import SectionView
 from viewers.words import bytes_text, number, plural
 
 EXAMPLES = 3
-"""Most distinct reasons shown per rule; the rest are counted."""
+"""Maximum number of distinct reasons shown per rule; the rest are counted."""
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -54,11 +54,11 @@ class Accumulator:
     chain: Array | None = None
     """The array of a long sum's current chain of additions; `array` has the chains before."""
     chains: str = ""
-    """The same of registers: the one that has the chains before."""
+    """The same for registers: the one that has the chains before."""
     columns: bool = False
     """Its registers are the vectors of its array, in order."""
     adds: bool = False
-    """The array of `columns` has other sums, to which those of the registers are added."""
+    """The array of `columns` already has sums, to which those of the registers are added."""
 
     def parameters(self, lanes: Lanes) -> list[str]:
         """Parameters of a step's function: the registers that it updates."""
@@ -151,7 +151,8 @@ class Accumulators:
         return self._level(statement) is not self._levels[-1][0]
 
     def _level(self, statement: Reduction) -> Scope:
-        """The outermost scope in which all that a rider varies along is fixed, but the lanes."""
+        """The outermost scope that fixes every axis along which a rider varies, except the
+        lanes."""
         wanted = set(statement.axes) - {self.schedule.lane}
         found = (scope for scope, fixed in self._levels if wanted <= fixed)
         return next(found, self._levels[-1][0])
@@ -316,7 +317,7 @@ class Accumulators:
         return f"({start})"
 
     def _lanes(self, statement: Reduction) -> Lanes:
-        """Of the registers of a reduction."""
+        """The lanes of a reduction's registers."""
         lane = self.schedule.lane
         wide = lane is not None and lane in self.facts.domain(statement)
         return self.vector if wide else self.scalar
@@ -328,7 +329,7 @@ class Accumulators:
         return statement.op == "sum" and floats and statement.name not in self.riders
 
     def open_chain(self, accumulator: Accumulator) -> None:
-        """What is added from here on goes to a chain, which `end_chain` adds to the result."""
+        """From here on, additions go to a chain, which `end_chain` adds to the result."""
         wanted = f"{base_name(accumulator.statement.name)}_chain"
         dtype, holder = accumulator.dtype, accumulator.holder
         if accumulator.columns:

@@ -34,8 +34,8 @@ def checked_index(scope: Scope, text: str, term: IndexTerm) -> str:
 
 
 def checked_places(lanes: Lanes, pointer: str, beside: str, term: IndexTerm) -> str:
-    """A pointer to a vector of indices in memory: to themselves, unless one of them has to be
-    wrapped or reported. Then all of them are, and the pointer is `beside`, where they are put."""
+    """A pointer to a vector of indices: `pointer` itself, unless one of them has to be wrapped or
+    reported. Then all are wrapped and checked into `beside`, which is returned."""
     if not (term.checked or term.wraps):
         return pointer
     function, arguments = _function(lanes, term)

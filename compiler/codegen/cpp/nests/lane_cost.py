@@ -14,7 +14,7 @@ from compiler.loops.sizes import Size
 TILED = 6
 """Cost of a transposed read in vector instructions: its load, transpose steps and store."""
 PARTIAL = 0.85
-"""Time of a tile that lacks rows, by that of a whole one."""
+"""Time of a partial tile, relative to that of a whole one."""
 EVICTED = 8
 """Cost of an element whose line was evicted since its last use, in instructions."""
 HORIZONTAL = 12
@@ -22,8 +22,8 @@ HORIZONTAL = 12
 RUN = 256
 """Elements of a kept axis that a unit with several positions of inner axes has on the lanes."""
 WINNER = 6
-"""How many times that an argmax takes: the best value, the lanes that hold it and the first of them
-wait for each other."""
+"""An argmax takes this many times `HORIZONTAL`: finding the best value, the lanes that hold it and
+the first of these is one dependent chain."""
 
 
 def lane_cost(
@@ -82,14 +82,15 @@ def lane_cost(
 
 
 def _turned_cost(part: Read | Write, sizes: list[Size], lanes: int) -> float:
-    """Of a partial tile, a write stores only the vectors that it has."""
+    """The cost of a transposed access. Of a partial tile, a write stores only the vectors that
+    there are."""
     return (
         TILED if isinstance(part, Write) else tile_cost(sizes[part.address.strides.index(1)], lanes)
     )
 
 
 def tile_cost(wide: Size, lanes: int) -> float:
-    """The cost of a transposed vector among so many rows, of which the last tile may have few."""
+    """The cost of a transposed vector of `wide` rows; the last tile may be partial."""
     if not isinstance(wide, int) or not wide:
         return TILED
     whole, left = divmod(wide, lanes)

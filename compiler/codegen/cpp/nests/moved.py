@@ -53,7 +53,7 @@ def _local(name: str) -> str:
 
 
 def _own(statement: Statement) -> str | None:
-    """What a statement puts such a value into; None for others."""
+    """Where a statement puts such a value; None for other values."""
     if statement.dtype not in BITS:
         return None
     if isinstance(statement, Write):
@@ -62,7 +62,7 @@ def _own(statement: Statement) -> str | None:
 
 
 def _moved(statement: Statement) -> str | None:
-    """Where a statement takes such a value from that it only moves; None for others."""
+    """The source of such a value that a statement only moves; None if it does more."""
     same = statement.expression.dtype == statement.dtype
     if not same or not isinstance(statement, (Let, Write)):
         return None
@@ -75,7 +75,7 @@ def _is_number(statement: Statement) -> bool:
 
 
 def _source(expression: Expression) -> str | None:
-    """Where an expression that only moves such a value takes it from; None for others."""
+    """The source of an expression that only moves such a value; None for other expressions."""
     if expression.dtype not in BITS:
         return None
     if isinstance(expression, (Read, ReadIndexed)):
@@ -84,7 +84,7 @@ def _source(expression: Expression) -> str | None:
 
 
 def _computed_with(statement: Statement, moved: str | None) -> Iterator[str]:
-    """The values that a statement does more with than to move them."""
+    """The values with which a statement does more than move them."""
     if isinstance(statement, Write) and statement.mode != "set":
         yield _memory(statement.buffer)
     for part in expressions(statement):

@@ -48,11 +48,11 @@ LARGE_BYTES, LARGE_BLOCKS = 1 << 15, 16
 """Partial results of more than LARGE_BYTES leave L1 while a block adds them to a total. At most
 LARGE_BLOCKS blocks have such results, each with a total of its own: none waits for another."""
 PRODUCTS = 8
-"""Maximum number of blocks of a product. Each of its chains passes once through the numbers below
-the normal ones, at 150 cycles a step on an Intel core, if the factors are below 1."""
+"""Maximum number of blocks of a product. If the factors are below 1, each of its chains passes
+through the denormal numbers once, at 150 cycles a step on an Intel core."""
 EACH_ROWS = 4
-"""Rows of a block from which adding its partial sums to the totals costs little, where threads
-could share the columns instead."""
+"""Minimum number of rows per block for which adding its partial sums to the totals costs little;
+with fewer, threads share the columns if there are enough."""
 LONG_ROWS = 1 << 16
 """Elements per reduction that justify several threads."""
 

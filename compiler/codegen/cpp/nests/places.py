@@ -1,9 +1,9 @@
 """Gathers whose indices stay in memory.
 
-Without an instruction for a gather, each element is loaded by an index of its own. Where indices
-are read from memory as they are, they are taken from there: a vector of them is only compared with
-the dimension's size. If one is negative or out of range, all of the vector are wrapped and checked,
-and put into memory beside.
+Without an instruction for a gather, each element is loaded by its own index. Indices that come from
+memory unchanged are used in place: a vector of them is only compared with the dimension's size. If
+one is negative or out of range, the whole vector is wrapped and checked, and stored in memory of
+its own.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from compiler.loops.nest import Reduction, Write
 from compiler.loops.sizes import Size, multiply
 
 MOST_POSITIONS = 1 << 31
-"""Elements whose positions a 32-bit integer counts."""
+"""Number of elements whose positions fit in a 32-bit integer."""
 
 
 def itemsizes(facts: Facts, lane: int) -> tuple[int, ...]:

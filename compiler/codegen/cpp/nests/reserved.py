@@ -1,4 +1,4 @@
-"""What no identifier of the generated C++ may be."""
+"""Names that no identifier of the generated C++ may have."""
 
 from __future__ import annotations
 

@@ -293,9 +293,9 @@ class Loops:
         return steps
 
     def _columns(self, walk: Pass) -> int:
-        """The vectors of a few columns, the last of which may be a part, if sums or scans of these
-        go along an axis around them; 0 for others. One step has all whole ones. Sums are registers,
-        and the compiler keeps in registers what scans carry."""
+        """The number of vectors of a few columns, the last of which may be partial, if sums or
+        scans of the columns run along an axis around them; else 0. One step takes all whole
+        vectors. Sums are registers, and the compiler keeps in registers what scans carry."""
         lane = self.schedule.lane
         if lane is None or lane not in walk.axes or self.schedule.lanes == 1:
             return 0
@@ -398,8 +398,8 @@ class Loops:
     def _main_loop(
         self, scope: Scope, body: Code, steps: int, more: bool, found: list[Accumulator]
     ) -> None:
-        """The loop over whole steps of the lane axis. `more`: others take the elements after them.
-        Long sums are added in several chains."""
+        """The loop over whole steps of the lane axis. `more`: other loops take the elements after
+        them. Long sums are added in several chains."""
         name, bound = self.units.lane_name, self.units.lane_bound()
         width = steps * self.schedule.lanes
         chained = []

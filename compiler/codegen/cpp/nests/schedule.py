@@ -199,10 +199,10 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
 
 
 def _chunk(size: Size, rows: Size, inner: list[Size], columns: int, outside: bool) -> Size | None:
-    """How much of a kept lane axis a unit takes; None for all of it. `columns`: the least of it.
+    """How much of a kept lane axis a unit takes; None for all of it. `columns`: the minimum.
 
-    `outside`: rows lie within the lane axis in the memory that is written, which threads divide
-    rather than the rows.
+    `outside`: in the memory that is written, rows lie within the lane axis, so threads divide that
+    axis rather than the rows.
     """
     width = CHUNK
     while outside and width > columns and width * UNITS > 4 * estimate(size):
@@ -227,8 +227,8 @@ def _chunk(size: Size, rows: Size, inner: list[Size], columns: int, outside: boo
 def _returned_to(
     facts: Facts, lane: int, lanes: int, inner: tuple[int, ...], width: Size
 ) -> Size | None:
-    """A narrower chunk, if the lines that it writes at one position of an inner axis are to stay in
-    L1 until the next one writes beside it; None if `width` does."""
+    """A narrower chunk, so that the lines written at one position of an inner axis stay in L1 until
+    the next position writes beside them; None if they do with `width`."""
     if not isinstance(width, int):
         return None
     left = width
@@ -353,7 +353,7 @@ def _scalar_cost(facts: Facts) -> float | None:
 
 
 def _by_data(read: Read | ReadIndexed) -> bool:
-    """Whether other elements say what is read."""
+    """Whether indices in memory determine what is read."""
     return isinstance(read, ReadIndexed) and any(
         isinstance(part, (Read, ReadIndexed)) for term in read.terms for part in walk(term.index)
     )

@@ -81,8 +81,8 @@ def _short(expression: Expression) -> Expression:
 
 
 def _range(expression: Expression, axes: tuple[Axis, ...]) -> Range | None:
-    """The range of an int64 that is made of positions and numbers, if it and all that it is made of
-    fit in 32 bits; None for any other expression."""
+    """The range of an int64 that is made of positions and numbers, if it and all its parts fit in
+    32 bits; None for any other expression."""
     if expression.dtype != "int64":
         return None
     found: Range | None = None

@@ -1,8 +1,8 @@
-"""Writes of one pass that have nothing in common: a pass for each, if they are many.
+"""Writes of one pass that have nothing in common: a pass for each, if there are many.
 
-A core follows a few streams through memory at a time. Pieces of a concatenation that fusion has put
-into one loop are as many sources, and as many places in the result; in loops of their own, each is
-copied by itself.
+A core follows a few streams through memory at a time. If fusion has put the pieces of a
+concatenation into one loop, that loop reads a source and writes to a place of the result for each
+piece. In separate loops, each piece is copied by itself.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from compiler.loops.expressions import Address, Local, Read
 from compiler.loops.nest import Statement, Write, expressions
 
 MOST_STREAMS = 8
-"""Sources and results that one loop follows."""
+"""Maximum number of sources and results that one loop follows."""
 SHORTEST = 1024
-"""Bytes of a row that are worth a loop."""
+"""Minimum number of bytes of a row that justify a separate loop."""
 
 
 def apart(facts: Facts, effects: Sequence[Statement], lane: int) -> list[list[Statement]]:

@@ -20,16 +20,16 @@ from compiler.loops.sizes import Size, product
 MOST_TILES = 2
 """Maximum number of reads per nest that are transposed in registers; more do not fit."""
 MOST_BLOCKS = 4
-"""The same for reads that are transposed into blocks, where no write can be instead. Where as many
-writes would have to be, as in a concatenation, there is no maximum: of 12 tensors of 200 x 300
-bfloat16, strided loads take 554 us, blocks 186."""
+"""The same for reads that are transposed into blocks, if no write can be transposed instead. If
+that would take as many writes, as in a concatenation, there is no maximum: of 12 tensors of 200 x
+300 bfloat16, strided loads take 554 us, blocks 186."""
 HALF = 2
 """A tile that is half full takes less time than strided loads of its vectors (12 x 3000 float32: 31
-instead of 44 us, of bfloat16 29 instead of 59). One that is less full gains nothing over elements
-near each other, which are loaded as whole vectors."""
+instead of 44 us, of bfloat16 29 instead of 59). A tile that is less full is no faster than loads of
+elements near each other, which are whole vectors."""
 FAR = 5
-"""The rows of a tile of 16 lanes from which it gains over elements further apart, each of which is
-a load (5 x 576 float32, 15 apart: 18 instead of 24 us; 6 rows 15 instead of 42)."""
+"""Minimum number of rows with which a tile of 16 lanes is faster than loads of elements further
+apart, one by one (5 x 576 float32, 15 apart: 18 instead of 24 us; 6 rows 15 instead of 42)."""
 PAGE, WAYS = 4096, 8
 """The distance in bytes between lines that share an L1 set, and the number of lines per set."""
 LARGE = 1 << 21

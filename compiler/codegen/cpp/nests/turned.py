@@ -5,8 +5,9 @@ each vector of the result would be scattered. Instead, as many rows as there are
 transposed into a block, which reads each line of `x` once, and then traversed as if contiguous.
 
 `softmax(g * x.t(), 0)` has the columns on the lanes, as `g` has. There the block holds all rows of
-the unit's columns. Many short rows are on the lanes themselves: then what they read and write lies
-in blocks, and no vector holds a part of a row, nor is one reduced across its lanes.
+the unit's columns. If there are many short rows, the rows themselves are on the lanes. What they
+read and write then lies in blocks, no vector holds part of a row, and none is reduced across its
+lanes.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Base:
     """Its index along the lane axis counts from the unit's start (a row buffer)."""
     writable: bool = False
     padded: bool = False
-    """The elements along the lane axis have room for whole vectors."""
+    """The memory along the lane axis is padded to whole vectors."""
 
 
 class Values(NestValues[Scope]):
@@ -201,7 +201,7 @@ class Values(NestValues[Scope]):
         return self.near(base.dtype, pointer, step, scope)
 
     def near(self, dtype: str, pointer: str, step: Size, scope: Scope) -> str:
-        """Elements that far apart, from the pointer on."""
+        """Elements `step` apart, from the pointer on."""
         if step != 1:
             return scope.lanes.load_strided(dtype, pointer, step_text(step), scope.count)
         if scope.count is None:

@@ -1,4 +1,4 @@
-"""Reads of windows as C++: whole vectors, of which elements beyond a dimension are not touched."""
+"""Reads of windows as C++: whole vectors that touch no element beyond a dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads at an index of which neighbouring lanes' elements are near each other.
+"""Reads at an index that puts the elements of neighbouring lanes near each other.
 
 index := position | position / 2 | position / 4        rounded down
 term  := index | minimum(maximum(index, least), greatest)

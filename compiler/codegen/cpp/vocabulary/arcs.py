@@ -1,4 +1,4 @@
-"""asin, acos and atan on vectors, where there is a fused multiply-add, and what they reduce to.
+"""asin, acos, atan and atan2 on vectors, for machines with a fused multiply-add.
 
 The polynomials are interpolated at Chebyshev's points.
 """
@@ -77,8 +77,8 @@ _PI = {
 
 
 def _half(lanes: Lanes, register: str, held: str) -> str:
-    """Lines: t is |x|; v is t or, where t is `large` (beyond 1/2), sqrt((1-t)/2), whose arc is half
-    of what t's lacks of pi/2; the arc of v is v + p v."""
+    """Lines: t is |x|; v is t or, where t is `large` (beyond 1/2), sqrt((1-t)/2), whose arc is
+    (pi/2 - asin(t)) / 2; the arc of v is v + p v."""
     multiply_add(lanes, register, held)
     absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
     root = arithmetic.of_floats(lanes, "sqrt", held).format("z")
@@ -117,7 +117,7 @@ def acos(lanes: Lanes, register: str, held: str) -> str:
 
 
 def atan(lanes: Lanes, register: str, held: str) -> str:
-    """Beyond 1 that of 1/t is subtracted from pi/2. float64: from 1/2 to 2 that of (t-1)/(t+1) is
+    """Beyond 1, atan(1/t) is subtracted from pi/2. float64: from 1/2 to 2, atan((t-1)/(t+1)) is
     added to pi/4, which halves the polynomial's interval."""
     multiply_add(lanes, register, held)
     high, low = _PI[held]

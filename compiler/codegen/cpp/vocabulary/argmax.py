@@ -64,8 +64,8 @@ def update(
 
 
 def reduce(lanes: Lanes, op: str, best: str, best_index: str, dtype: str) -> str:
-    """The winning index among the lanes, as a `long`: the least of those that hold the best value,
-    which `reduce` (max or min) gives."""
+    """The winning index among the lanes, as a `long`: the least of the indices of the best value,
+    which `reduce` (max or min) finds."""
     if lanes.count == 1:
         return best_index
     held, index_dtype = compute_dtype(dtype), lanes.index_dtype

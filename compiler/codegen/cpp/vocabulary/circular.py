@@ -1,4 +1,4 @@
-"""sin, cos and tan on vectors, where there is a fused multiply-add: polynomials on |x| <= pi/4.
+"""sin, cos and tan on vectors, for machines with a fused multiply-add: polynomials on |x| <= pi/4.
 
 Cody and Waite's reduction: x less the nearest multiple of pi/2, in three parts, of which the first
 subtraction is exact. The polynomials of float32's sin and cos are N. Juffa's; the others are

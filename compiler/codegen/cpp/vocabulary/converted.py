@@ -1,4 +1,5 @@
-"""Loads that convert elements of 8 bytes to 4, for vectors that the wide elements would not fit."""
+"""Loads that convert elements of 8 bytes to 4, for vectors that are too small for the wide
+elements."""
 
 from __future__ import annotations
 

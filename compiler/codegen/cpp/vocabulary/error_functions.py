@@ -65,12 +65,12 @@ _TAIL = {
 _GREATEST = {"float32": "10.06f", "float64": "27.3"}
 """From there on erfc is 0."""
 _BESIDE_ONE = {"float32": "5.0f", "float64": "6.0"}
-"""From there on it is nothing beside 1."""
+"""From there on it is negligible beside 1."""
 _ROOT = {
     "float32": ("0.564189613f", "-5.19642529e-8f"),
     "float64": ("0.5641895835477563", "1.3590697223380941e-17"),
 }
-"""1 / sqrt(pi), and what it lacks, relative to it."""
+"""1 / sqrt(pi), and its rounding error, relative to it."""
 _ASYMPTOTIC = (-135135 / 128, 10395 / 64, -945 / 32, 105 / 16, -15 / 8, 3 / 4, -1 / 2)
 """sqrt(pi) a erfcx(a) - 1 by 1/a^2, without the constant 0: -1 * -3 * ... / 2^n."""
 _NEAR = (

@@ -30,7 +30,7 @@ class _Exponential:
     low: str
     """Below it, exp is 0."""
     beside_one: str
-    """Below it, exp is nothing beside 1, and a little further down no normal number."""
+    """Below it, exp is negligible beside 1; a little further down it is denormal."""
     high: str
     """Above it, exp is infinite."""
 

@@ -58,8 +58,8 @@ _STEPS = 5
 def digamma(lanes: Lanes, register: str, held: str) -> str:
     """The body of digamma(x).
 
-    Below 0 by the reflection digamma(1-x) - pi cot(pi x), whose cotangent is of the distance h from
-    the nearest multiple of 1/2, which is exact. Two steps x -> x+1 take one division.
+    Below 0, by the reflection digamma(1-x) - pi cot(pi x). The cotangent is computed from the
+    distance h to the nearest multiple of 1/2, which is exact. Two steps x -> x+1 take one division.
     """
     multiply_add(lanes, register, held)
     end = "f" if held == "float32" else ""

@@ -1,4 +1,4 @@
-"""sinh, cosh, asinh and acosh on vectors, where there is a fused multiply-add.
+"""sinh, cosh, asinh and acosh on vectors, for machines with a fused multiply-add.
 
 Each function returns the body of the C++ function of its name, with one parameter x.
 """
@@ -42,15 +42,15 @@ _EVEN = {
 _GREATEST = {"float32": "90.0f", "float64": "711.0"}
 """From there on sinh and cosh are infinite."""
 _SQUARED = {"float32": "1e18f", "float64": "1e150"}
-"""Magnitudes up to it have a square. From there on asinh and acosh are log(x) + log(2)."""
+"""Magnitudes up to it have a finite square. From there on asinh and acosh are log(x) + log(2)."""
 
 
 def _halves(lanes: Lanes, register: str, held: str, sign: str) -> str:
     """Lines: y = exp(t) +- exp(-t), of which 2^(n-1) is left out, for t = |x| = n log 2 + r.
 
-    With r + a and 1 + b the odd and even parts of exp(r), and w = 4^-n (as precise as matters), it
-    is (r + a) (1 -+ w) + (1 + b) (1 +- w). n is at least 1 from t = 3/4 log 2 on, where a
-    cancellation of sinh costs no digits, and there is none where n is 0.
+    With r + a and 1 + b the odd and even parts of exp(r), and w = 4^-n (as precisely as it
+    matters), it is (r + a) (1 -+ w) + (1 + b) (1 +- w). n is at least 1 from t = 3/4 log 2 on,
+    where a cancellation of sinh costs no digits, and there is none where n is 0.
     """
     absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
     one = literal(1, held)

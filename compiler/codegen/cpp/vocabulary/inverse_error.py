@@ -121,7 +121,7 @@ _F64_FARTHEST = (
 """erfinv(x)/x by sqrt(t) - 5 for 16 <= t < 36.8, which float64 does not exceed."""
 _REST = {"float32": "-1.9356445e-08f", "float64": "1.5047852583416206e-16"}
 _FARTHEST_REST = "-8.25220929251163e-17"
-"""What the constants of the far polynomials lack."""
+"""The rounding errors of the far polynomials' constants."""
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:

@@ -56,8 +56,7 @@ def _logarithm(lanes: Lanes, register: str) -> str:
 
 
 def edges(lanes: Lanes, register: str, held: str = "float32") -> str:
-    """The statement that returns y, or what the logarithm is of 0, negative numbers, infinity and
-    NaN."""
+    """The statement that returns y, or the logarithm of 0, a negative number, infinity or NaN."""
     result = hardware.of_logarithm(lanes, held)
     if result is None:
         zero, infinity = f"{register}{{}}", INFINITY[held]
@@ -99,7 +98,8 @@ def log2(lanes: Lanes, register: str) -> str:
 
 
 def log10(lanes: Lanes, register: str) -> str:
-    """The parts of exponent and fraction are added with what their products and sum lose."""
+    """The parts of exponent and fraction are added with the rounding errors of their products and
+    sum."""
     return (
         f"{_logarithm(lanes, register)} y = multiply_add(z, -0.5f, y);\n"
         f"  {register} w = (m + y) * 7.00731903251827651129e-4f;\n"
@@ -123,7 +123,8 @@ def tiny(lanes: Lanes, register: str, held: str, bound: str) -> str:
 def log1p(lanes: Lanes, register: str) -> str:
     """1+x is scaled by a power of two chosen from its rounding; 1+m itself is never rounded.
 
-    What is nothing beside 1 is its own result: its cube would underflow (`softplus` of -30).
+    An x that is negligible beside 1 is its own result, since its cube would underflow (`softplus`
+    of -30).
     """
     multiply_add(lanes, register)
     i32, infinity = lanes.type("int32"), "__builtin_inff()"

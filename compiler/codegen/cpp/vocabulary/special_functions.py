@@ -26,7 +26,8 @@ def function(lanes: Lanes, op: str, held: str) -> str | None:
 
 
 def of_two_integers(lanes: Lanes, op: str, held: str, name: str) -> str:
-    """The text of a call of what the file `op` defines; `name` is the function of vectors."""
+    """The text of a call of the function that the file `op` defines; `name` is its version for
+    vectors."""
     return _each(lanes, op, op, held, ("a", "b"), name)
 
 

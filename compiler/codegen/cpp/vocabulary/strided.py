@@ -96,7 +96,8 @@ def _call(name: str, *arguments: str | None) -> str:
 
 
 def is_near(lanes: int, step: Size) -> bool:
-    """Whether elements this far apart are loaded as whole vectors, of which shuffles take them."""
+    """Whether elements this far apart are loaded as whole vectors, from which shuffles pick
+    them."""
     return isinstance(step, int) and step != 1 and 1 <= abs(step) <= lanes // 2
 
 

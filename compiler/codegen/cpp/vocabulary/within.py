@@ -1,4 +1,4 @@
-"""Loads of near elements of which some may lie beyond the ends of a dimension.
+"""Loads of near elements, some of which may lie beyond the ends of a dimension.
 
 Which ones is a word: bit e is set if the element e places after the first lane's is inside. Other
 elements are not read; their lanes get the same given number.

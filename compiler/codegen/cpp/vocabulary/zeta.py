@@ -1,7 +1,7 @@
 """Hurwitz's zeta function on vectors of float64: the sum of (q + k)^-x over k >= 0.
 
-Some terms and Euler and Maclaurin's rest (Cephes, zeta.c), as in aten/src/ATen/native/Math.h. A
-lane whose further terms do not count is left as it is while others go on.
+Some terms and the Euler-Maclaurin remainder (Cephes, zeta.c), as in aten/src/ATen/native/Math.h. A
+lane whose further terms are negligible is left unchanged while others go on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIVISORS = (
 )
 """(2j)! divided by the Bernoulli number B_2j."""
 _TERMS = 9
-"""Of the sum, at least; further ones until q + k exceeds this."""
+"""Minimum number of terms of the sum; more follow until q + k exceeds this."""
 _EPSILON = "1.11022302462515654042e-16"
 
 

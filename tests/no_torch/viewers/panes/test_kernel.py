@@ -67,7 +67,7 @@ def test_binaries(block: View) -> None:
     assert shown.name == "sass"
     assert "predicted sm_90 · 22 registers" in shown.right[0][0]
     block.language = "ttir"
-    assert "the trace holds no TTIR" in kernel.content(block, 80).rows[1].text
+    assert "the trace has no TTIR" in kernel.content(block, 80).rows[1].text
 
 
 def test_a_predicted_kernel_has_its_resources(block: View) -> None:

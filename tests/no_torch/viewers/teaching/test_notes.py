@@ -170,7 +170,7 @@ def test_the_list_of_notes_is_safe_and_whole(block_records: list[AnyRecord]) -> 
 def test_without_notes_a_pane_is_as_it_was(block: View) -> None:
     content = source.content(block, 80)
     assert notes.marked(block, content, 80) is content
-    assert "m writes one" in "".join(row.text for row in notes.content(block, 80).rows)
+    assert "m adds one" in "".join(row.text for row in notes.content(block, 80).rows)
 
 
 def test_what_a_note_goes_on() -> None:

@@ -8,7 +8,7 @@ from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
 
 MOST = 2
-"""Most decisions suggested for one region."""
+"""Maximum number of decisions suggested for one region."""
 
 REDUCE_OVERHEAD = Suggestion(
     id="mode reduce-overhead", words="mode reduce-overhead", options=("--mode", "reduce-overhead")

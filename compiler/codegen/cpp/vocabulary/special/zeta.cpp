@@ -1,5 +1,6 @@
-// Hurwitz's zeta function: the sum of (q + k)^-x over k >= 0, some terms of it and Euler and
-// Maclaurin's rest (Cephes, zeta.c, 3-clause BSD license; as in aten/src/ATen/native/Math.h).
+// Hurwitz's zeta function: the sum of (q + k)^-x over k >= 0, computed as some terms and the
+// Euler-Maclaurin remainder (Cephes, zeta.c, 3-clause BSD license; as in
+// aten/src/ATen/native/Math.h).
 namespace special {
 template <typename T> T zeta(T x, T q) {
   const T infinity = T(__builtin_inf()), nan = T(__builtin_nan(""));
