@@ -134,3 +134,28 @@ def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None
     wide = torch.ones(4, 9)
     capture.call(lambda: compiled(wide, wide))
     assert capture.all(Recompile)[-1].failed[0].name == "args[0].size(1)", "unknown stays torch's"
+
+
+def test_what_was_computed_before_a_graph_break_is_no_argument(capture: Capture) -> None:
+    """A mark on an argument holds behind the break; nobody can mark what was computed."""
+
+    def argument(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x.cos()
+
+    def computed(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos()
+
+    def advice(function: Any) -> str:
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="eager")
+        for size in (4, 6):
+            given = torch.ones(size, 8)
+            capture.recorder.arguments = {"x": given}
+            capture.call(lambda given=given: compiled(given))
+        return capture.all(Recompile)[-1].advice[0].code
+
+    assert advice(argument) == "torch._dynamo.mark_dynamic(x, 0)"
+    assert advice(computed) == "torch.compile(model, dynamic=True)"
