@@ -23,6 +23,10 @@ from viewers.summary.differences.lines import gaps, matches
 _NUMBERED = re.compile(r"(primals_|tangents_|arg|bwd_rng_state_|fwd_rng_state_)\d+(_\d+)?")
 
 
+GONE = "~gone"
+"""Behind the name of a node that only the base has."""
+
+
 class MatchedLine(NamedTuple):
     """A source line in terms of the run."""
 
@@ -103,8 +107,9 @@ class Alignment:
         return None if location is None else self.line(location.file, location.line)
 
     def node(self, graph: str, name: str) -> str:
-        """The run's name of a base's node; its own name if the run has no such node."""
-        return self.nodes(graph).get(name, name)
+        """The run's name of a base's node; its own name, marked as `GONE`, if the run has no such
+        node: what torch calls by that name there is another one."""
+        return self.nodes(graph).get(name) or (name + GONE if self.nodes(graph) else name)
 
     def nodes(self, graph: str) -> dict[str, str]:
         """The base's name of a node -> the run's, for every node that both have. `graph`: its id,
@@ -136,30 +141,37 @@ class Alignment:
         return [len(one.nodes) if one is not None else 0 for one in found]
 
     def _aligned(self, base: Graph, run: Graph) -> dict[str, str]:
-        """First the nodes that do the same at the same line, then, between those, the nodes that do
-        the same at lines that were edited."""
-        what = [_what(node) for node in base.nodes], [_what(node) for node in run.nodes]
+        """First the nodes that do the same at the same line of the same module, so that layers are
+        not mixed up; between those, whatever the module is called; then at lines that were
+        edited."""
+        sides = base.nodes, run.nodes
+        what = [[_what(node) for node in nodes] for nodes in sides]
         where = (
             [self.place(node.location) for node in base.nodes],
             [matched_line(node.location) for node in run.nodes],
         )
-        found = matches(
-            list(zip(what[0], where[0], strict=True)), list(zip(what[1], where[1], strict=True))
-        )
-        for one, other in gaps(found, len(base.nodes), len(run.nodes)):
-            rest = matches([what[0][i] for i in one], [what[1][j] for j in other])
-            found += [(one[i], other[j]) for i, j in rest]
+        at_line = [list(zip(*both, strict=True)) for both in zip(what, where, strict=True)]
+        in_module = [
+            [(key, node.module) for key, node in zip(keys, nodes, strict=True)]
+            for keys, nodes in zip(at_line, sides, strict=True)
+        ]
+        found: list[tuple[int, int]] = []
+        for before, after in (in_module, at_line, what):
+            for one, other in gaps(sorted(found), len(base.nodes), len(run.nodes)):
+                rest = matches([before[i] for i in one], [after[j] for j in other])
+                found += [(one[i], other[j]) for i, j in rest]
         return {base.nodes[i].name: run.nodes[j].name for i, j in found}
 
     def id(self, decision: str) -> str:
-        """The run's id of a base's decision: `…/fuse/exp+add_3` -> `…/fuse/exp+add_4`."""
+        """The run's id of a base's decision: `…/fuse/exp+add_3` -> `…/fuse/exp+add_4`; of a node
+        that the run does not have, `…/fuse/exp+add_3~gone`."""
         head, slash, names = decision.rpartition("/")
         parts = head.split("/")
         for end in range(len(parts), 1, -1):
             graph = "/".join(parts[1:end])
             if base_graph(graph) in map(base_graph, self.base.graphs):
-                nodes = self.nodes(base_graph(graph))
-                return head + slash + "+".join(nodes.get(one, one) for one in names.split("+"))
+                renamed = (self.node(base_graph(graph), one) for one in names.split("+"))
+                return head + slash + "+".join(renamed)
         return decision
 
 
