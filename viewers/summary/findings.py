@@ -192,7 +192,7 @@ def _numerics(recording: Recording) -> list[Finding]:
     if numerics is None or numerics.within is not False:
         return []
     worst = numerics.worst[0] if numerics.worst else None
-    where = f" in {worst.path} of call {worst.call}" if worst else ""
+    where = f" in {_output_words(worst.path)} of call {worst.call}" if worst else ""
     how = f"max error {error_text(numerics.max_abs)}"
     if worst and worst.note:
         how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
@@ -206,6 +206,13 @@ def _numerics(recording: Recording) -> list[Finding]:
             source=numerics,
         )
     ]
+
+
+def _output_words(path: str) -> str:
+    """`the output`, `output[0].logits`, `the gradient of fc1.weight`."""
+    if path.startswith("grad "):
+        return f"the gradient of {path[5:]}"
+    return "the output" if path == "out" else re.sub(r"^out(?=[.\[])", "output", path)
 
 
 def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[Finding]:
