@@ -9,6 +9,7 @@ recorded again or not used come last.
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -17,6 +17,8 @@ from compiler.trace.records import (
     FusionRound,
     Graph,
     Location,
+    Numerics,
+    OutputError,
     Phase,
     Speed,
 )
@@ -360,3 +362,18 @@ def test_a_short_call_is_slower_for_its_guards_and_wrappers(eager_ms: float, wor
     (finding,) = summarise(Recording(records)).findings
     assert finding.kind == "slower"
     assert words in finding.title
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("out", "in the output of call 2:"),
+        ("out[0].logits", "in output[0].logits of call 2:"),
+        ("grad fc1.weight", "in the gradient of fc1.weight of call 2:"),
+    ],
+)
+def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
+    worst = OutputError(call=2, path=path, max_abs=0.5, max_rel=0.2)
+    numbers = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False, worst=(worst,))
+    (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
+    assert f"differ from eager {words} max error 0.5" in finding.title
