@@ -40,6 +40,8 @@ class ChangedValue:
     """The value was computed before that break: no argument that the caller could change."""
     sizes: tuple[tuple[str, int], ...] = ()
     """If a size failed: each (argument, dimension) whose size changed."""
+    by_chance: bool = False
+    """Two sizes that differ now were equal in the call that compiled: torch took them for one."""
     line: str = ""
     """The source line that made torch depend on the value."""
     passed: Literal["", "*", "**"] = ""
@@ -417,6 +419,12 @@ def _state(changed: ChangedValue, settings: Settings) -> Advised:
 
 def _shape(changed: ChangedValue, settings: Settings) -> Advised:
     condition = changed.guard
+    if changed.by_chance:
+        return Advice(
+            text="Or make the first call with unequal sizes: torch takes dynamic sizes for one that "
+            "are equal in the call that it compiles",
+            code="torch.fx.experimental._config.use_duck_shape = False",
+        )
     bounded = re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition)
     sizes = _SEEN.findall(changed.seen)
     if bounded and (not sizes or {"0", "1"} & set(sizes)):

@@ -141,6 +141,7 @@ def _changed(tried: TriedEntry, caller: Caller, resumed: bool, line: str) -> Cha
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        by_chance=tried.by_chance,
         made=root_of(readable(failed.source)) in caller.made,
         line=line,
         sizes=tuple(

@@ -159,3 +159,20 @@ def test_what_was_computed_before_a_graph_break_is_no_argument(capture: Capture)
 
     assert advice(argument) == "torch._dynamo.mark_dynamic(x, 0)"
     assert advice(computed) == "torch.compile(model, dynamic=True)"
+
+
+def test_sizes_that_were_equal_by_chance(capture: Capture) -> None:
+    """No line compares them; with torch's setting, it compiles once."""
+
+    def calls(compiled: Any) -> None:
+        for shape in ((64, 64), (96, 64), (32, 16)):
+            capture.call(lambda shape=shape: compiled(torch.ones(shape)))
+
+    calls(torch.compile(lambda x: x.sin(), backend="eager", dynamic=True))
+    (again,) = capture.all(Recompile)
+    assert again.advice[0].code == "torch.fx.experimental._config.use_duck_shape = False"
+    assert "compares" not in again.advice[0].text
+    torch._dynamo.reset()
+    with torch.fx.experimental._config.patch(use_duck_shape=False):
+        calls(torch.compile(lambda x: x.sin(), backend="eager", dynamic=True))
+    assert len(capture.all(Recompile)) == 1
