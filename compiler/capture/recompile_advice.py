@@ -421,8 +421,8 @@ def _shape(changed: ChangedValue, settings: Settings) -> Advised:
     condition = changed.guard
     if changed.by_chance:
         return Advice(
-            text="Or make the first call with unequal sizes: torch takes dynamic sizes that are equal "
-            "in the call that it compiles for one",
+            text="Or make the first call with unequal sizes: torch takes dynamic sizes for one "
+            "that are equal in the call that it compiles",
             code="torch.fx.experimental._config.use_duck_shape = False",
         )
     bounded = re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition)
