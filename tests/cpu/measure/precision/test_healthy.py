@@ -88,6 +88,14 @@ def in_place_through_a_view(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x + y).cumsum(0)
 
 
+def written_twice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The second slice replaces the content of the first one's result, in its memory."""
+    shifted = torch.zeros_like(x)
+    shifted[:, 1:] = x[:, :-1]
+    shifted[:, 0] = 2
+    return shifted.sin() + y
+
+
 def chosen(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     values, places = x.sort(dim=-1)
     kept = torch.where(x > y.mean(), x, y)
@@ -105,7 +113,7 @@ def reduced(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
-FUNCTIONS = (in_place, in_place_through_a_view, chosen, reduced)
+FUNCTIONS = (in_place, in_place_through_a_view, written_twice, chosen, reduced)
 
 
 @pytest.mark.parametrize(
