@@ -240,7 +240,7 @@ def _values(
     if failure.what == "type":
         if expected == "a tensor" and guard is not None:
             expected = _tensor_class(guard) or expected
-        return expected, seen or scope.described(failure.source, type_only=True)
+        return _classes(expected, guard, seen or scope.described(failure.source, type_only=True))
     if failure.expression and not seen:
         seen = scope.described(failure.expression)
     if not expected and guard is not None and guard.source == failure.source:
@@ -248,6 +248,15 @@ def _values(
     if failure.what == "identity" and seen and seen == expected:
         seen = f"another {seen}"
     return expected, seen
+
+
+def _classes(expected: str, guard: Guard | None, seen: str) -> tuple[str, str]:
+    """Two classes by their names alone; if those are equal, with their modules."""
+    short = seen.rpartition(".")[2]
+    if short != expected:
+        return expected, short if "." not in expected else seen
+    whole = guard.value if guard is not None and guard.kind == "TYPE_MATCH" else ""
+    return whole or expected, seen
 
 
 def _tensor_class(guard: Guard) -> str:

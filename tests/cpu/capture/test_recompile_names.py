@@ -176,3 +176,37 @@ def test_sizes_that_were_equal_by_chance(capture: Capture) -> None:
     with torch.fx.experimental._config.patch(use_duck_shape=False):
         calls(torch.compile(lambda x: x.sin(), backend="eager", dynamic=True))
     assert len(capture.all(Recompile)) == 1
+
+
+class First(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+
+class Second(First):
+    pass
+
+
+class Holder(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected", "seen"),
+    [
+        (Second, "First", "Second"),
+        (type("First", (First,), {"__module__": "other"}), f"{__name__}.First", "other.First"),
+    ],
+)
+def test_two_classes_are_named_alike(
+    capture: Capture, other: type, expected: str, seen: str
+) -> None:
+    """By their names, with modules only where those are equal."""
+    holder = Holder()
+    compiled = torch.compile(holder, backend="eager")
+    for inner in (First, other):
+        holder.inner = inner()
+        capture.call(lambda: compiled(x))
+    (failed,) = capture.all(Recompile)[-1].failed
+    assert (failed.expected, failed.seen) == (expected, seen)

@@ -9,12 +9,14 @@ from compiler.trace.records import (
     AnyRecord,
     Decided,
     DynamicSize,
+    FailedGuard,
     Graph,
     GraphBreak,
     Guard,
     Guards,
     Kernel,
     MemoryPlan,
+    Recompile,
     Run,
     Start,
     Timed,
@@ -407,3 +409,20 @@ def test_a_model_file_by_another_name_is_no_change_of_guards() -> None:
 
     assert compared(in_file("old"), in_file("new")).guards == ()
     assert compared(in_file("old"), in_file("old")).guards == ()
+
+
+def test_a_recompile_there_and_back_shows_what_it_met() -> None:
+    """`A → B → A`, not `A → A`."""
+
+    def again(number: int, expected: str, seen: str) -> Recompile:
+        failed = FailedGuard(
+            entry="0/0", guard="", name="self.mlp", source="L['self'].mlp",
+            expected=expected, seen=seen,
+        )  # fmt: skip
+        return Recompile(compile_id=f"0/{number}", call=1, failed=(failed,), function="forward")
+
+    run = [*base_run(), again(1, "A", "B"), again(2, "B", "A")]
+    found = compared(base_run(), run)
+    (change,) = [one for one in found.recompiles if "self.mlp" in one.what]
+    assert change.what.endswith("self.mlp A → B → A")
+    assert any("self.mlp A → B → A" in one.words for one in found.effects)

@@ -15,6 +15,7 @@ from viewers.summary import BreakSite, Summary
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.overrides import settings_of
 from viewers.summary.facts import FactUnit, numbers, without_addresses
+from viewers.summary.findings import values_text
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def recompile_changes(before: Summary, after: Summary) -> tuple[CountChange, ...
     return _changes(
         *(
             [
-                (f"{one.callers or 'a call'}: {one.change.text}", len(one.frames))
+                (f"{one.callers or 'a call'}: {values_text(one)}", len(one.frames))
                 for one in summary.recompiles
             ]
             for summary in (before, after)
