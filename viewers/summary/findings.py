@@ -66,6 +66,16 @@ class Finding:
         return next((fix.code for fix in self.fixes if fix.code), "")
 
 
+def findings_of_both(one: Sequence[Finding], other: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings of two recordings of one model, in the order of the first: what both have once,
+    as the other has it. Two lines may have the same title: two `print()`."""
+    found = {
+        (each.title, (each.place.file, each.place.line) if each.place else None): each
+        for each in (*one, *other)
+    }
+    return tuple(found.values())
+
+
 def findings_of(
     recording: Recording, breaks: tuple[BreakSite, ...], causes: tuple[RecompileCause, ...]
 ) -> tuple[Finding, ...]:
