@@ -44,6 +44,8 @@ class Alignment:
         self.run = run
         self._lines: dict[str, dict[int, int]] = {}
         self._nodes: dict[str, dict[str, str]] = {}
+        self._gone: dict[str, set[str]] = {}
+        """Nodes of a base's graph that the run's does not have."""
 
     @cached_property
     def _mains(self) -> tuple[str, str]:
@@ -108,8 +110,10 @@ class Alignment:
 
     def node(self, graph: str, name: str) -> str:
         """The run's name of a base's node; its own name, marked as `GONE`, if the run has no such
-        node: what torch calls by that name there is another one."""
-        return self.nodes(graph).get(name) or (name + GONE if self.nodes(graph) else name)
+        node: what torch calls by that name there is another one. A name that is no node's (a loop
+        that a lowering made) is kept."""
+        found = self.nodes(graph)
+        return found.get(name) or (name + GONE if name in self._gone[graph] else name)
 
     def nodes(self, graph: str) -> dict[str, str]:
         """The base's name of a node -> the run's, for every node that both have. `graph`: its id,
@@ -120,6 +124,8 @@ class Alignment:
             self._nodes[graph] = (
                 self._aligned(self.base.graphs[of], other) if other is not None else {}
             )
+            before = self.base.graphs[of].nodes if other is not None else ()
+            self._gone[graph] = {node.name for node in before} - self._nodes[graph].keys()
         return self._nodes[graph]
 
     def same(self, graph: str) -> bool:
@@ -141,25 +147,19 @@ class Alignment:
         return [len(one.nodes) if one is not None else 0 for one in found]
 
     def _aligned(self, base: Graph, run: Graph) -> dict[str, str]:
-        """First the nodes that do the same at the same line of the same module, so that layers are
-        not mixed up; between those, whatever the module is called; then at lines that were
-        edited."""
-        sides = base.nodes, run.nodes
-        what = [[_what(node) for node in nodes] for nodes in sides]
+        """First the nodes that do the same at the same line, then, between those, the nodes that do
+        the same at lines that were edited."""
+        what = [_what(node) for node in base.nodes], [_what(node) for node in run.nodes]
         where = (
             [self.place(node.location) for node in base.nodes],
             [matched_line(node.location) for node in run.nodes],
         )
-        at_line = [list(zip(*both, strict=True)) for both in zip(what, where, strict=True)]
-        in_module = [
-            [(key, node.module) for key, node in zip(keys, nodes, strict=True)]
-            for keys, nodes in zip(at_line, sides, strict=True)
-        ]
-        found: list[tuple[int, int]] = []
-        for before, after in (in_module, at_line, what):
-            for one, other in gaps(sorted(found), len(base.nodes), len(run.nodes)):
-                rest = matches([before[i] for i in one], [after[j] for j in other])
-                found += [(one[i], other[j]) for i, j in rest]
+        found = matches(
+            list(zip(what[0], where[0], strict=True)), list(zip(what[1], where[1], strict=True))
+        )
+        for one, other in gaps(found, len(base.nodes), len(run.nodes)):
+            rest = matches([what[0][i] for i in one], [what[1][j] for j in other])
+            found += [(one[i], other[j]) for i, j in rest]
         return {base.nodes[i].name: run.nodes[j].name for i, j in found}
 
     def id(self, decision: str) -> str:
