@@ -209,8 +209,14 @@ def recompile(cid: str, call: int) -> Recompile:
         name = "h" if cid == "2/1" else "x"
         advice = Advice(
             text="Mark the batch as dynamic before the first call.",
-            code=f"torch._dynamo.mark_dynamic({name}, 0)",
+            code="torch._dynamo.mark_dynamic(x, 0)",
         )
+        if cid != "0/2":
+            advice = Advice(
+                text=f"Or remove the graph break: {name} was made before it, so that the caller "
+                "cannot mark it",
+                code="torch.compile(model, dynamic=True)",
+            )
         failed = (batch("0/1" if cid == "0/2" else cid[:2] + "0", name),)
         line = {"0/2": 22, "1/1": 24, "2/1": 26}[cid]
         if cid == "0/2":

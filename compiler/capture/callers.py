@@ -36,6 +36,9 @@ class Caller:
     """Name of the frame's `*args`; "" if it has none."""
     names: tuple[str, ...] = ()
     """Names of the items of `*args`; "" for an item whose name is unknown."""
+    made: frozenset[str] = frozenset()
+    """Locals of a frame behind a graph break that are no arguments of the model: what the model
+    computed before it, as far as known."""
 
     @property
     def function(self) -> str:
@@ -70,7 +73,9 @@ def caller_of(
     callable that it would skip: then the signature names it.
     """
     if resumes_at(code) is not None:
-        return Caller(original(code))
+        passed = {id(argument) for argument in (arguments or {}).values()}
+        made = frozenset(name for name, value in f_locals.items() if id(value) not in passed)
+        return Caller(original(code), made=made)
     named = code.co_argcount + code.co_kwonlyargcount
     rest = list(code.co_varnames[named:])
     positional = rest.pop(0) if code.co_flags & inspect.CO_VARARGS else ""

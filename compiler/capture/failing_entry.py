@@ -36,6 +36,8 @@ class TriedEntry:
     """The line in the user's own files that made torch depend on the value."""
     sizes: tuple[tuple[str, int], ...] = ()
     """If a size failed: (source, dimension) of every size of a local tensor that differs."""
+    by_chance: bool = False
+    """torch took two sizes for one because they were equal when it compiled the entry."""
     wrapped: bool = False
     """The entry belongs to another function that the frame, a decorator's wrapper, wraps."""
 
@@ -108,6 +110,7 @@ def why_not(
         guard=guard,
         own_line=_own_line(entry, guard, failure),
         sizes=_sizes(guards, scope) if failure.what == "size" else (),
+        by_chance=any(_DUCK in part for part in parts if bare(part) == failure.text),
         wrapped=other is not None,
     )
 
@@ -146,6 +149,8 @@ def _own_line(
     return entry.own_lines.get(source) if entry is not None else None
 
 
+_DUCK = "duck sizing added this equality"
+"""Of torch's text of a condition (`ShapeEnv.produce_guards_verbose`)."""
 _SIZES = re.compile(r"^check_tensor\(.*, size=\[(?P<sizes>[^\]]*)\]", re.DOTALL)
 
 
@@ -235,7 +240,7 @@ def _values(
     if failure.what == "type":
         if expected == "a tensor" and guard is not None:
             expected = _tensor_class(guard) or expected
-        return expected, seen or scope.described(failure.source, type_only=True)
+        return _classes(expected, guard, seen or scope.described(failure.source, type_only=True))
     if failure.expression and not seen:
         seen = scope.described(failure.expression)
     if not expected and guard is not None and guard.source == failure.source:
@@ -243,6 +248,15 @@ def _values(
     if failure.what == "identity" and seen and seen == expected:
         seen = f"another {seen}"
     return expected, seen
+
+
+def _classes(expected: str, guard: Guard | None, seen: str) -> tuple[str, str]:
+    """Two classes by their names alone; if those are equal, with their modules."""
+    short = seen.rpartition(".")[2]
+    if short != expected:
+        return expected, short if "." not in expected else seen
+    whole = guard.value if guard is not None and guard.kind == "TYPE_MATCH" else ""
+    return whole or expected, seen
 
 
 def _tensor_class(guard: Guard) -> str:

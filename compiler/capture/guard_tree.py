@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from compiler.capture.shape_lines import line_behind
+from compiler.trace.failed_guard import bare
+from compiler.trace.records import Location
 
 GLOBAL_STATE = "___check_global_state() against "
 
@@ -17,6 +22,18 @@ class GuardTree:
     texts: dict[str, list[str]] = field(default_factory=dict)
     """By source expression: torch's text of each condition; the user's line follows as a comment.
     A leaf guard that relates several sources is listed under each."""
+
+    relations: list[str] = field(default_factory=list)
+    """torch's text of the conditions that Python checks after all others: those on sizes."""
+
+    def lines_of(
+        self, conditions: Iterable[str], files: Sequence[str]
+    ) -> Iterator[Location | None]:
+        """The line behind each of these conditions on sizes, in one of `files`."""
+        texts = {bare(text): text for found in self.texts.values() for text in found}
+        texts |= {bare(text): text for text in self.relations}
+        for condition in conditions:
+            yield line_behind(texts.get(condition, ""), None, files)
 
     def global_state(self) -> dict[str, Any]:
         """The torch state that the entry demands (`grad_mode`, `num_threads`, …); empty if none."""
@@ -38,6 +55,8 @@ def parse_global_state(text: str) -> dict[str, Any]:
 def walk_guard_tree(root: Any) -> GuardTree:
     """Walk a `RootGuardManager` as torch's printer does (`GuardManagerWrapper` in guards.py)."""
     tree = GuardTree()
+    epilogue = getattr(root, "get_epilogue_lambda_guards", list)
+    tree.relations += [text for leaf in epilogue() for text in leaf.verbose_code_parts()]
     pending = [root]
     while pending:
         manager = pending.pop()

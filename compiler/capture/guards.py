@@ -10,6 +10,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from compiler.capture import guard_book
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.failing_entry import function_modes
@@ -129,6 +131,16 @@ def _record(
         value = build.values.get(id(guard), "")
         name = build.names.get(id(guard)) or guard_name(guard.create_fn_name(), guard.name)
         described.append(_describe(guard, caller, name, value, tree, state, symbols, modes))
+    own = _own_lines(recorder, output_graph.guards)
+    files = [code.co_filename, *(line.file for line in own.values())]
+    files += [guard.location.file for guard in described if guard.location is not None]
+    files = list(dict.fromkeys(files))
+    described = [
+        msgspec.structs.replace(one, lines=tuple(tree.lines_of(one.code, files)))
+        if one.kind == "SHAPE_ENV"
+        else one
+        for one in described
+    ]
     record = Guards(
         compile_id=compile_id,
         guards=tuple(described),
@@ -138,10 +150,11 @@ def _record(
         dynamic=dynamic,
         call=recorder.call,
     )
-    for file in {guard.location.file for guard in described if guard.location is not None}:
+    places = [place for guard in described for place in (guard.location, *guard.lines)]
+    for file in {place.file for place in places if place is not None}:
         recorder.source(file)
     recorder.emit(record)
-    guard_book.keep(guard_manager, code, record, state, _own_lines(recorder, output_graph.guards))
+    guard_book.keep(guard_manager, code, record, state, own)
 
 
 def _describe(

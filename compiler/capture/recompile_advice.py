@@ -35,9 +35,13 @@ class ChangedValue:
     described: str = ""
     """Description of the guarded value when the entry was compiled."""
     resumed: bool = False
-    """The frame resumes after a graph break, so its locals are not the caller's arguments."""
+    """The frame resumes after a graph break."""
+    made: bool = False
+    """The value was computed before that break: no argument that the caller could change."""
     sizes: tuple[tuple[str, int], ...] = ()
     """If a size failed: each (argument, dimension) whose size changed."""
+    by_chance: bool = False
+    """Two sizes that differ now were equal in the call that compiled: torch took them for one."""
     line: str = ""
     """The source line that made torch depend on the value."""
     passed: Literal["", "*", "**"] = ""
@@ -89,12 +93,17 @@ def _widest(changed: Sequence[ChangedValue]) -> ChangedValue:
 def _size(changed: ChangedValue, settings: Settings) -> Advised:
     tensor, index = changed.subject, changed.index
     if {changed.expected, changed.seen} & {"0", "1"}:
+        if changed.made:
+            return (
+                "Pad the dimension before the graph break: torch compiles sizes 0 and 1 "
+                "separately, and the caller cannot mark what is computed"
+            )
         return Advice(
             text="If the code works for any size, do it before the first call; else pad the "
             "dimension: torch compiles sizes 0 and 1 separately",
             code=f"torch._dynamo.decorators.mark_unbacked({tensor}, {index})",
         )
-    if changed.resumed:
+    if changed.made:
         return Advice(
             text=f"Or remove the graph break: {tensor} was made before it, so that the caller "
             "cannot mark it",
@@ -152,11 +161,16 @@ def _rank(changed: ChangedValue, settings: Settings) -> Advised:
     )
 
 
+def _the_point(changed: ChangedValue, call: str = "the call") -> str:
+    """Where the value can still be changed."""
+    return "the graph break" if changed.made else call
+
+
 def _stride(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
     return Advice(
-        text="Do it before every call: the same shape was passed in another memory layout (a "
-        "transposed, sliced or channels-last view)",
+        text=f"Do it before {_the_point(changed, 'every call')}: the same shape came in another "
+        "memory layout (a transposed, sliced or channels-last view)",
         code=f"{tensor} = {tensor}.contiguous()",
     )
 
@@ -164,8 +178,8 @@ def _stride(changed: ChangedValue, settings: Settings) -> Advised:
 def _dtype(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
     return Advice(
-        text="If the other dtype is not intended, convert before the call; else each dtype "
-        "costs a compile",
+        text=f"If the other dtype is not intended, convert before {_the_point(changed)}; else "
+        "each dtype costs a compile",
         code=f"{tensor} = {tensor}.to(torch.{changed.expected})",
     )
 
@@ -174,14 +188,19 @@ def _device(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
     device = repr(changed.expected) if changed.expected.isalpha() else "device"
     return Advice(
-        text="If the other device is not intended, move it before the call; else each device "
-        "costs a compile",
+        text=f"If the other device is not intended, move it before {_the_point(changed)}; else "
+        "each device costs a compile",
         code=f"{tensor} = {tensor}.to({device})",
     )
 
 
 def _requires_grad(changed: ChangedValue, settings: Settings) -> Advised:
     tensor = changed.subject
+    if changed.made:
+        return (
+            f"Compute {tensor} from inputs of which the same need gradients in every call: the "
+            "compiled graph computes them"
+        )
     if changed.seen == "True":
         text = (
             "If its gradient is not needed, detach it before the call; where one block feeds the "
@@ -247,7 +266,12 @@ def _as_tensor(name: str) -> tuple[str, ...]:
 
 def _float(changed: ChangedValue, settings: Settings, argument: bool) -> Advised:
     name = changed.name
-    if on_stack(changed):
+    if argument and changed.made and not on_stack(changed):
+        advice = Advice(
+            text=f"If the code only calculates with {name}, keep it in a tensor from before the "
+            "graph break on: a Python float is a constant of the graph",
+        )
+    elif on_stack(changed):
         advice = Advice(
             text="It was made by the call before the graph break: keep it a tensor there, if the "
             "code only calculates with it; a Python float is a constant of the graph"
@@ -395,6 +419,12 @@ def _state(changed: ChangedValue, settings: Settings) -> Advised:
 
 def _shape(changed: ChangedValue, settings: Settings) -> Advised:
     condition = changed.guard
+    if changed.by_chance:
+        return Advice(
+            text="Or make the first call with unequal sizes: torch takes dynamic sizes for one "
+            "that are equal in the call that it compiles",
+            code="torch.fx.experimental._config.use_duck_shape = False",
+        )
     bounded = re.match(r"^[12] (<=|<) ", condition) or re.search(r"(!= [01]|> 1)$", condition)
     sizes = _SEEN.findall(changed.seen)
     if bounded and (not sizes or {"0", "1"} & set(sizes)):

@@ -8,7 +8,6 @@ cache entry (torch/_dynamo/guards.py). torch's own reasons are kept verbatim.
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
 from compiler.trace.function_names import user_name
 from compiler.trace.records import FailedGuard, Location, Recompile
-from compiler.trace.source_names import readable
+from compiler.trace.source_names import readable, root_of
 
 
 @dataclass
@@ -142,6 +141,8 @@ def _changed(tried: TriedEntry, caller: Caller, resumed: bool, line: str) -> Cha
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
         resumed=resumed,
+        by_chance=tried.by_chance,
+        made=root_of(readable(failed.source)) in caller.made,
         line=line,
         sizes=tuple(
             (caller.named(readable(source)), index)
@@ -181,16 +182,11 @@ def _location(tried: TriedEntry, caller: Caller, code: Any, root: str) -> Locati
     if resumed_at is not None and STACK.match(tried.failed.source):
         place = function_location(code)
         return msgspec.structs.replace(place, line=resumed_at, end_line=resumed_at)
-    root_name = _root(caller.named(readable(tried.failed.source)))
+    root_name = root_of(caller.named(readable(tried.failed.source)))
     argument = caller.parameter(root_name)
     if root_name == "self":
         return tried.own_line or line or argument or function_location(code)
     return tried.own_line or argument or line or function_location(code)
-
-
-def _root(name: str) -> str:
-    """`input_ids.size(0)` -> `input_ids`."""
-    return re.split(r"[.\[(]", name, maxsplit=1)[0]
 
 
 HOOK = RecordingHook(

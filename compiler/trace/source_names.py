@@ -101,3 +101,8 @@ def closure_name(source: str, look_up: Callable[[str], Any]) -> str:
     except Exception:
         return ""
     return f"{variable}{readable(match['rest'])} of {readable(match['function'])}"
+
+
+def root_of(name: str) -> str:
+    """`input_ids.size(0)` -> `input_ids`."""
+    return re.split(r"[.\[(]", name, maxsplit=1)[0]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from tests.no_torch.hostile import hostile
 from tests.no_torch.html.test_document import page as exported
+from tests.no_torch.profile_building import Call
 from tests.no_torch.tui.conftest import encoded
 from tests.no_torch.two_traces import after, before
 from workbench.cli import page as page_of_trace
@@ -85,6 +87,32 @@ async def test_a_click_and_a_key_light_the_counterparts(
         await page.press("t")
         assert await page.evaluate(ground) != dark
         await quiet(page)
+
+
+async def test_the_page_of_a_profile_begins_at_its_first_row(program: str, tmp_path: Path) -> None:
+    """The loss that the other panes show may be far down; a key goes there."""
+    file = tmp_path / "run.html"
+    file.write_text(exported(long_profile(), most_screens=3)[1])
+    scroll = "document.querySelector('[data-pane=profile] .rows').scrollTop"
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        assert await page.evaluate(scroll) == 0
+        await page.press("j")
+        assert await page.evaluate(scroll) > 0
+        await quiet(page)
+
+
+def long_profile() -> list[AnyRecord]:
+    """Sixty regions that were won, and below them one that was lost."""
+    call = Call()
+    for number in range(60):
+        eager = call.operation("aten.mul.Tensor", 25, 90.0 - number, module=f"m.{number}")
+        step = call.kernel(f"cpp_fused_mul_{number}", f"mul {number}", [25], 1.0, ("mul",))
+        call.region(f"mul {number}", [step], [eager], 1.0, (f"m.{number}",))
+    eager = call.operation("aten.gelu.default", 29, 10.0)
+    step = call.kernel("cpp_fused_gelu", "gelu", [29], 20.0, ("erf",))
+    call.region("gelu", [step], [eager], 1.0)
+    return call.done()
 
 
 async def test_both_sources_light_up_together(

@@ -323,7 +323,8 @@
     return true;
   };
 
-  const show = (key, kept) => {
+  // `top`: where a reader begins, the main list is seen from its first row, wherever the cursor is.
+  const show = (key, kept, top) => {
     const screen = screens[key];
     const scrolled = new Map(panes().map((pane) => [pane.dataset.pane, [pane.model.panel, pane.model.scroll.scrollTop]]));
     state.key = key;
@@ -355,7 +356,7 @@
       paint(pane);
       const known = scrolled.get(pane.dataset.pane);
       if (known) pane.model.scroll.scrollTop = known[1];
-      if (pane.model.panel.still) continue;
+      if (pane.model.panel.still || (top && pane.dataset.pane === screen.f)) continue;
       const lit = firstLit(pane.model.panel, true);
       reveal(pane, lit >= 0 ? lit : pane.model.cursor);
     }
@@ -402,7 +403,8 @@
     stopped.textContent = "question " + (state.puzzle + 1) + " of " + puzzles.length + score();
   };
   const predict = () => { if (puzzles.length) { state.guesses = []; ask(0); } };
-  const finish = () => { const words = score(); live(); show(Object.values(tabs)[0]); stopped.textContent = "predicted:" + (words || "   no guess"); };
+  const begin = () => show(Object.values(tabs)[0], null, true);
+  const finish = () => { const words = score(); live(); begin(); stopped.textContent = "predicted:" + (words || "   no guess"); };
   const ANSWERS = { y: "fuse", n: "apart", "-": "skip" };
   const asking = (key) => {
     if (state.puzzle < 0) return false;
@@ -423,7 +425,7 @@
   };
   const go = (name) => { live(); state.back.push(state.key); show(tabs[name]); };
   const back = () => {
-    if (state.stop >= 0) { live(); show(Object.values(tabs)[0]); return; }
+    if (state.stop >= 0) { live(); begin(); return; }
     if (state.back.length) show(state.back.pop());
   };
   const move = (by, pane = active()) => {
@@ -537,5 +539,5 @@
   window.addEventListener("afterprint", () => { theme(state.printed); byId("printed").replaceChildren(); });
 
   if (matchMedia("(prefers-color-scheme: light)").matches) theme("light");
-  show(Object.values(tabs)[0]);
+  begin();
 })();

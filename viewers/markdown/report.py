@@ -22,6 +22,7 @@ from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Finding, Summary, summarise
 from viewers.summary.engines import Comparison, compare
+from viewers.summary.findings import findings_of_both
 from viewers.text import engines
 from viewers.text.explain import asked_for_and_missing, evidence_lines, nothing_lines, warning_lines
 from viewers.text.failure import failure_lines
@@ -51,8 +52,7 @@ class _Parts(NamedTuple):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        both = (*self.summaries[0].findings, *self.summaries[-1].findings)
-        return tuple({one.title: one for one in both}.values())
+        return findings_of_both(self.summaries[0].findings, self.summaries[-1].findings)
 
 
 def _parts(recording: Recording) -> _Parts:

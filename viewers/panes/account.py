@@ -18,7 +18,7 @@ from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.summary.profile.accounts import AccountTable, account_tables
-from viewers.tables.account import account_lines, memory_lines
+from viewers.tables.account import account_lines, doubt_lines, memory_lines
 from viewers.tables.machine import ceilings_lines
 from viewers.tables.modes import modes_lines, notes_lines
 from viewers.tables.precision import precision_lines
@@ -52,7 +52,8 @@ def _account(found: AccountTable, unit: TimeUnit, width: int) -> list[Row]:
     for (name, what), one in zip(said, lines, strict=True):
         copies = f"{name}: {what}" if what else ""
         rows += text_rows([one], width, key=f"line:{name}", copies=copies)
-    return [*rows, *text_rows([call], width, key=f"account:{found.phase}")]
+    rows += text_rows([call], width, key=f"account:{found.phase}")
+    return [*rows, *text_rows(doubt_lines(found, 1), width)]
 
 
 # The ways to run it

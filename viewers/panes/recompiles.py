@@ -11,6 +11,7 @@ from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
 from viewers.panes.view import View
 from viewers.plain import plain
 from viewers.summary import RecompileCause
+from viewers.summary.findings import values_text
 from viewers.tables.findings import advice_lines
 from viewers.tables.places import place_lines
 from viewers.words import plural, seconds_text
@@ -39,7 +40,7 @@ def causes(view: View, width: int) -> Content:
         took = seconds_text(cause.seconds) if cause.seconds is not None else "unfinished"
         right_side: Line = ((f"{frames}  ", "dim"), (took + " ", "warn"))
         lead = f"{cause.callers}   " if cause.callers else ""
-        change = keep_end(plain(cause.change.text), width - len(lead) - 4 - width_of(right_side))
+        change = keep_end(plain(values_text(cause)), width - len(lead) - 4 - width_of(right_side))
         rows.append(
             Row(
                 body=((" ↻ ", "warn"), (lead + change, "strong")),

@@ -9,6 +9,7 @@ recorded again or not used come last.
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -63,6 +64,16 @@ class Finding:
     def code(self) -> str:
         """A fix that can be pasted; "" if there is none."""
         return next((fix.code for fix in self.fixes if fix.code), "")
+
+
+def findings_of_both(one: Sequence[Finding], other: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings of two recordings of one model, in the order of the first: what both have once,
+    as the other has it. Two lines may have the same title: two `print()`."""
+    found = {
+        (each.title, (each.place.file, each.place.line) if each.place else None): each
+        for each in (*one, *other)
+    }
+    return tuple(found.values())
 
 
 def findings_of(
@@ -192,7 +203,7 @@ def _numerics(recording: Recording) -> list[Finding]:
     if numerics is None or numerics.within is not False:
         return []
     worst = numerics.worst[0] if numerics.worst else None
-    where = f" in {worst.path} of call {worst.call}" if worst else ""
+    where = f" in {_output_words(worst.path)} of call {worst.call}" if worst else ""
     how = f"max error {error_text(numerics.max_abs)}"
     if worst and worst.note:
         how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
@@ -206,6 +217,13 @@ def _numerics(recording: Recording) -> list[Finding]:
             source=numerics,
         )
     ]
+
+
+def _output_words(path: str) -> str:
+    """`the output`, `output[0].logits`, `the gradient of fc1.weight`."""
+    if path.startswith("grad "):
+        return f"the gradient of {path[5:]}"
+    return "the output" if path == "out" else re.sub(r"^out(?=[.\[])", "output", path)
 
 
 def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[Finding]:

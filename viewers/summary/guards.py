@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from compiler.trace.records import CallStart, Guard, Guards
 from viewers.recording import Recording
 from viewers.words import plural
@@ -99,7 +101,7 @@ def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
     ordered = [guard for _, guard in sorted(shown, key=lambda pair: pair[0])]
     conditions = [_condition(guard) for guard in ordered if guard.source]
     conditions += [_flags(value, guards) for value, guards in training.items()]
-    conditions += [_condition(guard) for guard in ordered if not guard.source]
+    conditions += [_condition(one) for guard in ordered if not guard.source for one in _each(guard)]
     kinds = [
         KindGroup(kind, tuple(guards), kind_words(kind, guards), _example(guards))
         for kind, guards in folded.items()
@@ -107,6 +109,19 @@ def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
     return GuardGroups(
         tuple(conditions), tuple(sorted(kinds, key=lambda one: (-len(one.guards), one.kind)))
     )
+
+
+def _each(guard: Guard) -> list[Guard]:
+    """The conditions on sizes one by one, each with its line; any other guard as it is."""
+    values = guard.value.split("; ")
+    several = len(values) > 1 or guard.lines
+    if guard.kind != "SHAPE_ENV" or not several or len(values) != len(guard.code):
+        return [guard]
+    lines = guard.lines if len(guard.lines) == len(values) else (None,) * len(values)
+    return [
+        replace(guard, code=(code,), value=value, location=line, lines=())
+        for code, value, line in zip(guard.code, values, lines, strict=True)
+    ]
 
 
 def condition_value(guard: Guard) -> str:

@@ -15,6 +15,7 @@ from compiler.trace.records import (
     Guards,
     Recompile,
 )
+from compiler.trace.source_names import root_of
 from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
@@ -41,6 +42,13 @@ class GuardChange:
     expected: str
     seen: str
     is_size: bool = False
+
+    @property
+    def attribute(self) -> str:
+        """The property of a tensor that changed, which what is computed from it inherits; "" of
+        anything else."""
+        last = self.name.rpartition(".")[2]
+        return last if last in ("dtype", "device", "requires_grad", "dim()") else ""
 
     @property
     def text(self) -> str:
@@ -171,8 +179,7 @@ class _Calls:
 
     def takes(self, frame: RecompiledFrame) -> bool:
         """Whether what changed for `frame` is an argument of the call, not derived from one."""
-        root = re.split(r"[.\[(]", frame.change.name, maxsplit=1)[0]
-        return root in self.arguments.get(frame.call, {})
+        return root_of(frame.change.name) in self.arguments.get(frame.call, {})
 
     def differing(self, entry: str, call: int) -> int:
         """How many arguments of `call` differ from those for which `entry` was compiled."""
@@ -221,15 +228,30 @@ def _words(reason: str) -> str:
 
 
 def _whole_advice(frames: list[RecompiledFrame], resumed: Collection[str]) -> tuple[Advice, ...]:
-    """The advice of the first frame. For a size that recompiles resumed frames too, first the
-    advice for those, since the caller cannot mark what is computed before a graph break."""
+    """The advice that helps all frames: the first one's, since what changes there changes behind
+    it. A mark, however, is on one tensor: it does not reach what is computed from it behind a graph
+    break, in a resumed frame or in a function called there."""
     given = [frame.advice for frame in frames if frame.advice]
-    if frames[0].change.is_size and frames[0].compile_id not in resumed:
-        behind = [frame.advice for frame in frames if frame.compile_id in resumed and frame.advice]
-        given = behind[:1] + given
     first = given[0] if given else ()
-    rest = [one for one in (given[1] if len(given) > 1 else ()) if one not in first]
-    return (*first, *rest)
+    if not _marks(first):
+        return first
+    names = {root_of(frame.change.name) for frame in frames}
+    unmarked = [
+        frame.advice
+        for frame in frames
+        if frame.compile_id in resumed and frame.advice and not _marks(frame.advice)
+    ]
+    return next(iter(unmarked), first if len(names) == 1 else (_DYNAMIC,))
+
+
+_DYNAMIC = Advice(
+    text="In every frame: a mark on one tensor does not reach what another frame computes from it",
+    code="torch.compile(model, dynamic=True)",
+)
+
+
+def _marks(advice: tuple[Advice, ...]) -> bool:
+    return bool(advice) and "mark_" in advice[0].code
 
 
 def _advice(record: Recompile, why: FailedGuard | None) -> tuple[Advice, ...]:
@@ -259,6 +281,8 @@ def _same_cause(
     one, two = first.change, other.change
     if one.is_size and two.is_size and (resumed or one.name == two.name):
         return True
+    if resumed and not argument and one.attribute and one.attribute == two.attribute:
+        return (one.expected, one.seen) == (two.expected, two.seen)
     if not one.seen or (one.expected, one.seen) != (two.expected, two.seen):
         return False
     if one.is_size == two.is_size:

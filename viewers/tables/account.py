@@ -7,10 +7,15 @@ from rich.cells import cell_len
 from compiler.trace.records import Account, CallProfile
 from viewers.kit.bars import cells_of
 from viewers.kit.figures import TimeUnit
-from viewers.kit.lines import TextLine
+from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import GAP, Cell, heading, table
-from viewers.summary.profile.accounts import AccountTable, BothSides, open_remainder
+from viewers.summary.profile.accounts import (
+    AccountTable,
+    BothSides,
+    is_doubtful,
+    open_remainder,
+)
 from viewers.words import NOT_MEASURED, PEAK_STEP, bytes_text, percent, stepped_bytes_text
 
 BARS: tuple[Role, Role] = ("bar", "bar-accent")
@@ -39,6 +44,22 @@ def account_lines(found: AccountTable, unit: TimeUnit, width: int, indent: int) 
             ]
         align, drop = "lrrrrllf", []
     return table(rows, align, width, indent, drop)
+
+
+def doubt_lines(found: AccountTable, indent: int) -> list[TextLine]:
+    """Why the lines of a side have no shares."""
+    if not found.doubtful:
+        return []
+    why = "the machine was busy" if found.contended else "rounds differ too much"
+    words = f"{why}: the lines and the call are of different rounds, so {_WHOSE[found.doubtful]}"
+    return [line(" " * indent, (words, "warn"), hang=indent)]
+
+
+_WHOSE = {
+    ("eager",): "eager has no shares",
+    ("compiled",): "the compiled side has no shares",
+    ("eager", "compiled"): "neither side has shares",
+}
 
 
 def _times(found: AccountTable, both: BothSides, unit: TimeUnit) -> list[Cell]:
@@ -72,6 +93,8 @@ def _call(found: AccountTable, unit: TimeUnit) -> list[Cell]:
 
 def _share(account: Account | None, seconds: float | None) -> str:
     if account is None or seconds is None or account.measured.median <= 0:
+        return ""
+    if is_doubtful(account):
         return ""
     share = seconds / account.measured.median
     return f"-{percent(-share)}" if share < 0 else percent(share)

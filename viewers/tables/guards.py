@@ -25,7 +25,12 @@ GuardRow = tuple[str, str, Guard]
 
 
 def condition_rows(conditions: Sequence[Condition]) -> list[GuardRow]:
-    return [(one.name, one.value, one.guards[0]) for one in conditions]
+    """A name that several conditions in a row have is given once."""
+    before = ["", *(one.name for one in conditions)]
+    return [
+        ("" if one.name == last else one.name, one.value, one.guards[0])
+        for one, last in zip(conditions, before, strict=False)
+    ]
 
 
 def single_rows(guards: Sequence[Guard]) -> list[GuardRow]:

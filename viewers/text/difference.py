@@ -16,10 +16,12 @@ from viewers.summary.differences.words import (
     others_words,
     veto_words,
 )
-from viewers.words import plural
+from viewers.words import listed, plural
 
 DECISIONS = 12
 """Maximum number of decisions listed; the rest are counted."""
+KERNELS = 12
+"""Maximum number of lines of kernels; with `--code`, all of them."""
 ROWS = 8
 """Most breaks, guards, … listed of each kind; the rest are counted."""
 
@@ -66,13 +68,15 @@ def _settings(difference: Difference) -> list[TextLine]:
 def _figures(difference: Difference, width: int) -> list[TextLine]:
     changed = [one for one in difference.figures if one.changed]
     rows: list[Sequence[Cell]] = [[(one.what, "dim"), change_text(one)] for one in changed]
+    nests: list[Sequence[Cell]] = []
     for change in difference.changed_kernels:
         before, after = change.nests
         if before is not None and after is not None and before != after:
-            rows.append([(f"loop nests, {change.name}", "dim"), f"{before} → {after}"])
-    if not rows:
+            nests.append([(f"loop nests, {change.name}", "dim"), f"{before} → {after}"])
+    if not rows and not nests:
         return []
-    return [heading("what changed"), *table(rows, "lf", width, indent=2)]
+    lines = table([*rows, *nests[:ROWS]], "lf", width, indent=2)
+    return [heading("what changed"), *lines, *_more(len(nests) - ROWS)]
 
 
 def _counted(what: str, changes: Sequence[CountChange], width: int) -> list[TextLine]:
@@ -114,12 +118,17 @@ def _kernels(difference: Difference, width: int, code: bool) -> list[TextLine]:
         return [line((f"{plural(same, 'kernel')}, all as before", "dim"))] if same else []
     lines = [heading("kernels", f"{same} as before" if same else "")]
     across = len(set(difference.engines)) > 1
+    alike: dict[tuple[str, str], list[KernelChange]] = {}
     for one in changed:
-        words = one.kind if across else kernel_words(one)
-        lines.append(line("  ", (one.name, "strong"), f"  {words}", hang=4))
-        if code and with_code(difference, one):
-            lines += _diff(one.code)
-    return lines
+        alike.setdefault((one.label, one.kind if across else kernel_words(one)), []).append(one)
+    for (label, words), group in list(alike.items())[: None if code else KERNELS]:
+        for some in [[one] for one in group] if code else [group]:
+            ids = listed([each.id for one in some for each in one.after or one.before])
+            times = f" ×{len(some)}" if len(some) > 1 else ""
+            lines.append(line("  ", (f"{ids} {label}{times}", "strong"), f"  {words}", hang=4))
+            if code and with_code(difference, some[0]):
+                lines += _diff(some[0].code)
+    return lines if code else [*lines, *_more(len(alike) - KERNELS)]
 
 
 def _diff(diff: TextDiff) -> list[TextLine]:

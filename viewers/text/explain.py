@@ -12,6 +12,7 @@ from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.cudagraphs import cudagraph_words
 from viewers.summary.engines import Comparison, compare
+from viewers.summary.findings import findings_of_both
 from viewers.summary.ranks.collectives import started
 from viewers.text import engines
 from viewers.text.failure import failure_lines
@@ -89,8 +90,8 @@ def _both(
     for column in comparison.columns:
         if column.summary.failure is not None:
             lines += [BLANK, *failure_lines(column.recording, column.summary, names, width)]
-    found = {one.title: one for one in (*second.summary.findings, *first.summary.findings)}
-    lines += findings_lines(tuple(found.values()), names, width, max(8, height - MARGIN))
+    found = findings_of_both(second.summary.findings, first.summary.findings)
+    lines += findings_lines(found, names, width, max(8, height - MARGIN))
     if not found:
         lines += nothing_lines(first.summary)
     for column in comparison.columns:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from viewers.command_line import FILE
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
 from viewers.recording import Recording
+from viewers.words import listed
 from workbench.cli import codes
 from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
@@ -133,14 +134,14 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
     if len(parts) > 1:
         del parts[-1]  # the whole trace repeats what its parts have
     found = [(part, one) for part in parts for one in part.all(KernelPrecision)]
-    if not found:
+    if all(one.within is None for _, one in found) and not wanted:
         if not of_trace and not recording.kernels:
             why = "was generated" if recording.graphs else "to compare: no graph was captured"
             return Written([line(f"no kernel {why}")], codes.OK)
         lines = [line("no kernel was compared with float64")]
-        lines += [line(f"  {warned.message}", hang=2) for warned in recording.all(Warned)]
+        lines += _left_out(recording, found)
         return Written([*lines, line("record it with 'tcw profile --verify'")], codes.USAGE)
-    lines = [line(_counts([one for _, one in found]))]
+    lines = [line(_counts([one for _, one in found])), *_left_out(recording, found)]
     part, chosen = _chosen(found, wanted)
     if chosen is None or part is None:
         if wanted:
@@ -227,6 +228,27 @@ def _counts(found: list[KernelPrecision]) -> str:
     if wrong:
         words += f", {len(wrong)} not ({', '.join(wrong[:8])}{', …' if len(wrong) > 8 else ''})"
     return words + (f", {left} not compared" if left else "")
+
+
+def _left_out(
+    recording: Recording, found: Sequence[tuple[Recording, KernelPrecision]]
+) -> list[TextLine]:
+    """What was not compared, by reason."""
+    left: dict[tuple[str, str], list[str]] = {}
+    for _, one in found:
+        if one.within is None:
+            left.setdefault((one.graph, one.reason), []).append(one.kernel)
+    lines = [
+        line(f"  {listed(names)} of {graph}: {reason or 'not compared'}", hang=4)
+        for (graph, reason), names in left.items()
+    ]
+    said = [line(f"  {one.message}", hang=4) for one in recording.all(Warned) if one.asked]
+    more = len(lines) - _REASONS
+    return [*lines[:_REASONS], *([line(f"  {more:,} more reasons")] if more > 0 else []), *said]
+
+
+_REASONS = 8
+"""Most reasons for not comparing that are listed."""
 
 
 def _about(part: Recording, one: KernelPrecision) -> Iterator[TextLine]:

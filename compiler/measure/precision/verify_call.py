@@ -96,8 +96,6 @@ def verify(
         reason = reason_of(error)
         host.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
         return
-    for graph, reason in refused:
-        host.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
     found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
     cut: dict[bool, str] = {}
     for one, kernel, verdicts in found:
@@ -110,6 +108,36 @@ def verify(
             host.begins(f"cutting out {kernel.id}")
             record = _with_repro(host, record, one, kernel, verdicts, engine)
         host.emit(record)
+    for record in _left(kernels, looked, dict(refused), number):
+        host.emit(record)
+    unnamed = [
+        (one.probe.graph, _FROM_A_CACHE)
+        for one in looked
+        if one.verifier.verdicts and not one.kernels
+    ]
+    known = {base_graph(kernel.graph) for kernel in kernels}
+    for graph, reason in (*refused, *unnamed):
+        if graph not in known:
+            host.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
+
+
+_FROM_A_CACHE = "its graph came from a cache, without its operations"
+
+
+def _left(
+    kernels: Sequence[Kernel], looked: Sequence[Looked], refused: Mapping[str, str], call: int
+) -> Iterator[KernelPrecision]:
+    """The recorded kernels that the call does not run, or that cannot be compared."""
+    ran = {one.probe.graph: bool(one.verifier.verdicts) for one in looked}
+    done = {kernel.id for one in looked for kernel, _ in _by_kernel(one)}
+    for kernel in kernels:
+        graph = base_graph(kernel.graph)
+        if kernel.predicted or kernel.id in done:
+            continue
+        reason = refused.get(graph, _FROM_A_CACHE)
+        if graph in ran:
+            reason = "its step was not found" if ran[graph] else f"call {call} does not run it"
+        yield structs.replace(_record(graph, kernel, call, []), within=None, reason=reason)
 
 
 class _Blind:

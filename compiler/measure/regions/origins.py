@@ -160,30 +160,54 @@ class Origins:
     def computed(self, calls: Iterable[CallOfKernel | None]) -> list[Computes]:
         """What each step computes; pass the steps in execution order."""
         taken: set[NodeRef] = set()
-        return [Computes() if call is None else self._computes(call, taken) for call in calls]
+        parts: set[tuple[str, str]] = set()
+        return [
+            Computes() if call is None else self._computes(call, taken, parts) for call in calls
+        ]
 
-    def _computes(self, call: CallOfKernel, taken: set[NodeRef]) -> Computes:
+    def _computes(
+        self, call: CallOfKernel, taken: set[NodeRef], parts: set[tuple[str, str]]
+    ) -> Computes:
+        """`taken`: what earlier steps compute. `parts`: their scheduler nodes."""
         kernel = call.kernel
         names = self._lowered_names(kernel, call.number, call.count)
+        further = self._further_parts(kernel, parts)
         refs = [(kernel.graph, name) for name in names]
         known = [ref for ref in refs if ref in self.nodes]
         working = [ref for ref in known if word(self.nodes[ref].target) not in VIEWS]
         # earlier computed nodes and constants count only if there is nothing else
-        own = [ref for ref in working if ref not in taken]
+        own = [ref for ref in working if ref not in taken or ref in further]
         own = own or working or known
         reading = [ref for ref in own if word(self.nodes[ref].target) not in CREATIONS]
         taken.update(own)
         chosen = reading or own
-        sites = {
-            site
-            for ref in chosen
-            if not self.captured(ref)
-            and (site := site_of(self.nodes[ref].module, self.nodes[ref].location))
-        }
+        sites = {site for ref in chosen if not self.captured(ref) and (site := self._site(ref))}
         lines = kernel.locations
         if not lines and not sites and not any(map(self.captured, chosen)):
             lines = self._users_lines(refs)
         return Computes(kernel, tuple(chosen), frozenset(sites), lines)
+
+    def _further_parts(self, kernel: Kernel, parts: set[tuple[str, str]]) -> set[NodeRef]:
+        """Nodes of which the kernel computes another part than the steps before it: a scatter is
+        one scheduler node that fills its result, which may be in a kernel of its own, and one that
+        adds to it."""
+        graph = base_graph(kernel.graph)
+        mine = {(graph, name) for name in kernel.nodes}
+        found = {
+            (kernel.graph, self._operations[one][0])
+            for one in mine - parts
+            if len(self._operations.get(one, ())) == 1
+        }
+        parts |= mine
+        return found
+
+    def _site(self, ref: NodeRef) -> Site | None:
+        """The site of a node. To a sum of gradients torch gives a line and no module: it has the
+        module of the summand that is added last, as in eager."""
+        node = self.nodes[ref]
+        given = (self.nodes.get((ref[0], name)) for name in reversed(node.inputs))
+        modules = (one.module for one in given if one is not None and one.module)
+        return site_of(node.module or next(modules, ""), node.location)
 
     def _users_lines(self, refs: Iterable[NodeRef]) -> tuple[Location, ...]:
         """The lines of the users of nodes that have none themselves: no user writes a copy into

@@ -128,6 +128,8 @@ class Guard(Part):
     """The attribute that the object must not have itself (`NOT_PRESENT_IN_GENERIC_DICT`)."""
     location: Location | None = None
     """The user's line that made Dynamo install it."""
+    lines: tuple[Location | None, ...] = ()
+    """Of conditions on sizes: the user's line behind each of `code`, as far as torch names it."""
 
 
 class DynamicSize(Part):

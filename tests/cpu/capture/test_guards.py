@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import re
 from typing import Any
 
@@ -121,6 +122,22 @@ def test_dynamic_sizes_and_symbols_in_values(capture: Capture) -> None:
     assert of(second, "x", "TENSOR_MATCH").value.startswith(f"f32[{size.symbol}, 4]")
     shapes = next(guard for guard in second.guards if guard.kind == "SHAPE_ENV")
     assert "2 <= L['x'].size()[0]" in shapes.code
+
+
+def test_conditions_on_sizes_have_the_lines_that_torch_names(capture: Capture) -> None:
+    def asks(x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] > 3:  # asked
+            x = x + 1
+        return x.sin()
+
+    capture.call(lambda: torch.compile(asks, backend="eager", dynamic=True)(torch.ones(4, 8)))
+    (record,) = capture.all(Guards)
+    shapes = next(guard for guard in record.guards if guard.kind == "SHAPE_ENV")
+    lines = dict(zip(shapes.code, shapes.lines, strict=True))
+    asked = lines["4 <= L['x'].size()[0]"]
+    assert asked is not None
+    assert linecache.getline(asked.file, asked.line).strip().endswith("# asked")
+    assert lines["2 <= L['x'].size()[1]"] is None, "torch's own condition"
 
 
 def test_mark_dynamic_with_bounds(capture: Capture) -> None:

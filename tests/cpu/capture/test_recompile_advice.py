@@ -139,6 +139,52 @@ def test_one_number_of_dimensions() -> None:
     assert no.code == ""
 
 
+def test_a_value_behind_a_graph_break_is_changed_before_it() -> None:
+    """Or, if it is an argument, before the call."""
+
+    def laid_out(fix: bool) -> Callable[..., torch.Tensor]:
+        def broken(x):
+            y = x.sin()
+            if fix:
+                y = y.contiguous()
+            torch._dynamo.graph_break()
+            return y.cos()
+
+        return broken
+
+    layouts = (x, torch.ones(8, 4).t())
+    assert compiles(laid_out(False), layouts, lambda f, one: f(one)) == 4
+    assert compiles(laid_out(True), layouts, lambda f, one: f(one)) == 3
+    passed = ChangedValue("stride", source="L['y']", subject="y", resumed=True)
+    (advice,) = advise([replace(passed, made=True)], SETTINGS)
+    assert (advice.code, advice.text[:31]) == (
+        "y = y.contiguous()",
+        "Do it before the graph break: t",
+    )
+    assert advise([passed], SETTINGS)[0].text.startswith("Do it before every call")
+    for what in ("dtype", "device", "requires_grad", "size", "value"):
+        made = replace(passed, what=what, expected="1.0", seen="2.0", name="y", made=True)
+        assert "call" not in advise([made], SETTINGS)[0].text.replace("caller", "").replace(
+            "in every call", ""
+        )
+
+
+def test_an_argument_that_passes_a_graph_break_can_be_marked() -> None:
+    def broken(x):
+        total = x.sin().sum()
+        torch._dynamo.graph_break()
+        return x.cos() + total
+
+    mark = torch._dynamo.mark_dynamic
+    assert compiles(broken, (2, 3, 4), lambda f, n: f(torch.ones(n, 8))) == 4
+    assert compiles(broken, (2, 3, 4), lambda f, n: f(marked(mark, n))) == 2
+    changed = ChangedValue("size", "TENSOR_MATCH", "L['x']", "x", "x.size(0)", "2", "3", 0)
+    first = advise([replace(changed, resumed=True)], SETTINGS)[0]
+    assert first.code == "torch._dynamo.mark_dynamic(x, 0)"
+    first = advise([replace(changed, resumed=True, made=True)], SETTINGS)[0]
+    assert first.code == "torch.compile(model, dynamic=True)"
+
+
 def test_dynamic_behind_a_graph_break() -> None:
     def broken(x):
         y = x.sin()
@@ -211,8 +257,9 @@ def test_every_rule_answers_for_anything_in_one_style(what: str) -> None:
             what, source=source, subject="hidden_states", name="hidden_states",
             expected=expected, seen=seen, index=0, passed=passed,
         )  # fmt: skip
-        for resumed in (False, True):
-            for advice in advise([replace(changed, resumed=resumed)], SETTINGS):
+        for resumed, made in ((False, False), (True, False), (True, True)):
+            given = replace(changed, resumed=resumed, made=made)
+            for advice in advise([given], SETTINGS):
                 well_written(advice)
 
 

@@ -134,3 +134,79 @@ def test_arguments_of_a_function_are_named_by_the_call(capture: Capture) -> None
     wide = torch.ones(4, 9)
     capture.call(lambda: compiled(wide, wide))
     assert capture.all(Recompile)[-1].failed[0].name == "args[0].size(1)", "unknown stays torch's"
+
+
+def test_what_was_computed_before_a_graph_break_is_no_argument(capture: Capture) -> None:
+    """A mark on an argument holds behind the break; nobody can mark what was computed."""
+
+    def argument(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x.cos()
+
+    def computed(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos()
+
+    def advice(function: Any) -> str:
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="eager")
+        for size in (4, 6):
+            given = torch.ones(size, 8)
+            capture.recorder.arguments = {"x": given}
+            capture.call(lambda given=given: compiled(given))
+        return capture.all(Recompile)[-1].advice[0].code
+
+    assert advice(argument) == "torch._dynamo.mark_dynamic(x, 0)"
+    assert advice(computed) == "torch.compile(model, dynamic=True)"
+
+
+def test_sizes_that_were_equal_by_chance(capture: Capture) -> None:
+    """No line compares them; with torch's setting, it compiles once."""
+
+    def calls(compiled: Any) -> None:
+        for shape in ((64, 64), (96, 64), (32, 16)):
+            capture.call(lambda shape=shape: compiled(torch.ones(shape)))
+
+    calls(torch.compile(lambda x: x.sin(), backend="eager", dynamic=True))
+    (again,) = capture.all(Recompile)
+    assert again.advice[0].code == "torch.fx.experimental._config.use_duck_shape = False"
+    assert "compares" not in again.advice[0].text
+    torch._dynamo.reset()
+    with torch.fx.experimental._config.patch(use_duck_shape=False):
+        calls(torch.compile(lambda x: x.sin(), backend="eager", dynamic=True))
+    assert len(capture.all(Recompile)) == 1
+
+
+class First(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+
+class Second(First):
+    pass
+
+
+class Holder(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected", "seen"),
+    [
+        (Second, "First", "Second"),
+        (type("First", (First,), {"__module__": "other"}), f"{__name__}.First", "other.First"),
+    ],
+)
+def test_two_classes_are_named_alike(
+    capture: Capture, other: type, expected: str, seen: str
+) -> None:
+    """By their names, with modules only where those are equal."""
+    holder = Holder()
+    compiled = torch.compile(holder, backend="eager")
+    for inner in (First, other):
+        holder.inner = inner()
+        capture.call(lambda: compiled(x))
+    (failed,) = capture.all(Recompile)[-1].failed
+    assert (failed.expected, failed.seen) == (expected, seen)

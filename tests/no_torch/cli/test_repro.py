@@ -112,6 +112,7 @@ def test_the_first_wrong_kernel_is_written(
     assert code == codes.FINDING
     assert text == (
         "3 kernels: 1 within rounding of float64, 1 not (k1), 1 not compared\n"
+        "  k2 of 0/0/forward: it draws random numbers\n"
         "\n"
         "k1 cpp_fused_gelu_1  wrong\n"
         "  gelu + layer norm  model.py:24  0/0/forward\n"

@@ -266,7 +266,7 @@ async def test_raw_and_torch_text(open_trace: Open, block_file: Path) -> None:
 async def test_copy_takes_the_fix(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         await reader.press("y")
-        assert reader.app.clipboard == "torch._dynamo.mark_dynamic(x, 0)"
+        assert reader.app.clipboard == "torch.compile(model, dynamic=True)"
         assert "copied" in reader.text()
         await reader.press("j")
         assert "copied" not in reader.text()
@@ -323,7 +323,7 @@ async def test_folds(open_trace: Open, block_file: Path) -> None:
 async def test_mouse(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         findings = reader.pane("findings")
-        await reader.pilot.click(offset=(30, findings.region.y + 5))
+        await reader.pilot.click(offset=(30, findings.region.y + 6))
         await reader.pilot.pause()
         assert findings.row.key == "finding:1"
         await reader.pilot.click("#timeline", offset=(110, 0))

@@ -16,6 +16,7 @@ from compiler.trace.records import (
     AnyRecord,
     Graph,
     GraphBreak,
+    Node,
     Source,
     Start,
     Text,
@@ -26,7 +27,7 @@ from tests.no_torch.two_runs import vetoed_run
 from viewers.json_diff import diff_report
 from viewers.recording import Recording
 from viewers.summary.differences import difference
-from viewers.summary.differences.alignment import Alignment
+from viewers.summary.differences.alignment import GONE, Alignment
 from viewers.summary.differences.lines import gaps, matches
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=12)
@@ -215,3 +216,23 @@ def test_a_line_that_only_the_base_has_is_in_the_base_s_file() -> None:
     assert any(one.what.startswith(f"{place}  ") for one in found.breaks)
     assert f"{place} is gone" in found.effects[0].cause
     assert diff_report(found, "a", "b").effects[0].file == old.file
+
+
+def _graph(*nodes: Node) -> Recording:
+    return Recording([Graph(id="0/0", kind="captured", compile_id="0/0", nodes=nodes)])
+
+
+def test_a_name_that_torch_gives_to_another_node_is_not_the_same_node() -> None:
+    """torch counts: without the tanh, `add_1` is the next layer's."""
+
+    def node(name: str, target: str) -> Node:
+        return Node(name=name, op="call_function", target=target)
+
+    base = _graph(node("add_1", "aten.add"), node("tanh", "aten.tanh"), node("mul", "aten.mul"))
+    run = _graph(node("mul", "aten.mul"), node("add_1", "aten.div"))
+    alignment = Alignment(base, run)
+    assert alignment.nodes("0/0") == {"mul": "mul"}
+    assert alignment.node("0/0", "add_1") == f"add_1{GONE}"
+    assert alignment.id("tcw/0/0/fuse/add_1+mul") == f"tcw/0/0/fuse/add_1{GONE}+mul"
+    assert alignment.node("9/0", "add_1") == "add_1", "nothing is known of that graph"
+    assert alignment.node("0/0", "softmax_max") == "softmax_max", "a loop that a lowering made"

@@ -9,11 +9,14 @@ from compiler.trace.records import (
     AnyRecord,
     Decided,
     DynamicSize,
+    FailedGuard,
     Graph,
+    GraphBreak,
     Guard,
     Guards,
     Kernel,
     MemoryPlan,
+    Recompile,
     Run,
     Start,
     Timed,
@@ -27,6 +30,7 @@ from viewers.kit.lines import BLANK
 from viewers.recording import Recording
 from viewers.summary.differences import Difference, diff_lines, difference
 from viewers.summary.differences.causes import _quoted
+from viewers.summary.differences.words import change_text
 from viewers.text import diff as report
 from viewers.text.difference import blocks
 from viewers.text.lines import to_text
@@ -347,3 +351,78 @@ def test_a_long_text_is_compared_soon() -> None:
 )
 def test_the_edited_part_of_a_long_line_is_quoted(before: str, after: str, shown: str) -> None:
     assert _quoted(after, before) == shown
+
+
+def test_less_memory_behind_a_new_graph_break_is_no_gain() -> None:
+    """Each graph needs less for itself; what crosses the break is in no graph."""
+
+    def halved(records: list[AnyRecord]) -> list[AnyRecord]:
+        return [
+            structs.replace(one, peak_bytes=(one.peak_bytes or 0) // 2)
+            if isinstance(one, MemoryPlan)
+            else one
+            for one in records
+        ]
+
+    def peak(base: list[AnyRecord], run: list[AnyRecord]) -> tuple[str, bool]:
+        found = compared(base, run)
+        (figure,) = [one for one in found.figures if one.what == "memory peak"]
+        return change_text(figure), any(
+            one.words.startswith("memory peak") for one in found.effects
+        )
+
+    plain = [one for one in base_run() if not isinstance(one, GraphBreak)]
+    assert peak(plain, halved(base_run())) == ("not compared   (graphs are cut elsewhere)", False)
+    text, effect = peak(base_run(), halved(base_run()))
+    assert "→" in text
+    assert effect
+
+
+def test_kernels_of_many_layers_that_changed_alike_are_one_line() -> None:
+    kernel = next(one for one in base_run() if isinstance(one, Kernel) and one.id == "k8")
+
+    def with_new(*labels: str) -> list[str]:
+        made = [
+            structs.replace(kernel, id=f"k{100 + at}", label=label, nodes=(), origins=(f"n{at}",))
+            for at, label in enumerate(labels)
+        ]
+        return text(compared(base_run(), [*base_run(), *made]), code=False).splitlines()
+
+    (alike,) = [one for one in with_new(*["relu"] * 9) if "new" in one]
+    assert alike.split("  ")[1:3] == ["k100, k101, k102 and 6 more relu ×9", "new, +28 −0 lines"]
+    rows = with_new(*(f"label {at}" for at in range(30)))
+    assert sum("new" in one for one in rows) == 12
+    assert rows[-1] == "  18 more"
+
+
+def test_a_model_file_by_another_name_is_no_change_of_guards() -> None:
+    def in_file(name: str) -> list[AnyRecord]:
+        guard = Guard(kind="MODULE_MATCH", name=f"{name}.torch", source=f"G['{name}'].torch")
+        records = [
+            structs.replace(one, guards=(guard,)) if isinstance(one, Guards) else one
+            for one in base_run()
+        ]
+        start = records[0]
+        assert isinstance(start, Start)
+        settings = structs.replace(start.settings, file=f"/work/{name}.py")
+        return [structs.replace(start, settings=settings), *records[1:]]
+
+    assert compared(in_file("old"), in_file("new")).guards == ()
+    assert compared(in_file("old"), in_file("old")).guards == ()
+
+
+def test_a_recompile_there_and_back_shows_what_it_met() -> None:
+    """`A → B → A`, not `A → A`."""
+
+    def again(number: int, expected: str, seen: str) -> Recompile:
+        failed = FailedGuard(
+            entry="0/0", guard="", name="self.mlp", source="L['self'].mlp",
+            expected=expected, seen=seen,
+        )  # fmt: skip
+        return Recompile(compile_id=f"0/{number}", call=1, failed=(failed,), function="forward")
+
+    run = [*base_run(), again(1, "A", "B"), again(2, "B", "A")]
+    found = compared(base_run(), run)
+    (change,) = [one for one in found.recompiles if "self.mlp" in one.what]
+    assert change.what.endswith("self.mlp A → B → A")
+    assert any("self.mlp A → B → A" in one.words for one in found.effects)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import AnyRecord, Argument, CallStart, DynamicSize, Guard, Guards
+from compiler.trace.records import (
+    AnyRecord,
+    Argument,
+    CallStart,
+    DynamicSize,
+    Guard,
+    Guards,
+    Location,
+)
 from tests.no_torch import traces
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.guards import KINDS, GuardGroups, guard_groups, kind_words
+from viewers.tables.guards import condition_rows
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
 from viewers.text.sections import SectionView, section
@@ -164,3 +173,22 @@ def test_guards_are_no_longer_offered_once_all_are_shown() -> None:
     recording = Recording([*traces.opening(), CALL, record(*GUARDS)])
     lines = to_text(explain(recording, show=("guards=all",)), 100)
     assert "more: " not in lines or "guards" not in lines.rpartition("more: ")[2]
+
+
+def test_each_condition_on_sizes_has_its_own_line() -> None:
+    def shown(lines: tuple[Location | None, ...]) -> list[tuple[str, str, int]]:
+        sizes = Guard(
+            kind="SHAPE_ENV", name="symbolic shapes", source="", lines=lines,
+            value="4 <= x.size(0); x.size(1) == 8",
+            code=("4 <= L['x'].size()[0]", "L['x'].size()[1] == 8"),
+        )  # fmt: skip
+        record = Guards(compile_id="0/0", guards=(sizes,))
+        rows = condition_rows(guard_groups(Recording([record]), record).conditions)
+        return [
+            (name, value, one.location.line if one.location else 0) for name, value, one in rows
+        ]
+
+    assert shown((traces.at(6), None)) == [
+        ("symbolic shapes", "4 <= x.size(0)", 6), ("", "x.size(1) == 8", 0),
+    ]  # fmt: skip
+    assert [row[2] for row in shown(())] == [0, 0]

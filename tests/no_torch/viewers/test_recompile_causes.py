@@ -235,18 +235,47 @@ def test_the_seconds_of_an_unfinished_recompile_are_unknown() -> None:
     assert summary([*records, done]).recompiles[0].seconds == 2.0
 
 
-def test_what_also_helps_behind_a_break_comes_first() -> None:
-    """The caller cannot mark what was made before a graph break."""
+def test_of_two_pieces_of_advice_the_one_that_helps_all_frames_is_given() -> None:
+    """The caller cannot mark what was made before a graph break: a mark would help one frame."""
 
     def advised(record: Recompile, code: str) -> Recompile:
         return msgspec.structs.replace(record, advice=(Advice(text="Do it", code=code),))
 
-    before = advised(traces.size_change("0/1", "x", 4, 6), "mark")
-    behind = advised(traces.size_change("1/1", "h", 4, 6), "dynamic")
+    mark, dynamic = "torch._dynamo.mark_dynamic(x, 0)", "torch.compile(model, dynamic=True)"
+    before = advised(traces.size_change("0/1", "x", 4, 6), mark)
+    behind = advised(traces.size_change("1/1", "h", 4, 6), dynamic)
     (cause,) = summary([*traces.opening(), before, traces.resumed("1/1"), behind]).recompiles
-    assert [one.code for one in cause.advice] == ["dynamic", "mark"]
+    assert [one.code for one in cause.advice] == [dynamic]
     (cause,) = summary([*traces.opening(), before]).recompiles
-    assert [one.code for one in cause.advice] == ["mark"]
+    assert [one.code for one in cause.advice] == [mark]
+    inner = advised(traces.size_change("1/1", "h", 4, 6), "torch._dynamo.mark_dynamic(h, 0)")
+    (cause,) = summary([*traces.opening(), before, inner]).recompiles
+    assert [one.code for one in cause.advice] == [dynamic]
+    same = advised(traces.size_change("1/1", "x", 4, 6), mark)
+    (cause,) = summary([*traces.opening(), before, traces.resumed("1/1"), same]).recompiles
+    assert [one.code for one in cause.advice] == [mark]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "seen"),
+    [("dtype", "float32", "float64"), ("requires_grad", "False", "True"), ("dim()", "2", "3")],
+)
+def test_what_a_computed_tensor_inherits_is_no_cause_of_its_own(
+    name: str, expected: str, seen: str
+) -> None:
+    def change(compile_id: str, tensor: str, fix: str) -> Recompile:
+        failed = FailedGuard(
+            entry=f"{compile_id[0]}/0", guard="", name=f"{tensor}.{name}",
+            source=f"L['{tensor}']", expected=expected, seen=seen,
+            advice=(Advice(text="Do it", code=fix),),
+        )  # fmt: skip
+        return Recompile(compile_id=compile_id, call=2, failed=(failed,), function="forward")
+
+    before, behind = change("0/1", "x", "x = …"), change("1/1", "y", "y = …")
+    (cause,) = summary([*traces.opening(), before, traces.resumed("1/1"), behind]).recompiles
+    assert cause.compile_ids == ("0/1", "1/1")
+    assert [one.code for one in cause.advice] == ["x = …"]
+    assert len(summary([*traces.opening(), before, behind]).recompiles) == 2
 
 
 def _recompiled(*guards: str) -> str:

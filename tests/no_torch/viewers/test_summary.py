@@ -17,14 +17,18 @@ from compiler.trace.records import (
     FusionRound,
     Graph,
     Location,
+    Numerics,
+    OutputError,
     Phase,
     Speed,
 )
 from tests.block_trace import block_trace
 from tests.decided import pair_test
 from tests.no_torch import traces
+from viewers.markdown.report import report
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
+from viewers.summary.findings import findings_of_both
 
 
 def summary(records: list[AnyRecord]) -> Summary:
@@ -360,3 +364,28 @@ def test_a_short_call_is_slower_for_its_guards_and_wrappers(eager_ms: float, wor
     (finding,) = summarise(Recording(records)).findings
     assert finding.kind == "slower"
     assert words in finding.title
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("out", "in the output of call 2:"),
+        ("out[0].logits", "in output[0].logits of call 2:"),
+        ("grad fc1.weight", "in the gradient of fc1.weight of call 2:"),
+    ],
+)
+def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
+    worst = OutputError(call=2, path=path, max_abs=0.5, max_rel=0.2)
+    numbers = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False, worst=(worst,))
+    (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
+    assert f"differ from eager {words} max error 0.5" in finding.title
+
+
+def test_two_lines_with_one_title_stay_two_findings() -> None:
+    """Of one recording, and of two engines."""
+    sites = [traces.graph_break(location=traces.at(line)) for line in (6, 8)]
+    records = [*traces.opening(), *traces.frame()[:1], *sites, *traces.frame()[1:], traces.end()]
+    found = summary(records).findings
+    assert len({one.title for one in found}) < len(found) == 2
+    assert findings_of_both(found, found) == found
+    assert "2 findings" in report(Recording(records))

@@ -21,6 +21,7 @@ from viewers.summary.differences.figures import (
     Figure,
     SettingChange,
     break_changes,
+    cut_elsewhere,
     engines_of,
     figures,
     graph_changes,
@@ -91,15 +92,17 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
     last = run.last(Run)
     alignment = Alignment(base, run)
     kernels = kernel_changes(alignment, by_lines=across)
+    breaks = break_changes(before, after, alignment)
+    cut = cut_elsewhere(base, run, before, after, breaks)
     return Difference(
         base=base,
         run=run,
         because=last.because if last else "",
         settings=setting_changes(base, run),
         engines=engines,
-        figures=figures(base, run, before, after),
+        figures=figures(base, run, before, after, cut),
         graphs=graph_changes(base, run),
-        breaks=break_changes(before, after, alignment),
+        breaks=breaks,
         recompiles=recompile_changes(before, after),
         guards=guard_changes(base, run),
         decisions=DecisionChanges((), 0) if across else decision_changes(alignment),

@@ -23,6 +23,10 @@ from viewers.summary.differences.lines import gaps, matches
 _NUMBERED = re.compile(r"(primals_|tangents_|arg|bwd_rng_state_|fwd_rng_state_)\d+(_\d+)?")
 
 
+GONE = "~gone"
+"""Behind the name of a node that only the base has."""
+
+
 class MatchedLine(NamedTuple):
     """A source line in terms of the run."""
 
@@ -40,6 +44,8 @@ class Alignment:
         self.run = run
         self._lines: dict[str, dict[int, int]] = {}
         self._nodes: dict[str, dict[str, str]] = {}
+        self._gone: dict[str, set[str]] = {}
+        """Nodes of a base's graph that the run's does not have."""
 
     @cached_property
     def _mains(self) -> tuple[str, str]:
@@ -103,8 +109,11 @@ class Alignment:
         return None if location is None else self.line(location.file, location.line)
 
     def node(self, graph: str, name: str) -> str:
-        """The run's name of a base's node; its own name if the run has no such node."""
-        return self.nodes(graph).get(name, name)
+        """The run's name of a base's node; its own name, marked as `GONE`, if the run has no such
+        node: what torch calls by that name there is another one. A name that is no node's (a loop
+        that a lowering made) is kept."""
+        found = self.nodes(graph)
+        return found.get(name) or (name + GONE if name in self._gone[graph] else name)
 
     def nodes(self, graph: str) -> dict[str, str]:
         """The base's name of a node -> the run's, for every node that both have. `graph`: its id,
@@ -115,6 +124,8 @@ class Alignment:
             self._nodes[graph] = (
                 self._aligned(self.base.graphs[of], other) if other is not None else {}
             )
+            before = self.base.graphs[of].nodes if other is not None else ()
+            self._gone[graph] = {node.name for node in before} - self._nodes[graph].keys()
         return self._nodes[graph]
 
     def same(self, graph: str) -> bool:
@@ -152,14 +163,15 @@ class Alignment:
         return {base.nodes[i].name: run.nodes[j].name for i, j in found}
 
     def id(self, decision: str) -> str:
-        """The run's id of a base's decision: `…/fuse/exp+add_3` -> `…/fuse/exp+add_4`."""
+        """The run's id of a base's decision: `…/fuse/exp+add_3` -> `…/fuse/exp+add_4`; of a node
+        that the run does not have, `…/fuse/exp+add_3~gone`."""
         head, slash, names = decision.rpartition("/")
         parts = head.split("/")
         for end in range(len(parts), 1, -1):
             graph = "/".join(parts[1:end])
             if base_graph(graph) in map(base_graph, self.base.graphs):
-                nodes = self.nodes(base_graph(graph))
-                return head + slash + "+".join(nodes.get(one, one) for one in names.split("+"))
+                renamed = (self.node(base_graph(graph), one) for one in names.split("+"))
+                return head + slash + "+".join(renamed)
         return decision
 
 

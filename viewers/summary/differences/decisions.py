@@ -13,7 +13,7 @@ from compiler.trace import matching
 from compiler.trace.matching import base_graph
 from compiler.trace.records import SchedulerNode
 from viewers.recording import Recording
-from viewers.summary.differences.alignment import Alignment
+from viewers.summary.differences.alignment import GONE, Alignment
 from viewers.summary.fusion import fusion_summary, node_labels
 
 ChangeKind = Literal["vetoed", "forced", "overridden", "undone", "refused", "other", "new", "gone"]
@@ -207,7 +207,7 @@ def _choices(
             id=one.id,
             graph=base_graph(one.graph),
             kind=one.kind,
-            subject=" + ".join(names),
+            subject=" + ".join(name.removesuffix(GONE) for name in names),
             choice=one.choice,
             parts=frozenset(names),
             overridden=one.overridden,

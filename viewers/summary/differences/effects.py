@@ -26,7 +26,7 @@ from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
 from viewers.summary.differences.operations import OperationChange, operation_changes
 from viewers.summary.facts import real_kernels
-from viewers.summary.findings import fallback_reason
+from viewers.summary.findings import fallback_reason, values_text
 from viewers.summary.on_stack import ON_STACK
 from viewers.words import bytes_change, error_text, listed, plural
 
@@ -193,8 +193,8 @@ def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
 
 
 def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
-    old = {one.change.text: one for one in before.recompiles}
-    new = {one.change.text: one for one in after.recompiles}
+    old = {values_text(one): one for one in before.recompiles}
+    new = {values_text(one): one for one in after.recompiles}
     for text, cause in new.items():
         if text not in old:
             frames = plural(len(cause.frames), "frame")

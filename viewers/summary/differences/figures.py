@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
-from compiler.trace.records import CacheLookup, Guards, Run, TorchSettings
+from compiler.trace.records import CacheLookup, EagerFallback, Guards, Run, TorchSettings
 from viewers.recording import Recording
 from viewers.summary import BreakSite, Summary
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.overrides import settings_of
 from viewers.summary.facts import FactUnit, numbers, without_addresses
+from viewers.summary.findings import values_text
 
 
 @dataclass(frozen=True)
@@ -103,21 +106,39 @@ def engines_of(*recordings: Recording) -> tuple[str, ...]:
     return tuple(settings.engine if settings else "" for settings in found)
 
 
-def figures(base: Recording, run: Recording, before: Summary, after: Summary) -> tuple[Figure, ...]:
-    """Every figure, changed or not, in the order of a compile."""
+def figures(
+    base: Recording, run: Recording, before: Summary, after: Summary, cut: bool
+) -> tuple[Figure, ...]:
+    """Every figure, changed or not, in the order of a compile. `cut`: graphs are cut elsewhere, so
+    that bytes are those of other code: a graph that ends at a break seems to need less, what
+    crosses the break or runs eagerly is in neither figure."""
+
+    def why(unit: FactUnit, one: float | None, other: float | None) -> str:
+        if unit == "bytes" and cut and one != other:
+            return "graphs are cut elsewhere"
+        return _other_conditions(base, run, one, other) if unit == "seconds" else ""
+
     return tuple(
-        Figure(
-            one.name,
-            one.value,
-            other.value,
-            one.unit,
-            _not_compared(base, run, one.value, other.value) if one.unit == "seconds" else "",
-        )
+        Figure(one.name, one.value, other.value, one.unit, why(one.unit, one.value, other.value))
         for one, other in zip(numbers(base, before), numbers(run, after), strict=True)
     )
 
 
-def _not_compared(base: Recording, run: Recording, one: float | None, other: float | None) -> str:
+def cut_elsewhere(
+    base: Recording, run: Recording, before: Summary, after: Summary, breaks: Sequence[CountChange]
+) -> bool:
+    """Whether the code is divided into other graphs, or other parts of it run eagerly."""
+    moved = any(not one.before or not one.after for one in breaks)
+    eager = {
+        side: {(one.kind, one.function) for one in recording.all(EagerFallback)}
+        for side, recording in enumerate((base, run))
+    }
+    return moved or before.graphs != after.graphs or eager[0] != eager[1]
+
+
+def _other_conditions(
+    base: Recording, run: Recording, one: float | None, other: float | None
+) -> str:
     """Why times of compiling cannot be compared: the first run of the process paid for what later
     ones find done, or a cache served one of them. "" if they can."""
     if one is None or other is None:
@@ -153,7 +174,7 @@ def recompile_changes(before: Summary, after: Summary) -> tuple[CountChange, ...
     return _changes(
         *(
             [
-                (f"{one.callers or 'a call'}: {one.change.text}", len(one.frames))
+                (f"{one.callers or 'a call'}: {values_text(one)}", len(one.frames))
                 for one in summary.recompiles
             ]
             for summary in (before, after)
@@ -163,15 +184,19 @@ def recompile_changes(before: Summary, after: Summary) -> tuple[CountChange, ...
 
 def guard_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:
     """Guards by kind and name, over all compiles."""
-    return _changes(*(_guards(recording) for recording in (base, run)))
+    mains = [PurePath(one.file).stem if (one := settings_of(side)) else "" for side in (base, run)]
+    return _changes(_guards(base, *mains), _guards(run))
 
 
-def _guards(recording: Recording) -> list[tuple[str, int]]:
-    """The guards with `…` for memory addresses, which differ in every process."""
+def _guards(recording: Recording, own: str = "", theirs: str = "") -> list[tuple[str, int]]:
+    """The guards with `…` for memory addresses, which differ in every process, and with the other
+    run's name of the main module."""
+    main = re.compile(rf"^{re.escape(own)}(?=\.|$)") if own and theirs != own else None
     return [
-        (f"{guard.kind}  {without_addresses(guard.name)}".rstrip(), 1)
+        (f"{guard.kind}  {main.sub(theirs, name) if main else name}".rstrip(), 1)
         for record in recording.all(Guards)
         for guard in record.guards
+        for name in (without_addresses(guard.name),)
     ]
 
 

@@ -14,6 +14,7 @@ from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.lines import TextDiff, diff_lines
 from viewers.summary.own_words import are_ranks, common
+from viewers.words import listed
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,11 @@ class KernelChange:
     @property
     def name(self) -> str:
         """`k2 softmax`, `k2, k3 softmax`: ids of the run, or of the base if the kernel is gone."""
-        kernels = self.after or self.before
-        return f"{', '.join(k.id for k in kernels)} {kernel_label(kernels[0])}"
+        return f"{listed([one.id for one in self.after or self.before])} {self.label}"
+
+    @property
+    def label(self) -> str:
+        return kernel_label((self.after or self.before)[0])
 
     @property
     def language(self) -> str:

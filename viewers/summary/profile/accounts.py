@@ -15,6 +15,8 @@ ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatc
 """Summands of a call, from the work to what surrounds it."""
 UNEXPLAINED = 0.05
 """Unexplained share of a call above which its account does not add up."""
+DOUBTFUL = 0.1
+"""Share of a call above which a remainder in noise leaves its lines without shares."""
 _LINES = 3
 """At most this many lines that run between graphs are named."""
 
@@ -40,6 +42,8 @@ class AccountTable:
     eager: Account | None
     compiled: Account | None
     rows: tuple[AccountRow, ...]
+    contended: bool = False
+    """Measured on a busy machine (docs/notes/statistics.md)."""
 
     @property
     def sides(self) -> tuple[Account | None, Account | None]:
@@ -54,6 +58,12 @@ class AccountTable:
     def measured(self) -> BothSides:
         one, other = (side.measured.median if side else None for side in self.sides)
         return one, other
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """The sides whose lines come nowhere near the call, which noise may explain: the lines'
+        rounds were so much slower, or faster, that no line has a meaningful share of the call."""
+        return tuple(side.side for side in self.sides if side and is_doubtful(side))
 
     @property
     def in_noise(self) -> tuple[str, ...]:
@@ -74,6 +84,10 @@ def open_remainder(account: Account) -> bool:
     return much and not _in_noise(account)
 
 
+def is_doubtful(account: Account) -> bool:
+    return _in_noise(account) and abs(account.remainder) > DOUBTFUL * account.measured.median
+
+
 def _in_noise(account: Account) -> bool:
     return abs(account.remainder) <= account.remainder_noise
 
@@ -83,7 +97,8 @@ def _table(profile: Profile, phase: str) -> AccountTable:
     both = sides.get("eager"), sides.get("compiled")
     names = dict.fromkeys(line.name for one in both if one for line in one.lines)
     ordered = sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    return AccountTable(phase, *both, tuple(_row(profile, name, both) for name in ordered))
+    rows = tuple(_row(profile, name, both) for name in ordered)
+    return AccountTable(phase, *both, rows, profile.index.head.contended)
 
 
 def _row(profile: Profile, name: str, both: tuple[Account | None, Account | None]) -> AccountRow:

@@ -12,7 +12,7 @@ from viewers.plain import plain
 from viewers.summary.profile import Profile
 from viewers.summary.profile.accounts import account_tables
 from viewers.summary.profile.causes.words import bare
-from viewers.tables.account import account_lines
+from viewers.tables.account import account_lines, doubt_lines
 from viewers.words import plural
 
 _NAMES = 4
@@ -24,6 +24,7 @@ def accounts_lines(profile: Profile, width: int, unit: TimeUnit) -> list[TextLin
     for one in account_tables(profile):
         what = f"{one.phase} alone" if one.phase else f"where the {unit.name} of a call go"
         lines += [BLANK, heading("account", what), *account_lines(one, unit, width, 2)]
+        lines += doubt_lines(one, 2)
         if one.phase == "step":
             lines += _step(profile, width, unit)
     return lines

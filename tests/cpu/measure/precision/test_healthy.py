@@ -56,6 +56,26 @@ def test_a_module_in_training(engine: Any, dtype: torch.dtype) -> None:
     assert {one.graph for one in found.all} == {"0/0/forward", "0/0/backward"}
 
 
+@ENGINES
+def test_a_kernel_that_the_call_does_not_run_is_said_not_to_be_compared(engine: Any) -> None:
+    """`tcw repro` counts as many kernels as every other report."""
+    calls: list[int] = []
+
+    @torch.compiler.disable
+    def first() -> bool:
+        calls.append(1)
+        return len(calls) == 1
+
+    def once(x: torch.Tensor) -> torch.Tensor:
+        y = x.exp()
+        return y.sin().sum(-1) if first() else y
+
+    found = verified(engine, once, (torch.ones(4, 8),))
+    assert len(found.all) == len(found.kernels) == 2
+    assert sum(one.within is True for one in found.all) == 1
+    assert list(found.left_out.values()) == ["call 1 does not run it"]
+
+
 def in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     x.mul_(2.5)
     y[1:3] = x[1:3].sigmoid()
@@ -66,6 +86,14 @@ def in_place_through_a_view(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     part = x[1:, ::2]
     part.mul_(2)
     return (x + y).cumsum(0)
+
+
+def written_twice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The second slice replaces the content of the first one's result, in its memory."""
+    shifted = torch.zeros_like(x)
+    shifted[:, 1:] = x[:, :-1]
+    shifted[:, 0] = 2
+    return shifted.sin() + y
 
 
 def chosen(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -85,7 +113,7 @@ def reduced(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
-FUNCTIONS = (in_place, in_place_through_a_view, chosen, reduced)
+FUNCTIONS = (in_place, in_place_through_a_view, written_twice, chosen, reduced)
 
 
 @pytest.mark.parametrize(

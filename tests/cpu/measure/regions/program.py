@@ -57,9 +57,24 @@ class Program:
         self.operations: list[EagerOperation] = []
 
     def kernel(
-        self, *origins: str, name: str = "", language: Literal["cpp", "aten"] = "cpp"
+        self,
+        *origins: str,
+        name: str = "",
+        language: Literal["cpp", "aten"] = "cpp",
+        nodes: Sequence[str] = (),
     ) -> None:
+        """`nodes`: its scheduler nodes, each a part of all its origins."""
         id = f"k{len(self.kernels)}"
+        self.records += [
+            SchedulerNode(
+                graph=f"{self.graph}/lowered",
+                name=one,
+                kind="pointwise",
+                label=one,
+                origins=origins,
+            )
+            for one in nodes
+        ]
         self.kernels.append(
             Kernel(
                 id=id,
@@ -68,6 +83,7 @@ class Program:
                 label=", ".join(origins),
                 language=language,
                 origins=origins,
+                nodes=tuple(nodes),
             )
         )
 

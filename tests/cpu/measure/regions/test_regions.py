@@ -252,6 +252,58 @@ def test_the_products_of_a_linear_backward_are_pairs() -> None:
     assert found[4] == (["s2", "s3"], ["e4", "e5"])
 
 
+def test_a_sum_of_gradients_stands_against_eagers() -> None:
+    """torch gives it a line and no module; eager adds at the summand that comes last."""
+    program = Program(
+        [node(f"linear_{n}", "torch.nn.functional.linear", 8, module=f"m.{n}") for n in range(2)],
+        [
+            node("mm", "aten.mm.default", 8, "linear_1", module="m.1"),
+            node("mm_1", "aten.mm.default", 8, "linear_0", module="m.0"),
+            node("view", "aten.view.default", 8, module="m.0"),
+            node("add", "aten.add.Tensor", 8, inputs=("mm", "view")),
+        ],
+        backward=True,
+    )
+    for name in ("mm", "mm_1", "add"):
+        program.kernel(name)
+    forward = [program.eager("aten.addmm.default", 8, f"m.{n}", phase="forward") for n in range(2)]
+    program.eager("aten.mm.default", 8, "m.1", of=forward[1])
+    program.eager("aten.mm.default", 8, "m.0", of=forward[0])
+    program.eager("aten.add.Tensor", 8, "m.0", of=forward[0])
+    assert program.sets()[2:] == [(["s0"], ["e2"]), (["s1"], ["e3"]), (["s2"], ["e4"])]
+
+
+def test_each_part_of_a_scatter_stands_against_it() -> None:
+    """The first kernel fills the result, the second adds to it."""
+    program = Program(
+        [node("embedding", "torch.nn.functional.embedding", 8)],
+        [node("scatter", "aten.embedding_dense_backward.default", 8, "embedding")],
+        backward=True,
+    )
+    for part in range(2):
+        program.kernel("scatter", nodes=(f"op{part}",))
+    forward = program.eager("aten.embedding.default", 8, phase="forward")
+    program.eager("aten.embedding_dense_backward.default", 8, of=forward)
+    assert program.sets()[1:] == [(["s0", "s1"], ["e1"])]
+
+
+def test_what_is_left_of_a_call_of_the_forward_is_a_part_of_it() -> None:
+    """`x[1:] = y.clone()` copies twice in eager; a graph has a scatter besides."""
+    program = Program(
+        [node("setitem", "operator.setitem", 8)],
+        [
+            node("clone", "aten.clone.default", 8, "setitem"),
+            node("copy", "aten.copy.default", 8, "setitem"),
+            node("slice_scatter", "aten.slice_scatter.default", 8, "setitem"),
+        ],
+    )
+    program.kernel("clone", "copy")
+    program.kernel("slice_scatter")
+    program.eager("aten.clone.default", 8)
+    program.eager("aten.copy_.default", 8)
+    assert program.sets() == [(["s0", "s1"], ["e0", "e1"])]
+
+
 def test_what_only_one_side_does_stands_alone() -> None:
     program = Program(
         [node("conv", "torch.conv2d", 6)],

@@ -23,7 +23,7 @@ from viewers.panes import fusion, pair_loops
 from viewers.panes.rows import Row
 from viewers.panes.view import Derived, View
 from viewers.recording import Recording
-from viewers.summary.fusion import saved_bytes
+from viewers.summary.fusion import RULES, saved_bytes
 
 
 def texts(rows) -> str:  # type: ignore[no-untyped-def]
@@ -295,3 +295,9 @@ def test_both_sides_of_a_pair_are_told_where_names_are_cut(
     monkeypatch.setattr(fusion, "label_of", lambda view, graph, node: names.get(node, node))
     rows = fusion.decisions(block, 60).rows
     assert any("_native_ba" in row.text and "› + relu " in row.text for row in rows)
+
+
+def test_rules_read_with_any_count() -> None:
+    """`1 pair rejected: 1 reducing different rows`, never `1 reductions`."""
+    plural = [words for words in RULES.values() if words.split()[0] in ("reductions", "stores")]
+    assert plural == []

@@ -315,6 +315,32 @@ def test_what_was_tried_stands_with_its_cause() -> None:
 # The account
 
 
+@pytest.mark.parametrize(
+    ("busy", "why"), [(True, "the machine was busy: "), (False, "rounds differ too much: ")]
+)
+def test_an_account_that_noise_may_explain_away_claims_no_shares(
+    block: list[AnyRecord], busy: bool, why: str
+) -> None:
+    """With lines that add up to 178% of the call, "dispatch 97%" says nothing."""
+
+    def changed(one: AnyRecord) -> AnyRecord:
+        if isinstance(one, CallProfile):
+            return structs.replace(one, contended=busy)
+        if isinstance(one, Account) and one.side == "compiled":
+            far = -0.78 * one.measured.median
+            return structs.replace(one, remainder=far, remainder_noise=-2 * far)
+        return one
+
+    rows = texts(account.content(view_of([changed(one) for one in block]), 100))
+    lines = {line.split()[0]: line for line in rows if line}
+    assert "244.0" in lines["kernels"]
+    assert "%" not in lines["kernels"]
+    assert lines["remainder"].count("%") == 1, "eager's"
+    said = " ".join(line.strip() for line in rows)
+    assert why in said
+    assert "so the compiled side has no shares" in said
+
+
 def test_the_lines_of_the_account_and_what_they_leave(block: list[AnyRecord]) -> None:
     lines = {line.split()[0]: line for line in texts(account.content(view_of(block), 100)) if line}
     assert lines["kernels"].split()[1:3] == ["–", "244.0"]

@@ -67,6 +67,14 @@ def test_lines_that_follow_each_other_are_two_findings() -> None:
     ]
 
 
+def test_a_sum_of_gradients_may_be_in_another_kernel() -> None:
+    """It is not said to be missing."""
+    call = Call()
+    call.phase = "backward"
+    call.region("add", [], [call.operation("aten.add.Tensor", 25, 20.0)], 1.0)
+    assert _titles(call.done()) == ["add has no step of its own in the compiled call"]
+
+
 def test_an_arm_that_both_sides_run_decides_nothing() -> None:
     call = _call(ELSE, 4, 6)
     here = call.kernel("nest_theirs_0", "theirs", [6], 20.0, ("theirs",))

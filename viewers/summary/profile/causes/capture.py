@@ -79,6 +79,12 @@ def _moves_nothing(index: Index, graph: str, name: str) -> bool:
     return is_view(node) or (node.op == "call_function" and not node.inputs)
 
 
+_GONE = {
+    False: "is not in the compiled code",
+    True: "has no step of its own in the compiled call",  # a sum of gradients may be in another one
+}
+
+
 def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     """What compiling removed."""
     for row in rows:
@@ -89,6 +95,6 @@ def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         yield cause_of(
             row,
             kind="removed",
-            title=f"{row.label} is not in the compiled code",
+            title=f"{row.label} {_GONE[row.phase == 'backward']}",
             notes=(f"{launches} fewer: {operations_text(row.operations)}",),
         )
