@@ -80,10 +80,10 @@ def _of_order(n: int, x: Element, dtype: str) -> Element:
     """By zeta of x; below 0, of 1 - x, and the cotangent's derivative. `dtype`: the result's."""
     negative, sign = x < 0, 1 if n % 2 else -1
     factor = math.factorial(n)
-    zeta = _zeta(n + 1, where(negative, 1 - x, x), dtype)
+    powers = _zeta(n + 1, where(negative, 1 - x, x), dtype)
     derivative = _derivative_of_cotangent(n, _cotangent(x))
-    reflected = -factor * zeta - math.pi ** (n + 1) * derivative
-    value = where(negative, reflected, sign * factor * zeta)
+    reflected = -factor * powers - math.pi ** (n + 1) * derivative
+    value = where(negative, reflected, sign * factor * powers)
     return where((x <= 0) & eq(x, floor(x)), sign * math.inf, value)
 
 
