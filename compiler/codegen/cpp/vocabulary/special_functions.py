@@ -31,14 +31,19 @@ def of_two_integers(lanes: Lanes, op: str, held: str, name: str) -> str:
     return _each(lanes, op, op, held, ("a", "b"), name)
 
 
-def _each(lanes: Lanes, op: str, file: str, held: str, operands: tuple[str, ...], name: str) -> str:
-    for part in ("real", file):
+def of_lane(lanes: Lanes, op: str, operands: tuple[str, ...], file: str = "") -> str:
+    """The text of a call for lane k of vectors."""
+    for part in ("real", file or op):
         lanes.need(f"special/{part}", partial(_part, part))
+    return f"special::{op}({', '.join(f'{operand}[k]' for operand in operands)})"
+
+
+def _each(lanes: Lanes, op: str, file: str, held: str, operands: tuple[str, ...], name: str) -> str:
+    lane = of_lane(lanes, op, operands, file)
     if lanes.count == 1:
         return f"special::{op}({', '.join(f'{{{place}}}' for place in range(len(operands)))})"
     register = lanes.type(held)
-    lane = ", ".join(f"{operand}[k]" for operand in operands)
-    each = arithmetic.loop(lanes, register, f"special::{op}({lane})")
+    each = arithmetic.loop(lanes, register, lane)
     parameters = ", ".join(f"{register} {operand}" for operand in operands)
     return arithmetic.function(lanes, name, parameters, register, each, "OUTLINE")
 

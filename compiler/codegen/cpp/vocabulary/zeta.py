@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, functions
+from compiler.codegen.cpp.vocabulary import arithmetic, functions, special_functions
 from compiler.codegen.cpp.vocabulary.types import INFINITY, NAN
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def zeta(lanes: Lanes, register: str) -> str:
     absolute = arithmetic.of_floats(lanes, "abs", "float64").format("rest / sum")
     mask, zero = lanes.signed(8), f"{register}{{}}"
     infinity, nan = (f"{zero} + {number['float64']}" for number in (INFINITY, NAN))
+    each = arithmetic.loop(lanes, register, special_functions.of_lane(lanes, "zeta", ("x", "q")))
     go_on = arithmetic.any_wide_lane(lanes, "more")
     left = arithmetic.any_wide_lane(lanes, "left")
     return (
@@ -49,6 +50,8 @@ def zeta(lanes: Lanes, register: str) -> str:
         f"  {mask} pole = (x == 1.0) | (end & whole & ~below);\n"
         f"  {mask} none = below | (end & (x != {floor.format('x')}));\n"
         f"  {mask} known = pole | none, left = ~known, more;\n"
+        f"  int sums = 0; for (int k = 0; k < {lanes.count}; k++) sums -= (int)left[k];\n"
+        f"  if (2 * sums <= {lanes.count}) {{ {each} }}\n"
         f"  {register} a = known ? {zero} + 1.0 : q, sum = {power.format('a', '-x')};\n"
         f"  {register} term = {zero};\n"
         f"  for (int i = 0;; i++) {{\n"

@@ -4,7 +4,7 @@
 namespace special {
 template <typename T> T zeta(T x, T q) {
   const T infinity = T(__builtin_inf()), nan = T(__builtin_nan(""));
-  const T divisors[] = {T(12.0), T(-720.0), T(30240.0), T(-1209600.0), T(47900160.0),
+  static const T divisors[] = {T(12.0), T(-720.0), T(30240.0), T(-1209600.0), T(47900160.0),
                         T(-1.8924375803183791606e9), T(7.47242496e10),
                         T(-2.950130727918164224e12), T(1.1646782814350067249e14),
                         T(-4.5979787224074726105e15), T(1.8152105401943546773e17),
