@@ -112,8 +112,6 @@ class _Driver:
         self.metas: dict[fx.Node, Meta] = {}
         """Metas of the nodes that are a single tensor."""
         self.memory = Ownership()
-        self.overwritten: set[fx.Node] = set()
-        """Nodes in memory of the graph's own that a later node has overwritten."""
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
@@ -135,8 +133,7 @@ class _Driver:
                 self.graph.outputs.extend(outputs.of(node))
             elif node.op != "placeholder":
                 raise Unsupported(f"{node.op} {node.target} in an ATen graph")
-        kept = {node: one for node, one in self.values.items() if node not in self.overwritten}
-        self.graph.tensors = dict(operands(kept))
+        self.graph.tensors = dict(operands(self.memory.kept(self.values)))
         written_where_copied(self.graph)
         return self.graph
 
@@ -332,7 +329,7 @@ class _Driver:
                 try:
                     args, kwargs = self.arguments(node)
                     made = self.checked(node, known.lowering(self.builder, *args, **kwargs), metas)
-                    self.note_overwritten(replaced, made)
+                    self.memory.note_overwritten(replaced, made, self.values)
                     return made
                 except NoLowering as why:
                     obstacle = str(why)
@@ -355,16 +352,6 @@ class _Driver:
         read = self.read_results(node, metas)
         answers = ([] if value is None else [value]) if single else value
         return self.called(node, known, args, kwargs, answers, read, single, reason)
-
-    def note_overwritten(self, replaced: str, made: Sequence[Tensor | None]) -> None:
-        """Note what was in the replaced value, if its memory now holds one of the results. An
-        argument is left: its content as passed is known."""
-        if replaced and any(one is not None and one.value == replaced for one in made):
-            self.overwritten.update(
-                node
-                for node, one in self.values.items()
-                if isinstance(one, Tensor) and one.value == replaced and node.op != "placeholder"
-            )
 
     def worth(self, node: fx.Node, known: Operation) -> Worth | None:
         if known.estimate is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import fx
@@ -20,6 +20,8 @@ class Ownership:
         self._shared: dict[str, list[fx.Node]] = {}
         self.replacing: set[fx.Node] = set()
         """Nodes whose result may overwrite their first argument."""
+        self._overwritten: set[fx.Node] = set()
+        """Nodes in memory of the graph's own that a later node has overwritten."""
 
     def root(self, node: fx.Node) -> fx.Node:
         """The node whose memory a view shows; for any other node, the node itself."""
@@ -45,6 +47,22 @@ class Ownership:
         if not isinstance(shown, Tensor) or self._owners.get(shown.value) is not first:
             return ""
         return shown.value
+
+    def note_overwritten(
+        self, replaced: str, made: Sequence[Tensor | None], values: Mapping[fx.Node, Any]
+    ) -> None:
+        """Note what was in the replaced value, if its memory now holds one of the results. An
+        argument is left: its content as passed is known."""
+        if replaced and any(one is not None and one.value == replaced for one in made):
+            self._overwritten.update(
+                node
+                for node, one in values.items()
+                if isinstance(one, Tensor) and one.value == replaced and node.op != "placeholder"
+            )
+
+    def kept(self, values: Mapping[fx.Node, Any]) -> dict[fx.Node, Any]:
+        """The values that the end of the graph still finds in memory."""
+        return {node: one for node, one in values.items() if node not in self._overwritten}
 
     def note(self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]) -> None:
         """Record the results of a lowered node."""

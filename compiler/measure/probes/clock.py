@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Protocol
 
-Boxed = Callable[[list[Any]], Any]
-"""The call of a graph, which takes its arguments in a list."""
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
