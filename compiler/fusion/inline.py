@@ -9,9 +9,10 @@ from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
+from compiler.fusion.longer_runs import shortens_runs
 from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.versions import Versions
-from compiler.fusion.weights import Weights, instructions
+from compiler.fusion.weights import CHEAP, Weights, instructions
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, walk
 from compiler.loops.graph import Compute, Graph, Map, Node
@@ -25,8 +26,6 @@ INLINE = "inline"
 KEEP = "keep"
 INVARIANT = 8
 """Minimum number of reads per element for a loop invariant to be inlined."""
-CHEAP = 8
-"""Instruction count up to which recomputing is cheaper than a memory round trip."""
 SPARE = 1.125
 """Maximum bytes read per byte of result for a cheap map; the margin allows for row scalars."""
 MEANS = "kept: a value with its own loops; inlined: each reader computes it on the spot"
@@ -52,22 +51,24 @@ def inlined(
 ) -> list[Node]:
     """The graph's nodes, with cheap maps inlined into their readers; `fixed` maps stay.
 
-    Invariants are visited last to first, so that a chain of them moves into the loop that reads its
-    end. All other maps follow in order, so that a chain of cheap maps reads the memory at its
-    start. `names` records which nodes each node also computes; inlined nodes are added. `known_as`
-    returns the names under which the user knows nodes.
+    Values of short runs and invariants are visited last to first, so that a chain of them moves
+    into the loop that reads its end. All other maps follow in order, so that a chain of cheap maps
+    reads the memory at its start. `names` records which nodes each node also computes; inlined
+    nodes are added. `known_as` returns the names under which the user knows nodes.
     """
     pass_ = _Pass(graph, weights, gate, fixed, names, known_as)
     places = range(len(graph.nodes))
     for place in reversed(places):
-        pass_.consider(place, invariants=True)
+        pass_.consider(place, pass_.short_run)
+    for place in reversed(places):
+        pass_.consider(place, pass_.invariant)
     for place in places:
-        pass_.consider(place, invariants=False)
+        pass_.consider(place, pass_.other)
     return [node for place, node in enumerate(pass_.nodes) if place not in pass_.gone]
 
 
 class _Pass:
-    """State shared by both passes."""
+    """State shared by all rules."""
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class _Pass:
         self.nodes = list(graph.nodes)
         self.names = names
         self.fixed = fixed
+        self.runs = shortens_runs(graph, weights, fixed)
         self.versions = Versions(graph)
         self.uses = _uses(self.nodes)
         self.gone: set[int] = set()
@@ -106,14 +108,15 @@ class _Pass:
                 ):
                     self.impure.add(node.name)
 
-    def consider(self, place: int, *, invariants: bool) -> None:
+    def consider(self, place: int, rule_of: Callable[[Map, list[Use]], tuple[str, str]]) -> None:
+        """Inline a map where the rule returns its name and a reason, not two empty texts."""
         node = self.nodes[place]
         if not isinstance(node, Map) or node.name in self.fixed or place in self.gone:
             return
         mine = [use for use in self.uses.get(node.name, ()) if use.reader not in self.gone]
         if not mine:
             return
-        rule, reason = self._invariant(node, mine) if invariants else self._other(node, mine)
+        rule, reason = rule_of(node, mine)
         if not rule:
             return
         nodes, names = self.nodes, self.names
@@ -175,7 +178,13 @@ class _Pass:
                     return f"{source.value} is overwritten before its last reader"
         return ""
 
-    def _invariant(self, node: Map, mine: list[Use]) -> tuple[str, str]:
+    def short_run(self, node: Map, mine: list[Use]) -> tuple[str, str]:
+        runs = self.runs.get(node.name)
+        if runs is None or not _small(node, mine):
+            return "", ""
+        return "short run", f"without it, runs of {runs[0]} elements are runs of {runs[1]}"
+
+    def invariant(self, node: Map, mine: list[Use]) -> tuple[str, str]:
         if node.name in self.impure or not _small(node, mine):
             return "", ""
         cost = instructions(node)
@@ -197,7 +206,7 @@ class _Pass:
         times = min(sizes) // max(1, size)
         return "invariant", f"read {times} times per element, {plural(cost, 'instruction')}"
 
-    def _other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
+    def other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
         sources = list(reads(node))
         if not _small(node, mine) or any(s.value in self.computed for s in sources):
             return "", ""

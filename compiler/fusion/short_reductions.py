@@ -15,9 +15,9 @@ from compiler.fusion.counts import elements
 from compiler.fusion.leaves import leaves, reads
 from compiler.fusion.through import is_compute
 from compiler.fusion.weights import LANES, Weights, work
-from compiler.loops.expressions import Expression, Load, Op, convert, rewrite
+from compiler.loops.expressions import Expression, Load, Op, convert, rewrite, walk
 from compiler.loops.graph import Call, Compute, Graph, Input, Map, Node, Reduce
-from compiler.loops.layouts import Layout, compose_views, row_major
+from compiler.loops.layouts import Layout, Shape, compose_views, row_major, strides_over
 from compiler.loops.sizes import Size, add, multiply
 
 MOST = 8
@@ -98,7 +98,22 @@ def _unrolled(node: Reduce, weights: Weights) -> Map | None:
             return None
         found = element if found is None else Op(operation, (found, element), element.dtype)
     assert found is not None
+    if node.reduced[-1] and not _share_lanes(found, node.kept, weights):
+        return None
     return Map(node.name, node.dtype, node.kept, convert(found, node.dtype), node.origins)
+
+
+def _share_lanes(element: Expression, kept: Shape, weights: Weights) -> bool:
+    """Whether results that a vector holds read elements near each other: no operand that repeats
+    sooner, such as a weight for each of a few rows, is between them."""
+    layouts = [part.view[0] for part in walk(element) if isinstance(part, Load) and part.view]
+    strides = [strides_over(layout, kept) for layout in layouts]
+    together: Size = kept[-1] if kept else 1
+    for d in range(len(kept) - 2, -1, -1):
+        if any(one is None or one[d] != multiply(one[d + 1], kept[d + 1]) for one in strides):
+            break
+        together = multiply(together, kept[d])
+    return weights.number(together) >= LANES
 
 
 def _at(expression: Expression, here: Layout) -> Expression | None:

@@ -11,11 +11,9 @@ from dataclasses import replace
 from functools import partial
 from math import copysign
 
+from compiler.fusion.weights import CHEAP
 from compiler.loops.dtypes import BYTES, FLOATS
 from compiler.loops.expressions import Const, Expression, Gather, Load, Op, rewrite
-
-CHEAP = 8
-"""Instructions up to which recomputing an element is cheaper than a round trip through memory."""
 
 
 def cheap(found: Expression, read: Gather, work: int) -> bool:

@@ -61,6 +61,8 @@ any case: what follows may be in the same nest at no cost."""
 L2 = 1 << 20
 LANES = 16
 """Elements that a target is assumed to compute at once."""
+CHEAP = 8
+"""Instruction count up to which recomputing is cheaper than a memory round trip."""
 UNKNOWN = 64
 """Assumed value of a symbol without a hint."""
 

@@ -148,11 +148,15 @@ Row = Callable[[torch.Tensor], object]
 SHORT = (softmax, log_softmax, log_sums, gradient, stored_between)
 
 
-@pytest.mark.parametrize("case", SHORT, ids=lambda case: case.__name__)
+ONE_RESULT = (softmax, log_softmax, log_sums, gradient)
+"""Two transposed results cost more than the vectors that rows of 8 elements leave half empty."""
+
+
+@pytest.mark.parametrize("case", ONE_RESULT, ids=lambda case: case.__name__)
 def test_short_rows_lie_on_the_lanes(case: Row) -> None:
     """No vector is reduced across its lanes, and nothing is stored element by element."""
-    text = text_of(AVX512, case, torch.randn(2000, 20))
-    assert "transpose_tile" in text
+    text = text_of(AVX512, case, torch.randn(2000, 8))
+    assert "transpose_edge" in text
     assert "lanes_sum(" not in text
     assert "strided" not in text
     assert "lanes_sum(" in text_of(AVX512, case, torch.randn(300, 200)), "these are long"
@@ -173,3 +177,55 @@ def test_short_rows_of_any_size(isa: Isa) -> None:
         expected = results if isinstance(results, tuple) else (results,)
         for got, wanted in zip(program.run((x,)), expected, strict=True):
             torch.testing.assert_close(got, wanted)
+
+
+def weighted(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (x * w).softmax(-1)
+
+
+def weighted_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=0.1) * w
+
+
+def weighted_sums(x: torch.Tensor, w: torch.Tensor) -> Tensors:
+    return (x * w).cumsum(-1), (x + w).exp().sum(-1)
+
+
+def weighted_gradient(x: torch.Tensor, w: torch.Tensor) -> Tensors:
+    """The weight's gradient rides."""
+    y = (x * w).softmax(-1)
+    return y, (y * x).sum(0)
+
+
+Weighted = Callable[[torch.Tensor, torch.Tensor], object]
+JOINED = (weighted, weighted_norm, weighted_sums)
+
+
+@pytest.mark.parametrize("case", JOINED, ids=lambda case: case.__name__)
+def test_tiles_cover_all_short_rows_beside_each_other(case: Weighted) -> None:
+    """A tensor of 6 rows of 3 elements has one tile of 18, not six of 3."""
+    text = text_of(AVX512, case, torch.randn(4000, 6, 3), torch.randn(6, 3))
+    assert "18 - r" in text
+    assert "transpose_edge" in text
+    assert not re.search(r"strided16\(arg\b", text)
+
+
+@pytest.mark.parametrize("isa", each_isa(ISAS))
+def test_joined_rows_of_any_size(isa: Isa) -> None:
+    torch.manual_seed(0)
+    cases = []
+    for case in (*JOINED, weighted_gradient):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            for shape in ((6, 3), (5, 5), (4, 2), (3, 16), (2, 3, 5), (130, 7)):
+                if dtype == torch.float32 or shape[-1] == 3:
+                    x, w = torch.randn(333, *shape).to(dtype), torch.randn(shape).to(dtype)
+                    cases.append((case, (x, w)))
+    made = compile_programs([programs(case, *inputs)[0] for case, inputs in cases], isa)
+    for (case, inputs), program in zip(cases, made, strict=True):
+        results = case(*inputs)
+        expected = results if isinstance(results, tuple) else (results,)
+        for got, wanted in zip(program.run(inputs), expected, strict=True):
+            if got.dtype == torch.bfloat16:  # eager rounds several times
+                torch.testing.assert_close(got, wanted, atol=2**-6, rtol=2**-5)
+            else:
+                torch.testing.assert_close(got, wanted)

@@ -6,6 +6,7 @@ import pytest
 
 from compiler.fusion.fuse import Fusion, fuse
 from compiler.fusion.weights import GPU
+from compiler.loops.layouts import Layout
 from compiler.loops.nest import Nest, Reduction
 from tests.no_torch.fusion.build import Builder, load, op, rows
 
@@ -57,3 +58,17 @@ def test_elements_that_a_longer_loop_reads_are_reduced_there() -> None:
     b.output("double", 3, 4000)
     b.output("total", 4000)
     assert reductions(fuse(b.graph)) == 1
+
+
+@pytest.mark.parametrize(("few", "expected"), [(6, 1), (16, 0)])
+def test_rows_that_an_operand_cuts_short_stay(few: int, expected: int) -> None:
+    """`(x * weight).sum(-1)` of 4000 x `few` x 3, with a weight for each of `few` x 3: lanes of
+    results would be that many rows long, or lie that many rows apart."""
+    b = Builder()
+    shape = (4000, few, 3)
+    b.input("x", *shape)
+    b.input("weight", few, 3)
+    weight = load("weight", Layout((4000, few * 3), (0, 1)))
+    b.reduce("total", shape, "kkr", op("mul", load("x"), weight))
+    b.output("total", 4000, few)
+    assert reductions(fuse(b.graph)) == expected

@@ -2,45 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
+
 from compiler.codegen.cpp.nests.interleaved import all_interleaved
 from compiler.codegen.cpp.nests.tiling import share_a_set
 from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
-from compiler.loops.expressions import Read, ReadIndexed
-from compiler.loops.nest import Reduction, ScanAlong, Statement, Write, reads_in
+from compiler.loops.dtypes import BYTES
+from compiler.loops.expressions import Op, Read, ReadIndexed
+from compiler.loops.nest import Reduction, ScanAlong, Statement, Write, expressions, reads_in
+from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size
 
-TILED = 6
-"""Cost of a transposed read in vector instructions: its load, transpose steps and store."""
+TILED, TILED_WRITE = 8, 22
+"""Cost of a transposed read in vector instructions: its load, transpose steps and store; and of a
+transposed write. These, `SUM` and `FUNCTION` fit 460 pairs of times, of rows of 2 to 100 elements
+with the rows and with their elements on the lanes (Xeon, AVX-512): the choice costs 1% on average,
+with equal costs for reads and writes, sums and maxima 7%."""
 PARTIAL = 0.85
 """Time of a partial tile, relative to that of a whole one."""
 EVICTED = 8
 """Cost of an element whose line was evicted since its last use, in instructions."""
-HORIZONTAL = 12
-"""Cost of reducing one accumulator across lanes, in vector instructions."""
+SUM, BEST, WINNER = 6, 16, 72
+"""Cost of reducing one accumulator across lanes, in vector instructions: a sum, a maximum or
+minimum, and its place, for which the best value, the lanes that hold it and the first of these form
+one dependent chain."""
+RIDER = 12
+"""The same for what rides on rows, whose accumulators are added to memory."""
+FUNCTION, LONG = 3, 8
+"""Operators of at least this weight take so many times as long as their weight says, relative to
+loads and additions, several of which run at once."""
 RUN = 256
 """Elements of a kept axis that a unit with several positions of inner axes has on the lanes."""
-WINNER = 6
-"""An argmax takes this many times `HORIZONTAL`: finding the best value, the lanes that hold it and
-the first of these is one dependent chain."""
 
 
 def lane_cost(
-    facts: Facts, lane: int, lanes: int, sizes: list[Size], row: bool, turned: set[Read | Write]
+    facts: Facts,
+    lane: int,
+    lanes: int,
+    sizes: list[Size],
+    row: bool,
+    turned: Mapping[Read | Write, Size],
 ) -> float:
     """Vector instructions per 16 useful elements.
 
-    `turned`: reads that are transposed before rows are traversed, and writes after it.
+    `turned`: reads that are transposed before rows are traversed, and writes after it, with the
+    rows of their tiles.
     """
-    total = sum(_turned_cost(part, sizes, lanes) for part in turned)
+    total = sum(_turned_cost(part, rows, lanes) for part, rows in turned.items())
     mixed = frozenset(all_interleaved(facts, lane, lanes))
     size = estimate(sizes[lane])
     steps = -(-size // lanes)
     for statement in facts.nest.statements:
         often = _frequency(facts, statement, lane, sizes)
         beside = row and lane not in facts.domain(statement)  # once for all vectors of a row
-        total += often * facts.statement_weight(statement) / (max(steps, 1) if beside else 1)
+        total += often * _weight(facts, statement, beside) / (max(steps, 1) if beside else 1)
         for part in reads_in([statement]):
             if lane in facts.axes(part):
                 indexed = isinstance(part, ReadIndexed) and any(
@@ -70,23 +87,39 @@ def lane_cost(
         whole = steps
         for axis in facts.reduced - {lane}:
             whole *= max(estimate(sizes[axis]), 1)
-        across = sum(WINNER if s.op in ("argmax", "argmin") else 1 for s in reductions)
-        total += HORIZONTAL * across / max(whole, 1)
+        total += sum(_across(s) for s in reductions) / max(whole, 1)
         total += 4 / max(steps, 1)
     else:
         total += 2 * len(reductions)
         riders = [s for s in facts.nest.statements if facts.is_rider(s) and s.axes]
-        across = sum(isinstance(s, Reduction) and lane in s.over for s in riders)
-        total += HORIZONTAL * across / max(min(steps, RUN // lanes), 1)
+        summed = sum(isinstance(s, Reduction) and lane in s.over for s in riders)
+        total += RIDER * summed / max(min(steps, RUN // lanes), 1)
     return total * 16 / lanes
 
 
-def _turned_cost(part: Read | Write, sizes: list[Size], lanes: int) -> float:
+def _weight(facts: Facts, statement: Statement, alone: bool) -> int:
+    """Instructions of a statement at one position. `alone`: of one number, for all of a row, on
+    which everything waits."""
+    weights = [
+        OPERATORS[part.name].weight for part in expressions(statement) if isinstance(part, Op)
+    ]
+    longest = sum(weight for weight in weights if weight >= LONG)
+    return facts.statement_weight(statement) + (FUNCTION * (2 if alone else 1) - 1) * longest
+
+
+def _across(reduction: Reduction) -> int:
+    """Instructions that reduce an accumulator across lanes."""
+    if reduction.op in ("argmax", "argmin"):
+        return WINNER
+    return SUM if reduction.op in ("sum", "prod") else BEST
+
+
+def _turned_cost(part: Read | Write, rows: Size, lanes: int) -> float:
     """The cost of a transposed access. Of a partial tile, a write stores only the vectors that
     there are."""
-    return (
-        TILED if isinstance(part, Write) else tile_cost(sizes[part.address.strides.index(1)], lanes)
-    )
+    if isinstance(part, Write):
+        return TILED_WRITE * min(BYTES[part.dtype], 4) / 4
+    return tile_cost(rows, lanes)
 
 
 def tile_cost(wide: Size, lanes: int) -> float:
@@ -114,7 +147,7 @@ def _frequency(facts: Facts, statement: Statement, lane: int, sizes: list[Size])
 
 
 def eviction_cost(
-    facts: Facts, lane: int, lanes: int, turned: set[Read | Write], scatters: bool
+    facts: Facts, lane: int, lanes: int, turned: Container[Read | Write], scatters: bool
 ) -> float:
     """Instructions' time per 16 elements for lines of a vector that evict each other from L1.
 

@@ -78,7 +78,12 @@ class Loops:
             unit.code.extend(units.head)
         body = unit
         opened: list[tuple[Scope, str]] = []
-        for axis in self.schedule.outer[self.schedule.units :]:
+        inside = plan.outer[plan.units :]
+        beside = len(inside) - len(plan.joined)
+        for place, axis in enumerate(inside):
+            if plan.joined and place == beside:
+                opened += self._blocks(body)
+                body = opened[-1][0]
             name = units.axis_names[axis]
             size = c_expression(self.facts.nest.axes[axis].size)
             child = Scope(body, self.scalar, {axis: (name, 1)})
@@ -90,7 +95,7 @@ class Loops:
             for child, _ in opened:
                 levels.append((child, levels[-1][1] | child.own.keys()))
             self.accumulators.open_block(levels)
-        if self.schedule.blocks:
+        if plan.blocks and not plan.joined:
             opened += self._blocks(body)
             body = opened[-1][0]
         for walk in self.passes.walks:

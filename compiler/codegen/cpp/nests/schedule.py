@@ -13,7 +13,7 @@ unit stride (each lane has its own result, in a row of accumulators). The estima
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
@@ -31,7 +31,14 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import BAND_BYTES, turned, turned_axis, turned_columns
+from compiler.codegen.cpp.nests.turned import (
+    BAND_BYTES,
+    joined,
+    rows_of_tiles,
+    turned,
+    turned_axis,
+    turned_columns,
+)
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.expressions import Op, Read, ReadIndexed, walk
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions, reads_in
@@ -71,8 +78,10 @@ class Schedule:
     tile: int | None = None
     """An axis along which some reads, or all writes, have unit stride: square tiles of it and the
     lane axis are loaded or stored along it, and transposed in registers."""
+    joined: tuple[int, ...] = ()
+    """The last of the `outer` axes, if the tiles cover all their positions, too."""
     band: int = 1
-    """Elements of the `tile` axis in one unit: all of them, if it is one of a row's."""
+    """Rows of the tiles of one unit: all there are, if `tile` is one of a row's axes."""
     blocks: bool = False
     """Transpose the tiles of a whole unit into a block before traversing its rows; or those of its
     writes after it. Otherwise each tile is transposed just before use."""
@@ -159,31 +168,35 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
         units = _units(sizes, outer, choose)
         if used_at_once(facts, lane, tile, lanes):
             band, width = square(facts, lane, tile, lanes)
-            return Schedule(lane, lanes, outer, units, width, inner, tile, band)
+            return Schedule(lane, lanes, outer, units, width, inner, tile, band=band)
         band, width = block(facts, lane, tile, lanes)
-        return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
+        return Schedule(lane, lanes, outer, units, width, inner, tile, band=band, blocks=True)
     if lane is not None and tile is None:
         tile = turned_axis(facts, lane, lanes, ordered)
         if choose is not None and tile is not None:
             tile = questions.tile(choose, tile, [tile], lanes)
         if tile is not None:
-            outer = tuple(axis for axis in outer if axis != tile)
+            joins = joined(facts, lane, lanes, tile, ordered)
+            outer = tuple(axis for axis in outer if axis != tile and axis not in joins)
             units = _units(sizes, outer, choose)
-            band = estimate(sizes[tile]) if tile in inner else lanes
+            rows = rows_of_tiles(facts, lane, lanes, tile, ordered)
+            band = estimate(rows) if tile in inner else lanes
             chunk = None
             if lane not in ordered:
                 far = turned_columns(facts, lane, lanes, tile, ordered)
                 near = far * BLOCK_BYTES // BAND_BYTES // COLUMNS * COLUMNS
                 chunk = min(max(near, COLUMNS), far)
                 chunk = chunk if estimate(sizes[lane]) > chunk else None
-            return Schedule(lane, lanes, outer, units, chunk, inner, tile, band, blocks=True)
+            outer = (*outer, *joins)
+            return Schedule(lane, lanes, outer, units, chunk, inner, tile, joins, band, blocks=True)
     if not inner and lane is not None and lane not in ordered:
         tile = written_axis(facts, lane, lanes, outer, choose)
         if tile is not None:
             outer = tuple(axis for axis in outer if axis != tile)
             units = _units(sizes, outer, choose)
             band, width = block(facts, lane, tile, lanes)
-            return Schedule(lane, lanes, outer, units, width, inner, tile, band, True, writes=True)
+            found = Schedule(lane, lanes, outer, units, width, inner, tile, band=band, blocks=True)
+            return replace(found, writes=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         written = (s.address for s in facts.nest.statements if isinstance(s, Write))
@@ -291,20 +304,25 @@ def _lane(
     return lane, lanes
 
 
-def _turned(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> set[Read | Write]:
-    """What is transposed in blocks if this axis is on the lanes: reads of rows that reduce along
-    it, or writes if there are fewer of them than reads with tiles the other way round."""
+def _turned(
+    facts: Facts, lane: int, lanes: int, ordered: frozenset[int]
+) -> dict[Read | Write, Size]:
+    """What is transposed in blocks if this axis is on the lanes, with the rows of its tiles: reads
+    of rows that reduce along it, or writes if there are fewer of them than reads with tiles the
+    other way round."""
     band = turned_axis(facts, lane, lanes, ordered)
     if band is not None:
-        return set(turned(facts, lane, band, ordered))
+        rows = rows_of_tiles(facts, lane, lanes, band, ordered)
+        return dict.fromkeys(turned(facts, lane, band, ordered), rows)
     outer = tuple(axis for axis in range(len(facts.nest.axes)) if axis != lane)
     if ordered or tile_axis(facts, lane, lanes, outer) is not None:
-        return set()
+        return {}
     band = written_axis(facts, lane, lanes, outer)
     if band is None:
-        return set()
-    writes: set[Read | Write] = set(turned_writes(facts, lane, band))
-    return writes if len(writes) < len(list(tiled_reads(facts, band, lane))) else set()
+        return {}
+    writes = list(turned_writes(facts, lane, band))
+    fewer = len(writes) < len(list(tiled_reads(facts, band, lane)))
+    return dict.fromkeys(writes, facts.nest.axes[band].size) if fewer else {}
 
 
 def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:

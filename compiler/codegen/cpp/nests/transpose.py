@@ -44,11 +44,12 @@ from compiler.codegen.cpp.nests.turned import turned_reads, turned_results, with
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
+from compiler.codegen.nests.facts import estimate
 from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.nest import Write
-from compiler.loops.sizes import Size, c_expression
+from compiler.loops.sizes import Size, c_expression, product
 
 Body = Callable[[Pass, Scope, list, int], None]  # type: ignore[type-arg]
 
@@ -286,10 +287,16 @@ class _Block:
             width += self.count
         self.names = units.axis_names
         self.facts = values.facts
-        self.band, self.width = (axis, padded(schedule.band, self.count)), (lane, width)
+        self.width = (lane, width)
+        axes = (*schedule.joined, axis)
+        sizes = [values.facts.nest.axes[a].size for a in axes]
+        whole, first = product(sizes), padded(schedule.band, self.count)
+        if schedule.joined:
+            assert isinstance(first, int)
+            first = -(-first // estimate(product(sizes[1:])))
+        self.band = list(zip(axes, (first, *sizes[1:]), strict=True))
         self.even = all(
-            isinstance(size, int) and size % self.count == 0
-            for size in (values.facts.nest.axes[axis].size, units.lane_size())
+            isinstance(size, int) and size % self.count == 0 for size in (whole, units.lane_size())
         )
         self.scratch = scratch
 
@@ -299,7 +306,7 @@ class _Block:
         return self.scratch.array(
             f"{wanted}_block",
             access.dtype,
-            [self.band, *rows, self.width],
+            [*self.band, *rows, self.width],
             len(access.address.strides),
             self.count,
             narrow=isinstance(access, Write),

@@ -19,10 +19,12 @@ from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.nest import Write
-from compiler.loops.sizes import product
+from compiler.loops.sizes import Size, product
 
 BAND_BYTES = 1 << 19
 """Maximum size of a band's blocks; more would not stay in L2 until its rows are traversed."""
+JOINED = 1024
+"""Maximum number of rows of tiles that cover several axes: the blocks of a unit stay near L1."""
 
 
 def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> int | None:
@@ -44,7 +46,7 @@ def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) ->
     best = max(others, key=lambda axis: (found[axis], -axis), default=None)
     if best is None or not found[best]:
         return None
-    wide, length = (facts.nest.axes[axis].size for axis in (best, lane))
+    wide, length = rows_of_tiles(facts, lane, lanes, best, ordered), facts.nest.axes[lane].size
     if not isinstance(wide, int) or not isinstance(length, int) or length < lanes:
         return None
     least = lanes // HALF if best in ordered else lanes
@@ -67,15 +69,48 @@ def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: froz
     """The columns of a unit whose blocks stay in the cache, in whole vectors; 0 if these are less
     than a vector, or than the row that is reduced or scanned along the lanes."""
     bytes_ = 0
+    wide = rows_of_tiles(facts, lane, lanes, axis, ordered) if axis in ordered else lanes
     for part in turned(facts, lane, axis, ordered):
         rows = [facts.nest.axes[a].size for a in within(facts, part, lane, axis, ordered)]
-        rows.append(facts.nest.axes[axis].size if axis in ordered else lanes)
+        rows.append(wide)
         size = product(rows)
         if not isinstance(size, int):
             return 0
         bytes_ += max(size, lanes) * BYTES[compute_dtype(part.dtype)]
     columns = BAND_BYTES // bytes_ // lanes * lanes
     return 0 if lane in ordered and columns < estimate(facts.nest.axes[lane].size) else columns
+
+
+def joined(
+    facts: Facts, lane: int, lanes: int, axis: int, ordered: frozenset[int]
+) -> tuple[int, ...]:
+    """Kept axes whose positions lie side by side with those of a row's `axis`, outermost first.
+
+    Tiles of `axis` alone would be partial: six groups of 3 channels are one tile of 18 rows and not
+    six of 3.
+    """
+    if axis not in ordered or any(map(facts.is_rider, facts.nest.statements)):
+        return ()
+    parts = turned(facts, lane, axis, ordered)
+    wide, found = facts.nest.axes[axis].size, list[int]()
+    if any(within(facts, part, lane, axis, ordered) for part in parts):
+        return ()
+    left = set(range(len(facts.nest.axes))) - ordered - {lane}
+    while isinstance(wide, int):
+        beside = [a for a in left if all(part.address.strides[a] == wide for part in parts)]
+        size = facts.nest.axes[beside[0]].size if len(beside) == 1 else None
+        if not isinstance(size, int) or wide * size > JOINED:
+            break
+        left.remove(beside[0])
+        found.insert(0, beside[0])
+        wide *= size
+    return tuple(found)
+
+
+def rows_of_tiles(facts: Facts, lane: int, lanes: int, axis: int, ordered: frozenset[int]) -> Size:
+    """The size of an axis and of those that are joined to it."""
+    axes = (axis, *joined(facts, lane, lanes, axis, ordered))
+    return product(facts.nest.axes[a].size for a in axes)
 
 
 def turned(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Read | Write]:

@@ -194,7 +194,7 @@ class Units:
     def band_rows(self) -> str:
         """The number of rows in a band."""
         tile = self.schedule.tile
-        whole = None if tile is None else self._size(tile)
+        whole = None if tile is None else product(map(self._size, (tile, *self.schedule.joined)))
         even = isinstance(whole, int) and whole % self.schedule.band == 0
         return str(self.schedule.band) if even else f"({self.band}_end - {self.band})"
 
