@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from compiler.loops.dtypes import FLOATS
+from compiler.lowering.builder import Builder
 from compiler.lowering.elements import (
     Element,
     Operand,
@@ -16,6 +18,7 @@ from compiler.lowering.elements import (
     erfc,
     exp,
     exp2,
+    formula_map,
     isnan,
     log,
     log1p,
@@ -25,7 +28,8 @@ from compiler.lowering.elements import (
     where,
 )
 from compiler.lowering.promotion import Number
-from compiler.lowering.registry import NoLowering
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
 
 LARGEST_UNROLLED_POWER = 64
 """Integer powers up to this exponent are unrolled; larger ones are left to ATen."""
@@ -120,6 +124,18 @@ def xlogy(x: Operand, y: Operand) -> Element:
 @elementwise("special_ndtr")
 def normal_distribution(x: Element) -> Element:
     return 0.5 * erfc(x * -math.sqrt(0.5))
+
+
+@lowers("special_ndtri")
+def normal_quantile(builder: Builder, x: Tensor) -> Tensor:
+    """Of an integer, which is no probability but for 0 and 1. ATen computes that of a float."""
+    if x.dtype in FLOATS:
+        raise NoLowering("a normal distribution's quantile")
+
+    def formula(x: Element) -> Element:
+        return where(eq(x, 0), -math.inf, where(eq(x, 1), math.inf, x * math.nan))
+
+    return formula_map(builder, formula, (x,))
 
 
 @elementwise("special_sinc")
