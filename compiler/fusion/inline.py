@@ -15,7 +15,7 @@ from compiler.fusion.versions import Versions
 from compiler.fusion.weights import CHEAP, Weights, instructions
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, walk
-from compiler.loops.graph import Compute, Graph, Map, Node
+from compiler.loops.graph import Compute, Graph, Map, Node, Reduce
 from compiler.loops.layouts import View, compose_views, normalize
 from compiler.loops.printer.graphs import node_text
 from compiler.loops.through import through
@@ -92,6 +92,8 @@ class _Pass:
         self.gone: set[int] = set()
         self.computed: set[str] = set()
         """Nodes that nests compute."""
+        self.sizes: dict[str, int] = {}
+        """How many elements they have."""
         self.impure: set[str] = set()
         self.work: dict[str, int] = {}
         """The instructions that compute an element from its position, for values that read no
@@ -99,6 +101,8 @@ class _Pass:
         for node in graph.nodes:
             if is_compute(node):
                 self.computed.add(node.name)
+                shape = node.kept if isinstance(node, Reduce) else node.domain
+                self.sizes[node.name] = weights.number(elements(shape))
                 sources = [leaf.value for leaf in reads(node)]
                 if all(source in self.work for source in sources):
                     below = sum(self.work[source] for source in sources)
@@ -208,7 +212,10 @@ class _Pass:
 
     def other(self, node: Map, mine: list[Use]) -> tuple[str, str]:
         sources = list(reads(node))
-        if not _small(node, mine) or any(s.value in self.computed for s in sources):
+        if not _small(node, mine):
+            return "", ""
+        made = [source for source in sources if source.value in self.computed]
+        if made and (len(mine) > 1 or not self._few(node, mine[0], made)):
             return "", ""
         if not self.weights.machine.divides and any(_divided(node, use.view) for use in mine):
             return "", ""
@@ -225,6 +232,21 @@ class _Pass:
         if all(_apart(use.view) for use in mine) and seen <= size:
             return "disjoint", f"{len(mine)} readers see {seen} of {size} elements, none twice"
         return "", ""
+
+    def _few(self, node: Map, use: Use, sources: list[Load | Gather]) -> bool:
+        """Whether values that nests compute have few elements, each of which a map repeats often:
+        a reduction of columns, whose nest theirs cannot be, then reads these, and not as many as
+        the map has."""
+        reader = self.nodes[use.reader]
+        if not isinstance(reader, Reduce) or reader.reduced[-1]:
+            return False
+        size = self.weights.number(elements(node.domain))
+        return all(
+            isinstance(source, Load)
+            and len(compose_views(source.view, use.view)) == 1
+            and INVARIANT * self.sizes[source.value] <= size
+            for source in sources
+        )
 
 
 def _once(sources: list[Load | Gather]) -> list[Load | Gather]:

@@ -19,6 +19,10 @@ from compiler.loops.graph import Reduce, Store
 
 SMALL = 1 << 16
 """Maximum elements of a domain whose columns may be processed one after the other."""
+SHORT, MANY = 512, 2048
+"""Maximum elements and minimum number of columns that are processed one after the other in a larger
+domain. What follows from 32 x 8,192 or 64 x 16,384 elements' means and maxima then takes a third to
+a half of the time; columns of more elements do not gain, and few columns leave cores idle."""
 
 
 def common_space(
@@ -67,8 +71,7 @@ def _rows_join(
 ) -> tuple[Mask | None, tuple[Mask, ...]] | Refusal:
     """Make the smaller group's domain the rows of the larger group's."""
     for large, small in ((one, two), (two, one)):
-        small_enough = weights.machine.columns or weights.number(large.size) <= SMALL
-        mask = large.mask or _rows_of_edges(large, edges, small_enough, all_edges)
+        mask = large.mask or _rows_of_edges(large, edges, weights, all_edges)
         if mask is None and weights.machine.runs:
             mask = _rows_with_ends(large, small)
         if mask is None or kept_size(mask) != small.size or row_length(mask) == 1:
@@ -99,21 +102,30 @@ def _rows_with_ends(large: Group, small: Group) -> Mask | None:
     return mask_of(rows.domain, (*(False,) * last, True)) if ends else None
 
 
-def _rows_of_edges(large: Group, edges: list[Edge], small: bool, all_edges: Edges) -> Mask | None:
+def _rows_of_edges(
+    large: Group, edges: list[Edge], weights: Weights, all_edges: Edges
+) -> Mask | None:
     """The rows that an edge requires.
 
-    Plain column sums of a large domain define rows only if a result derived from them is read back
-    by the elements. Otherwise it is faster to finish them after the loop and read them in another
-    loop.
+    Plain sums of long or few columns of a large domain define rows only if a result derived from
+    them is read back by the elements. Otherwise it is faster to finish them after the loop and read
+    them in another loop.
     """
+    small = weights.machine.columns or weights.number(large.size) <= SMALL
     for edge in edges:
         if edge.reader_group == large.id and edge.relation.kind == "broadcast":
             return edge.relation.mask
         if edge.producer_group == large.id and isinstance(edge.producer, Reduce):
             mask = mask_of(edge.producer.domain, edge.producer.reduced)
-            if small or len(mask) != 2 or comes_back(edge, mask, all_edges):
+            plain = small or len(mask) != 2 or _many_short_columns(mask, weights)
+            if plain or comes_back(edge, mask, all_edges):
                 return mask
     return None
+
+
+def _many_short_columns(mask: Mask, weights: Weights) -> bool:
+    length, columns = weights.number(row_length(mask)), weights.number(kept_size(mask))
+    return mask[0][1] and length <= SHORT and columns >= MANY
 
 
 def comes_back(edge: Edge, mask: Mask, all_edges: Edges) -> bool:

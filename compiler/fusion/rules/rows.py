@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from compiler.fusion.counts import elements
 from compiler.fusion.groups import Space
+from compiler.fusion.leaves import reads
 from compiler.fusion.rows import Mask, mask_text
 from compiler.fusion.rules import Refusal
 from compiler.fusion.short_runs import is_spread
 from compiler.fusion.weights import L2, LANES, Weights
 from compiler.loops.graph import Compute
+from compiler.loops.layouts import View, normalize
 from compiler.loops.sizes import product
 from compiler.trace.byte_counts import bytes_text
 
@@ -35,16 +37,33 @@ def rows_are_plain(space: Space, reduces: bool, weights: Weights) -> Refusal | N
 
 
 def runs_are_whole(space: Space, members: list[Compute], weights: Weights) -> Refusal | None:
-    """A value that was spread over short runs is read from memory, along rows of such runs."""
+    """A value that was spread over short runs is read from memory, along rows of such runs; and no
+    operand in another order cuts columns into runs shorter than a vector."""
     if not weights.machine.runs or space.mask is None or space.mask[-1][1]:
         return None
     for node in members:
+        if elements(node.domain) == space.size:
+            for leaf in reads(node):
+                width = _run_of(leaf.view)
+                if width is not None and width < LANES:
+                    return Refusal(
+                        "strided rows",
+                        f"{leaf.value} is read in runs of {width} elements",
+                        legal=True,
+                        numbers={"run_elements": width, "least_run_elements": LANES},
+                    )
         if elements(node.domain) != space.size and is_spread(node):
             run = node.domain[-1]
             return Refusal(
                 "strided rows", f"{node.name} would leave runs of {run} elements", legal=True
             )
     return None
+
+
+def _run_of(view: View) -> int | None:
+    """How many elements a view reads before it goes elsewhere; None if that is unknown."""
+    shape = normalize(view[0]).shape if len(view) == 1 else ()
+    return shape[-1] if len(shape) > 1 and isinstance(shape[-1], int) else None
 
 
 def strided_rows(mask: Mask, weights: Weights) -> Refusal | None:
