@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from compiler.loops.dtypes import FLOATS
+from compiler.lowering.builder import Builder
 from compiler.lowering.elements import (
     Element,
     Operand,
@@ -16,16 +18,19 @@ from compiler.lowering.elements import (
     erfc,
     exp,
     exp2,
+    formula_map,
     isnan,
     log,
     log1p,
+    number,
     sqrt,
     together,
     unary,
     where,
 )
 from compiler.lowering.promotion import Number
-from compiler.lowering.registry import NoLowering
+from compiler.lowering.registry import NoLowering, lowers
+from compiler.lowering.tensors import Tensor
 
 LARGEST_UNROLLED_POWER = 64
 """Integer powers up to this exponent are unrolled; larger ones are left to ATen."""
@@ -120,6 +125,19 @@ def xlogy(x: Operand, y: Operand) -> Element:
 @elementwise("special_ndtr")
 def normal_distribution(x: Element) -> Element:
     return 0.5 * erfc(x * -math.sqrt(0.5))
+
+
+@lowers("special_ndtri")
+def normal_quantile(builder: Builder, x: Tensor) -> Tensor:
+    """Of integers, which are an end of [0, 1] or outside. Of floats it is a call."""
+    if x.dtype in FLOATS:
+        raise NoLowering("series for each part of [0, 1]")
+    return formula_map(builder, _quantile_of_integer, (x,))
+
+
+def _quantile_of_integer(x: Element) -> Element:
+    above = where(eq(x, 1), number(math.inf, x.dtype), math.nan)
+    return where(eq(x, 0), -math.inf, above)
 
 
 @elementwise("special_sinc")

@@ -82,6 +82,12 @@ def test_integers_become_floats() -> None:
     )
 
 
+def test_normal_quantiles_are_loops_of_integers_only() -> None:
+    check_each(torch.special.ndtri, ((corners(dtype),) for dtype in (*INTEGERS, torch.bool)))
+    found = lowered(torch.special.ndtri, corners(torch.float32), calls=["special_ndtri"])
+    assert found.calls() == ["aten.special_ndtri.default"]
+
+
 @pytest.mark.parametrize("exponent", POWERS)
 def test_powers(exponent: float) -> None:
     """For float16, ATen computes a root by pow, which has other results for -inf and -0."""
