@@ -22,6 +22,7 @@ from compiler.lowering.elements import (
     isnan,
     log,
     log1p,
+    number,
     sqrt,
     together,
     unary,
@@ -128,14 +129,15 @@ def normal_distribution(x: Element) -> Element:
 
 @lowers("special_ndtri")
 def normal_quantile(builder: Builder, x: Tensor) -> Tensor:
-    """Of an integer, which is no probability but for 0 and 1. ATen computes that of a float."""
+    """Of integers, which are an end of [0, 1] or outside. Of floats it is a call."""
     if x.dtype in FLOATS:
-        raise NoLowering("a normal distribution's quantile")
+        raise NoLowering("series for each part of [0, 1]")
+    return formula_map(builder, _quantile_of_integer, (x,))
 
-    def formula(x: Element) -> Element:
-        return where(eq(x, 0), -math.inf, where(eq(x, 1), math.inf, x * math.nan))
 
-    return formula_map(builder, formula, (x,))
+def _quantile_of_integer(x: Element) -> Element:
+    above = where(eq(x, 1), number(math.inf, x.dtype), math.nan)
+    return where(eq(x, 0), -math.inf, above)
 
 
 @elementwise("special_sinc")

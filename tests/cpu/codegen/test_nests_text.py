@@ -392,7 +392,11 @@ def test_a_chunk_of_columns_returns_to_lines_that_are_still_in_the_cache() -> No
 def test_a_product_has_few_chains() -> None:
     """Each of them may underflow by itself, step by step."""
     x = torch.rand(1 << 20)
-    assert "8, true);" in text(lambda x: x.prod(), x, comment="y = x.prod()")
+    for factors, blocks in ((x, 4), (x[: 1 << 19], 2), (x.repeat(4), 8), (x.long(), 8)):
+        body = text(lambda x: x.prod(), factors, comment="y = x.prod()")
+        assert f"{blocks}, true);" in body, body
+        chains = 2 if factors.is_floating_point() else 4
+        assert (f"prod_part_{chains - 1} =" in body, f"prod_part_{chains} =" in body) == (1, 0)
     assert "64, true);" in text(lambda x: x.sum(), x, comment="y = x.sum()")
 
 

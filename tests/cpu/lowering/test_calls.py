@@ -114,6 +114,7 @@ RARE: dict[str, Callable[..., torch.Tensor]] = {
     "special_scaled_modified_bessel_k0.default": (
         lambda x, y: torch.special.scaled_modified_bessel_k0(x)
     ),
+    "special_modified_bessel_k0.default": lambda x, y: torch.special.modified_bessel_k0(x),
     "igammac.default": lambda x, y: torch.igammac(x, y),
     "special_hermite_polynomial_he.n_scalar": (
         lambda x, y: torch.special.hermite_polynomial_he(x, 3)
